@@ -65,12 +65,12 @@ $(BUILT): $(STAMP) $(SOURCES)
 	@echo "Building the book: some seconds"
 	@rm -f $@
 	$(BIN)/jupyter-book build . --all -W -n --keep-going
-	$(BIN)/python -m book.slides $(HTML)
-	$(BIN)/python book/_tools/links.py $(HTML)
+	$(BIN)/python -m book.teaching.slides $(HTML)
+	$(BIN)/python book/site/tools/links.py $(HTML)
 	@touch $@
 
 slides: $(BUILT)
-	$(BIN)/python -m book.slides $(HTML) --measure
+	$(BIN)/python -m book.teaching.slides $(HTML) --measure
 	@$(BIN)/python -c 'import pathlib; print("Open", pathlib.Path("$(HTML)/slides/index.html").resolve().as_uri())'
 
 # The stories alone are the same book with a shorter table of contents.
@@ -85,48 +85,48 @@ PARTS :=
 endif
 
 pdf: $(STAMP)
-	@$(BIN)/python book/_tools/formats.py browser
+	@$(BIN)/python book/site/tools/formats.py browser
 	@echo "Building one page and printing it: one to three minutes"
-	$(if $(PARTS),$(BIN)/python book/_tools/formats.py stories _build/stories)
+	$(if $(PARTS),$(BIN)/python book/site/tools/formats.py stories _build/stories)
 	$(BIN)/jupyter-book build . --all $(PARTS) --builder singlehtml -W -n --keep-going
-	$(BIN)/python book/_tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf $(if $(PARTS),--students)
+	$(BIN)/python book/site/tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf $(if $(PARTS),--students)
 
 epub: $(STAMP)
 	@echo "Building the ePub: half a minute"
-	$(if $(PARTS),$(BIN)/python book/_tools/formats.py stories _build/stories)
+	$(if $(PARTS),$(BIN)/python book/site/tools/formats.py stories _build/stories)
 	$(BIN)/jupyter-book build . --all $(PARTS) --builder custom --custom-builder epub -W -n --keep-going
-	$(BIN)/python book/_tools/formats.py epub $(MADE)/epub $(PAPER).epub
+	$(BIN)/python book/site/tools/formats.py epub $(MADE)/epub $(PAPER).epub
 
 stories:
 	$(MAKE) pdf epub BOOK=stories
 
 cheatsheet: $(BUILT)
-	$(BIN)/python book/_tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf
+	$(BIN)/python book/site/tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf
 
 lecture: $(STAMP)
-	$(BIN)/python book/_tools/lecture.py _build/lecture
+	$(BIN)/python book/site/tools/lecture.py _build/lecture
 
 assignment: $(STAMP)
-	$(BIN)/python -m book.problems.assignment --session $(SESSION) --students $(STUDENTS) --salt "$(SALT)" \
+	$(BIN)/python -m book.teaching.problems.assignment --session $(SESSION) --students $(STUDENTS) --salt "$(SALT)" \
 	  --levels $(LEVELS)
 
 mark: $(STAMP)
-	$(BIN)/python -m book.problems.assignment --mark $(SHEETS) --salt "$(SALT)"
+	$(BIN)/python -m book.teaching.problems.assignment --mark $(SHEETS) --salt "$(SALT)"
 
 test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
 	@echo "Testing: some minutes the first time, then what changed"
-	$(if $(TESTS),,$(BIN)/python book/_tools/products.py --jobs $(JOBS))
+	$(if $(TESTS),,$(BIN)/python book/site/tools/products.py --jobs $(JOBS))
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) $(if $(TESTS)$(ALL),,$(LATER))
 
 equal: $(STAMP)
 	$(BIN)/python .ci/arithmetic.py --jobs $(JOBS) $(TESTS)
 
 refresh: $(STAMP)
-	$(BIN)/python book/_tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
-	$(if $(CHAPTERS),,$(BIN)/python book/_tools/picture.py)
+	$(BIN)/python book/site/tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
+	$(if $(CHAPTERS),,$(BIN)/python book/site/tools/picture.py)
 
 # Trusted here, and not in anybody's home: stored figures and boxes are shown before a cell has run.
 LABDATA := $(abspath $(VENV))/jupyter

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-PICTURE = Path(__file__).resolve().parents[1] / "book" / "_static" / "calculator.png"
+PICTURE = Path(__file__).resolve().parents[1] / "book" / "site" / "static" / "calculator.png"
 QUESTION = "#ask?mode=step&model=Llama%203.3%2070B&machine=4x%20H100%20SXM&weights=fp8&batch=32&context=8k&goal=15%20ms"
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 import psutil
 from dask.distributed import Client, progress
 
-from book.erdil2025 import beyond
+from book.papers.erdil2025 import beyond
 
 
 def resident():

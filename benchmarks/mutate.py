@@ -50,32 +50,33 @@ TESTS = {
     "book/": "environment notebooks readme style teaching introduction",
     "book/audit/": "ledger print equations scorecard.ipynb errata.ipynb equations.ipynb notation.ipynb",
     "book/calculator/": "instrument explorer",
-    "book/cards": "ledger cases pope2022_record.ipynb",
-    "book/catalogue": "pages catalogue.ipynb",
+    "book/audit/cards": "ledger cases pope2022_record.ipynb",
+    "book/audit/catalogue": "pages catalogue.ipynb",
     "book/explorer/": "explorer pope2022.ipynb mazurek2025.ipynb",
     "book/kept": "kept",
-    "book/lab": "problems teaching",
+    "book/teaching/lab": "problems teaching",
     "book/measured/": "measurements adversary",
-    "book/opening": "introduction principles introduction.ipynb principles.ipynb",
+    "book/principles/opening": "introduction principles introduction.ipynb principles.ipynb",
     "book/principles/": "principles explorer principles.ipynb",
-    "book/problems/": "problems assignment slides problems.ipynb",
+    "book/teaching/problems/": "problems assignment slides problems.ipynb",
     "book/reading": "kept",
-    "book/scope": "liminal2025.ipynb pope2022.ipynb",
+    "book/papers/scope": "liminal2025.ipynb pope2022.ipynb",
     "book/serving/": "serving blocks sixth_model scatter sixth_model.ipynb sixth_model_record.ipynb price.ipynb",
-    "book/slides/": "slides",
+    "book/teaching/slides/": "slides",
     "book/style": "style pages pope2022.ipynb synthesis.ipynb",
-    "book/synthesis/": "synthesis cases agreement scatter synthesis.ipynb case_files.ipynb synthesis_record.ipynb",
+    "book/papers/cases": "cases case_files.ipynb",
+    "book/synthesis/": "synthesis agreement scatter synthesis.ipynb synthesis_record.ipynb",
 }
 for key in ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025"):
     TESTS[f"inferlib/papers/{key}/"] = f"mutants {key}* print equations"
     TESTS[f"inferlib/papers/{key}/derivations"] = f"{key}* equations {key}*.ipynb"
-    TESTS[f"book/{key}/"] = f"{key}* print {key}*.ipynb"
-    TESTS[f"book/{key}/errata"] = f"{key}* print errata.ipynb"
+    TESTS[f"book/papers/{key}/"] = f"{key}* print {key}*.ipynb"
+    TESTS[f"book/papers/{key}/errata"] = f"{key}* print errata.ipynb"
 # Modules that are not tried, and why.
 OUT = {
-    "book/_": "the build itself: `make book` and the visits to its pages notice",
+    "book/site/": "the build itself: `make book` and the visits to its pages notice",
     "book/conftest": "runs the chapters with which slips would be noticed",
-    "book/slides/__main__": "writes and measures pages: `make slides` notices",
+    "book/teaching/slides/__main__": "writes and measures pages: `make slides` notices",
     "tokenprice/__main__": "one line, which a terminal runs",
 }
 OTHER = {

@@ -5,6 +5,6 @@ holds the library alone.
 """
 
 from book import reading  # first: it records what all others read
-from book.cards import card, index
+from book.audit.cards import card, index
 
 __all__ = ["card", "index", "reading"]

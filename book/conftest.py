@@ -16,10 +16,10 @@ from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import local_provisioner
 
 from book import kept
-from book._tools import forked
 from book.reading import ROOT, START
+from book.site.tools import forked
 
-SOCKETS = runpy.run_path(str(Path(__file__).parent / "_tools" / "refresh.py"))["sockets"]
+SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
 _UNCHANGED: list = []
 
 

@@ -22,7 +22,8 @@ from book.reading import READ, ROOT, START, modules
 from inferlib.equation import names_of_replaced
 
 FLOORS = ("inferlib", "tokenprice", "book")
-ROOMS = ("inferlib.papers.", "book.")  # where a call's first word may be a source, or what stands beside it
+# Where a call's first word may be a source, or what stands beside it.
+ROOMS = ("inferlib.papers.", "book.papers.", "book.")
 _IMPORTED = re.compile(r"^[ \t]*from ([\w.]+) import (\([^)]*\)|.*)", re.M)
 _NAMED = re.compile(rf"(?:\bimport +|\b(?=\w+\.\w))((?:{'|'.join(FLOORS)})\b(?:\.\w+)*)")
 _DATA = re.compile(r"[\w{}*-]*\.(?:toml|csv|json|js|css|html)\b")
@@ -164,7 +165,7 @@ def _changed(files, since=START):
 
 
 # What runs every chapter, and what a process reads before it records what it reads.
-ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/_tools/forked.py book/_tools/refresh.py
+ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/site/tools/forked.py book/site/tools/refresh.py
 pyproject.toml tests/nbval_sanitize.cfg""".split()
 
 

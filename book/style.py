@@ -65,6 +65,7 @@ SVG_METADATA = {"Date": None, "Creator": None}
 # Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
 _DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
+_FINE = re.compile(r"scale\([^)]*\)|-?\d+\.\d{3,}")
 
 
 def use():
@@ -95,16 +96,19 @@ def use():
 
 
 def canonical_svg(svg):
-    """The SVG of a figure with ids that are equal on any machine.
+    """The SVG of a figure, equal on any machine: lengths in hundredths of a point, and ids that say what they name.
 
-    Matplotlib's are hashes of floats, so an addition done in another order renames them. Here they are
+    The last digits of a logarithm differ from CPU to CPU. Matplotlib's ids are hashes of such floats; here they are
     numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others.
 
     Examples
     --------
     >>> canonical_svg('<use clip-path="url(#p0123456789)"/><rect id="p0123456789"/>')
     '<use clip-path="url(#p1-e3b0c4)"/><rect id="p1-e3b0c4"/>'
+    >>> canonical_svg('<path transform="translate(224.2944375 -0.0004) scale(0.015625)"/>')
+    '<path transform="translate(224.29 0) scale(0.015625)"/>'
     """
+    svg = _FINE.sub(_in_hundredths, svg)
     definitions = dict(_DEFINED.findall(svg))
     names = {}
 
@@ -113,6 +117,11 @@ def canonical_svg(svg):
         return names.setdefault(found[0], f"{found[1]}{len(names) + 1}-{mark}")
 
     return _HASHED.sub(named, svg)
+
+
+def _in_hundredths(found):
+    """A length, rounded; the factor of a scale keeps its digits."""
+    return found[0] if found[0].startswith("scale") else f"{round(float(found[0]), 2) + 0:g}"
 
 
 class Table:

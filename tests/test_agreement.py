@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 import inferlib
-from book import opening
-from book.liminal2025 import efficiency
-from book.mazurek2025 import readings, repair
+from book.papers import cases
+from book.papers.liminal2025 import efficiency
+from book.papers.mazurek2025 import readings, repair
+from book.principles import opening
 from book.serving import fit, tables
-from book.synthesis import against, agreement, cases, grid, printed
+from book.synthesis import against, agreement, grid, printed
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from inferlib.papers import mazurek2025 as mz
 from tokenprice import answerers, constants

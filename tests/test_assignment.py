@@ -3,8 +3,8 @@
 import nbformat
 import pytest
 
-from book.problems import assignment
-from book.problems.assignment import homework, marked, notebook, people, recorded
+from book.teaching.problems import assignment
+from book.teaching.problems.assignment import homework, marked, notebook, people, recorded
 from inferlib.units import factor
 
 SALT = "what nobody guesses"

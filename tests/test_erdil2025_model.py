@@ -8,8 +8,8 @@ import pytest
 import xarray as xr
 
 from book import audit
-from book.erdil2025 import economics
-from book.erdil2025.figures_model import figure_curves
+from book.papers.erdil2025 import economics
+from book.papers.erdil2025.figures_model import figure_curves
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from test_explorer import asked, page_of
 
-from book import opening
 from book.audit import ledger
-from book.erdil2025 import economics, errata, explorers
-from book.erdil2025.claims import context, long_contexts, model, parallel, takeaways
-from book.erdil2025.claims.toy import palm_errors, palm_power, speed_up
-from book.erdil2025.figures import served_points
+from book.papers.erdil2025 import economics, errata, explorers
+from book.papers.erdil2025.claims import context, long_contexts, model, parallel, takeaways
+from book.papers.erdil2025.claims.toy import palm_errors, palm_power, speed_up
+from book.papers.erdil2025.figures import served_points
+from book.principles import opening
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
 from inferlib.papers.erdil2025.equations import model as model_equations, printed

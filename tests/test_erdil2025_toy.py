@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from book import audit
-from book.erdil2025 import drawings, figures, limits, tables
+from book.papers.erdil2025 import drawings, figures, limits, tables
 from inferlib import Breakdown, Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy

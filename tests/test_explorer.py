@@ -18,11 +18,11 @@ from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 
 import inferlib
-from book import explorer, opening, style
-from book._tools import still
+from book import explorer, style
 from book.calculator import fields, instrument
-from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Sentence, Slider, beside
+from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Sentence, Slider, beside, still
 from book.explorer.page import _shared, digits
+from book.principles import opening
 from inferlib import load_model
 from inferlib.papers import erdil2025 as e
 from tokenprice import ask
@@ -431,8 +431,9 @@ def every_explorer():
     """Each public function of each source's ``explorers`` module makes one."""
     from book.audit import ledger
 
-    for source in (*ledger.sources(), "principles"):
-        module = import_module(f"book.{source}.explorers")
+    rooms = {source: f"papers.{source}" for source in ledger.sources()} | {"principles": "principles"}
+    for source, room in rooms.items():
+        module = import_module(f"book.{room}.explorers")
         for name, make in vars(module).items():
             own = getattr(make, "__module__", "") == module.__name__
             if isfunction(make) and own and not name.startswith("_"):
@@ -724,7 +725,7 @@ def of_calculator(address):
 
 def test_below_a_box_stands_what_the_sixth_model_says_to_its_question():
     """In the page and in Python, for every box that can ask, with its refusals; nothing for one's own model."""
-    script = (Path(still.__file__).parents[1] / "_static" / "beside.js").read_text("utf-8")
+    script = (Path(still.__file__).parents[1] / "site" / "static" / "beside.js").read_text("utf-8")
     engine = MiniRacer()
     engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{instrument.core()}return D;}})();{script}")
     random, answers, own = np.random.default_rng(5), [], " Your own model: "

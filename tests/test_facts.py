@@ -12,10 +12,12 @@ import pandas as pd
 import pytest
 
 import inferlib
-from book import audit, opening
+from book import audit
 from book.audit.printed import published
+from book.papers import cases
+from book.principles import opening
 from book.serving import fit, lists, tables
-from book.synthesis import against, cases
+from book.synthesis import against
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, liminal2025, pope2022, steinhardt2022
 from tokenprice import answerers, ask

@@ -69,7 +69,19 @@ def test_no_floor_imports_a_higher_one():
 
 def test_nothing_is_imported_in_a_circle():
     known = modules()
-    graph = {name: imported(path, known) - {name} for name, path in known.items()}
+    no_circle({name: imported(path, known) - {name} for name, path in known.items()})
+
+
+def test_no_room_of_the_book_uses_one_that_uses_it():
+    known = modules()
+    rooms = {name: name.split(".")[1] for name in known if name.startswith("book.")}
+    graph = {room: set() for room in rooms.values()}
+    for name, room in rooms.items():
+        graph[room] |= {rooms[other] for other in imported(known[name], known) if other in rooms} - {room}
+    no_circle(graph)
+
+
+def no_circle(graph):
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

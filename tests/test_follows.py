@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import inferlib
-from book.erdil2025 import economics
+from book.papers.erdil2025 import economics
 from inferlib.papers.erdil2025 import pareto
 
 BOOK = Path(__file__).parents[1] / "book"
@@ -249,7 +249,7 @@ def coarse(monkeypatch):
     monkeypatch.setattr(economics, "_FOUND", {})
     yield
     for name, module in list(sys.modules.items()):  # what was kept in memory is coarse
-        for value in vars(module).values() if name.startswith("book.erdil2025") else ():
+        for value in vars(module).values() if name.startswith("book.papers.erdil2025") else ():
             getattr(value, "cache_clear", lambda: None)()
 
 

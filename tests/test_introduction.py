@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from book import opening, sixth
-from book._tools.plain import plain
+from book.explorer import sixth
+from book.principles import opening
 from book.serving import rent
+from book.site.tools.plain import plain
 from book.synthesis import against, grid
 from inferlib import load_chip
 from inferlib.system import System
@@ -18,7 +19,7 @@ from tokenprice import answerers, ask
 from tokenprice.constants import engine
 
 CHAPTER = Path(__file__).parents[1] / "book" / "introduction.ipynb"
-READER = runpy.run_path(str(CHAPTER.parent / "_ext" / "reader.py"))
+READER = runpy.run_path(str(CHAPTER.parent / "site" / "ext" / "reader.py"))
 TEXT = "\n\n".join(
     "".join(cell["source"])
     for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"]

@@ -9,7 +9,7 @@ import inferlib
 import tokenprice
 from book import audit
 from book.audit import ledger
-from book.liminal2025 import (
+from book.papers.liminal2025 import (
     ablation,
     cells,
     derivations as design,

@@ -9,10 +9,10 @@ from hypothesis import given, strategies as some
 
 import inferlib
 from book import audit
-from book.mazurek2025 import derivations, figures, repair, systems, validation
-from book.mazurek2025.counts import outweighing
-from book.mazurek2025.simulation import fullest
-from book.mazurek2025.tables import TABLE_1
+from book.papers.mazurek2025 import derivations, figures, repair, systems, validation
+from book.papers.mazurek2025.counts import outweighing
+from book.papers.mazurek2025.simulation import fullest
+from book.papers.mazurek2025.tables import TABLE_1
 from inferlib.equation import EQUATIONS
 from inferlib.papers import mazurek2025 as mz
 from inferlib.papers.mazurek2025 import equations as eq

@@ -17,7 +17,7 @@ from prose import long_numbers
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
 RUN_REFRESH = "run make refresh"
-REFRESH = runpy.run_path(str(ROOT / "book" / "_tools" / "refresh.py"))
+REFRESH = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "refresh.py"))
 
 
 @pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)

@@ -10,19 +10,19 @@ from types import SimpleNamespace
 import pytest
 
 ROOT = Path(__file__).parents[1]
-READER = runpy.run_path(str(ROOT / "book" / "_ext" / "reader.py"))
-PAPER = runpy.run_path(str(ROOT / "book" / "_ext" / "paper.py"))
-DESK = runpy.run_path(str(ROOT / "book" / "_ext" / "desk.py"))
-MATHS = runpy.run_path(str(ROOT / "book" / "_ext" / "maths.py"))
-LINKS = runpy.run_path(str(ROOT / "book" / "_tools" / "links.py"))
-FORMATS = runpy.run_path(str(ROOT / "book" / "_tools" / "formats.py"))
+READER = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "reader.py"))
+PAPER = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "paper.py"))
+DESK = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "desk.py"))
+MATHS = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "maths.py"))
+LINKS = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "links.py"))
+FORMATS = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "formats.py"))
 CATALOG = ROOT / "inferlib" / "catalog"
 REFERENCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 
 
 def test_explorers_share_one_runtime():
+    from book.papers.steinhardt2022.explorers import multiply
     from book.principles.explorers import one_step
-    from book.steinhardt2022.explorers import multiply
 
     shown = [multiply()._repr_html_(), one_step()._repr_html_()]
     page = READER["once"]("".join(shown))
@@ -62,8 +62,8 @@ def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
 
 
 def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_asks(tmp_path):
+    from book.papers.steinhardt2022.explorers import multiply
     from book.principles.explorers import one_step
-    from book.steinhardt2022.explorers import multiply
 
     boxes = [multiply()._repr_html_(), one_step()._repr_html_()]
     link = '<a class="sets" href="#box?{}">x</a>'
@@ -158,8 +158,9 @@ def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
     """XML, without dead controls."""
     from xml.etree import ElementTree
 
-    from book import card, opening
-    from book.problems import sheet
+    from book import card
+    from book.principles import opening
+    from book.teaching.problems import sheet
 
     page = PAPER["still"](sheet("Ada", "session-5")._repr_html_())
     assert "<script" not in page and "<style" not in page

@@ -9,7 +9,7 @@ import sympy as sp
 import inferlib
 from book import audit
 from book.audit import ledger
-from book.pope2022 import (
+from book.papers.pope2022 import (
     benchmarks,
     curves,
     evidence,

@@ -6,8 +6,8 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 import inferlib
-from book.opening import RUNNING
 from book.principles import figures
+from book.principles.opening import RUNNING
 from inferlib import catalog, principles
 from inferlib.principles import derivations
 from tokenprice import ask

@@ -11,14 +11,14 @@ import pint
 import pytest
 from py_mini_racer import MiniRacer
 
-from book import lab
-from book.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
-from book.problems.bank import Asked, say
-from book.problems.chains import CHAINS, chain, followed
-from book.problems.marking import read, units_of
-from book.problems.page import _file, told
+from book.audit.indexes import anchor
 from book.synthesis import against
-from book.synthesis.indexes import anchor
+from book.teaching import lab
+from book.teaching.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
+from book.teaching.problems.bank import Asked, say
+from book.teaching.problems.chains import CHAINS, chain, followed
+from book.teaching.problems.marking import read, units_of
+from book.teaching.problems.page import _file, told
 from inferlib import load_chip, load_model
 from inferlib.units import factor
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = runpy.run_path(str(ROOT / "book" / "_ext" / "public.py"))
-IDENTITY = runpy.run_path(str(ROOT / "book" / "_tools" / "identity.py"))
+PUBLIC = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "public.py"))
+IDENTITY = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "identity.py"))
 WHO, WHERE = ["Ada Lovelace", "Charles Babbage"], "https://github.com/ada/engine"
 
 
@@ -20,7 +20,7 @@ WHO, WHERE = ["Ada Lovelace", "Charles Babbage"], "https://github.com/ada/engine
 def test_authors_and_address_follow_the_one_place(name):
     text = (ROOT / name).read_text("utf-8")
     written = IDENTITY["FOLLOW"][name]
-    assert text == written(text, *IDENTITY["stated"]()), "run python book/_tools/identity.py"
+    assert text == written(text, *IDENTITY["stated"]()), "run python book/site/tools/identity.py"
     filled = written(text, WHO, WHERE)
     assert all(who in filled for who in WHO if not name.endswith("ipynb"))
     assert filled == written(filled, WHO, WHERE)

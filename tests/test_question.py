@@ -15,7 +15,7 @@ from questions import numbers
 
 import inferlib
 import tokenprice
-from book._tools import options
+from book.site.tools import options
 from inferlib import Layout, Workload, load_chip, load_model
 from tokenprice import Promise, Question, ask, decide, words as read
 from tokenprice.decode import decode_step
@@ -530,7 +530,7 @@ def test_the_help_of_python_lists_the_fields_in_the_groups_of_the_terminal():
 
 
 def test_editors_see_the_fields_as_they_are_declared():
-    """``python -m book._tools.options`` writes the file."""
+    """``python -m book.site.tools.options`` writes the file."""
     assert options.PATH.read_text("utf-8") == options.text()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import inferlib
 from book.audit import explain
-from book.synthesis.said import said
+from book.audit.said import said
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model as erdil_model
 from inferlib.papers.erdil2025.pareto import frontier
@@ -91,7 +91,7 @@ def test_trees_latex_and_answers_follow():
 
 
 def test_a_page_and_a_replacement_of_another_shape_are_refused():
-    from book.steinhardt2022 import explorers
+    from book.papers.steinhardt2022 import explorers
 
     with st.memory_time.replaced(lambda machine, m, b: 0 * m):
         with pytest.raises(ValueError, match="memory_time is replaced"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import inferlib
-from book import catalogue as tables
+from book.audit import catalogue as tables
 from inferlib import catalog, load_model
 from inferlib.config import parse, read_config
 from inferlib.transformer import DeltaAttention, StateSpace

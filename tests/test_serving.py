@@ -11,7 +11,7 @@ from questions import request, step
 import inferlib
 from book import measured
 from book.serving import energy as watts, fit, operators, tables
-from book.synthesis.check import residuals
+from book.serving.check import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.ops import where
 from tokenprice import ask, constants, energy, request as requests, speculation

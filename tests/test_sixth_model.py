@@ -8,8 +8,8 @@ import pytest
 
 from book import measured as measurements
 from book.serving import tables
+from book.serving.check import main
 from book.synthesis import against, grid, printed
-from book.synthesis.check import main
 from tokenprice import Question, answerers
 from tokenprice.decode import decode_step
 

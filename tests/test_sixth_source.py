@@ -23,7 +23,7 @@ def test_two_folders_are_enough(tmp_path):
         shutil.copytree(ROOT / one, tmp_path / one, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     shutil.copytree(ROOT / "tests" / "_tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
-    shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "tiny2026")
+    shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "papers" / "tiny2026")
 
     def python(*arguments):
         # a build of its own: it would clear away what this tree has kept

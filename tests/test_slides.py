@@ -9,10 +9,10 @@ from urllib.parse import parse_qsl
 import pytest
 
 import tokenprice
-from book import slides
-from book.problems import assignment, sheet
-from book.slides import __main__ as pages
-from book.slides.board import numbers
+from book.teaching import slides
+from book.teaching.problems import assignment, sheet
+from book.teaching.slides import __main__ as pages
+from book.teaching.slides.board import numbers
 
 ROOT = Path(__file__).parents[1]
 EXPLORER = re.compile(r'data-slug="([\w-]+)"')
@@ -25,7 +25,7 @@ EVERY = pytest.mark.parametrize("name", DECKS)
 
 
 def test_there_is_no_other_deck():
-    assert {path.stem for path in (ROOT / "book" / "slides").glob("*.md")} == set(DECKS)
+    assert {path.stem for path in (ROOT / "book" / "teaching" / "slides").glob("*.md")} == set(DECKS)
 
 
 @EVERY
@@ -261,5 +261,5 @@ def test_with_its_memory_full_a_step_does_295_flop_for_each_byte(ends, held):
 
 
 def test_every_number_of_a_board_is_on_one():
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "book" / "slides").glob("*.md"))
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "book" / "teaching" / "slides").glob("*.md"))
     assert set(re.findall(r"\{\{board: (\w+)\}\}", text)) == set(numbers())

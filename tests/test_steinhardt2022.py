@@ -9,7 +9,7 @@ import xarray as xr
 from hypothesis import given, strategies as some
 
 import inferlib
-from book.steinhardt2022 import explorers, figures
+from book.papers.steinhardt2022 import explorers, figures
 from inferlib.papers import steinhardt2022 as st
 from inferlib.papers.steinhardt2022 import derivations
 from inferlib.papers.steinhardt2022.equations import Machine

@@ -11,8 +11,8 @@ import pytest
 import sympy as sp
 
 from book import audit
-from book.audit import ledger
-from book.synthesis import finder, grid, indexes
+from book.audit import finder, indexes, ledger
+from book.synthesis import grid
 from inferlib import Layout, System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
 from tokenprice import answerers
@@ -403,7 +403,7 @@ def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     """A status holds a tau as well, Table 5 a 3; a row about one thing comes first; most words, where none has all."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
     config = json.dumps({"id": "x", "ranked": True, "named": 1, "page": 9, "noun": "rows", "rows": rows})
-    script = (BOOK / "synthesis" / "finder.js").read_text("utf-8").strip()
+    script = (BOOK / "audit" / "finder.js").read_text("utf-8").strip()
     _, look = opened(f"<script>location.hash = '#find?q={quote(typed)}';{script}({config});</script>")
     assert look("parts.tbody.children[0].children[0].children[0].text") == first
 
@@ -482,7 +482,7 @@ def test_every_entry_has_an_address_of_its_own(errata):
 
 def test_a_broken_equation_says_the_same():
     """Put the named parts back in, the last first: it is the equation again."""
-    from book.synthesis.said import WIDTH, _short, _width, broken
+    from book.audit.said import WIDTH, _short, _width, broken
     from inferlib.equation import EQUATIONS, latex
 
     ledger._open("mazurek2025")

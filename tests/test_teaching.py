@@ -9,13 +9,13 @@ import nbformat
 import pytest
 
 import inferlib
-from book import slides
-from book._tools import plain
+from book.site.tools import plain
+from book.teaching import slides
 from inferlib.papers import erdil2025
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
-LECTURE = runpy.run_path(str(ROOT / "book" / "_tools" / "lecture.py"))
+LECTURE = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "lecture.py"))
 LEVELS = ("**One line.**", "**Short.**", "**Study.**")
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
@@ -68,7 +68,7 @@ def test_a_download_and_a_lecture_copy_hold_no_raw_markup(path):
 
 def test_the_build_offers_the_plain_notebooks(tmp_path):
     """By the extension's own step, on the folder that the download button points to."""
-    extension = runpy.run_path(str(ROOT / "book" / "_ext" / "downloads.py"))
+    extension = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "downloads.py"))
     page = tmp_path / "_sources" / "book" / "course.ipynb"
     page.parent.mkdir(parents=True)
     raw = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("(here)=\n## See [this](#here)")])
@@ -76,7 +76,7 @@ def test_the_build_offers_the_plain_notebooks(tmp_path):
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
     extension["rewrite"](app, None)
     assert nbformat.read(page, as_version=4).cells[0].source == "## See this"
-    assert "downloads: book/_ext" in (ROOT / "_config.yml").read_text("utf-8")
+    assert "downloads: book/site/ext" in (ROOT / "_config.yml").read_text("utf-8")
 
 
 def test_what_follows_a_solution_stays():

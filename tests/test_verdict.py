@@ -11,8 +11,9 @@ import nbformat
 import pytest
 from test_follows import coarse, needed, run, statements  # noqa: F401
 
-from book import opening, sixth
-from book.erdil2025 import economics
+from book.explorer import sixth
+from book.papers.erdil2025 import economics
+from book.principles import opening
 from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask

@@ -1,4 +1,4 @@
-"""What verbs take as options, for editors and type checkers. Written by ``python -m book._tools.options``."""
+"""What verbs take as options, for type checkers. Written by ``python -m book.site.tools.options``."""
 
 from collections.abc import Mapping
 from typing import TypedDict

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from numbers import Real
 
 from book.audit import ledger
-from book.synthesis.said import said
+from book.audit.said import said
 from inferlib import equation, ops
 from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
@@ -180,7 +180,7 @@ def _calls_of(source, artefact):
 def forget(source):
     """Let the rooms of a source compute anew: what is remembered calls no equation."""
     for name, module in tuple(sys.modules.items()):
-        if name.startswith((f"book.{source}.", f"inferlib.papers.{source}.")):
+        if name.startswith((f"book.papers.{source}.", f"inferlib.papers.{source}.")):
             for one in vars(module).values():
                 if hasattr(one, "cache_clear"):
                     one.cache_clear()

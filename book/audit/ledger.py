@@ -221,7 +221,7 @@ def _filled(source):
 @cache
 def _errata(source):
     """``errata.toml`` of a source, as it stands."""
-    path = files(f"book.{source}") / "errata.toml"
+    path = files(f"book.papers.{source}") / "errata.toml"
     return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
@@ -425,6 +425,10 @@ def _open(source):
 def _made_in(source):
     """The modules of a source, but for those that draw."""
     found = [__name__]
-    for name in (f"inferlib.papers.{source}", f"book.{source}"):
+    for name in (f"inferlib.papers.{source}", f"book.papers.{source}"):
         found += [module.name for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")]
-    return [name for name in found if name not in (f"book.{source}.figures", f"book.{source}.explorers")]
+    return [
+        name
+        for name in found
+        if name not in (f"book.papers.{source}.figures", f"book.papers.{source}.explorers")
+    ]

@@ -110,7 +110,7 @@ def published(source):
     Raises LookupError if there is no such source. Raises ValueError if the file is malformed: a missing
     column, an unknown kind, a bad resolution or a repeated place.
     """
-    text = (files(f"book.{source}") / "published.csv").read_text("utf-8")
+    text = (files(f"book.papers.{source}") / "published.csv").read_text("utf-8")
     rows = {}
     for line, cells in enumerate(csv.DictReader(io.StringIO(text)), 2):
         where = f"{source}/published.csv line {line}"

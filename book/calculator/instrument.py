@@ -6,8 +6,8 @@ from collections import Counter
 from functools import cache, partial
 
 from book import style
-from book._tools import still
 from book.calculator import fields, questions, sources, tables
+from book.explorer import still
 from book.kept import kept
 from inferlib import catalog
 from inferlib.formats import FORMATS

@@ -11,11 +11,11 @@ from functools import partial
 from numbers import Integral
 
 from book import style
-from book._tools.still import drawn, script
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
 from book.explorer.pictures import Frontier, Gauge, Plane, Trade
+from book.explorer.still import drawn, script
 from inferlib.system import Breakdown
 from inferlib.units import factor
 

@@ -5,8 +5,8 @@ import json
 from dataclasses import dataclass, field
 from math import log10
 
-from book._tools.still import painted
 from book.explorer.page import _box, _identity, _json, _shared
+from book.explorer.still import painted
 
 
 @dataclass(frozen=True, eq=False)

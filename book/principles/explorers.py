@@ -1,7 +1,7 @@
 """First principles: what a reader can move in the page."""
 
 from book.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, first, memory
-from book.opening import CACHE, RUNNING, WEIGHTS, nearest
+from book.principles.opening import CACHE, RUNNING, WEIGHTS, nearest
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of

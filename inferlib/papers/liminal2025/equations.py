@@ -166,7 +166,7 @@ AS_PRINTED = (multiplied_out, values_over_keys, shared_unread, whole_contexts, w
 class Assumptions(Record):
     """Everything the paper assumes; the default reproduces Tables 4 to 7.
 
-    Most of it is not in the paper: the printed digits exclude the alternatives (``book.liminal2025.ablation``).
+    Most of it is not in the paper: the printed digits exclude the alternatives (``book.papers.liminal2025.ablation``).
     ``counting`` lists the readings by which the paper counts the operators of a model.
     """
 

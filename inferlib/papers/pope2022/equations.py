@@ -414,7 +414,7 @@ def why_not(model, chip, mesh, layout, attention, batch, context):
 #
 # The paper prints costs and measurements but no formula for the time of a step. The bound takes every peak as
 # reached. The two-constant model is ours: its form was chosen after seeing which one fits, its constants are
-# fitted to appendix D (book/pope2022/evidence.py).
+# fitted to appendix D (book/papers/pope2022/evidence.py).
 
 
 def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):

@@ -1,0 +1,1 @@
+"""What the five sources print: each its numbers, claims, errata, tables, figures and boxes."""

@@ -1,0 +1,136 @@
+"""Erdil 2025, section 3.5 (pipeline and expert parallelism) and its footnotes, recomputed."""
+
+from functools import cache, partial
+
+import numpy as np
+
+from book.audit.ledger import listed, reproduces
+from book.papers.erdil2025 import economics
+from book.papers.erdil2025.claims import model as section_3
+from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import Cut, models
+
+reproduces = partial(reproduces, "erdil2025")
+
+
+# Section 3.5: pipeline and expert parallelism.
+
+
+def at_cost(curve, costs):
+    """Tokens per second on a frontier at given costs: the fastest point that is not dearer."""
+    order = np.searchsorted(-curve.usd_per_million.to_numpy(), -np.asarray(costs), side="left")
+    return curve.tokens_per_second.to_numpy()[order]
+
+
+def common_costs(first, second, points=40):
+    """Evenly spaced costs that two frontiers both reach, without their vertical and flat ends."""
+    low = max(curve.usd_per_million.min() for curve in (first, second))
+    high = min(curve.usd_per_million.max() for curve in (first, second))
+    return np.geomspace(low, high, points)[2:]
+
+
+def without_pipeline(name, draft=economics.DRAFT):
+    """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
+    return economics.frontier(
+        models[name], H100, draft=draft and models[draft], acceptance=economics.ACCEPTANCE, pipeline=False
+    )
+
+
+def gains(without, with_it):
+    """How much faster a second frontier is: at its fastest, and at most and at least at one cost."""
+    costs = common_costs(without, with_it)
+    at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
+    fastest = with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
+    return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
+
+
+@cache
+def pipeline_gains(drafted):
+    """Gains of pipeline parallelism over data parallelism, by model, with the small model drafting or without."""
+    dense = ("Llama 3 70B", "Llama 3 70B 8-bit", "Llama 3.1 405B", "Llama 3.1 405B 8-bit")
+    undrafted = (*dense, "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
+    draft, names = (economics.DRAFT, economics.SERVED) if drafted else (None, undrafted)
+    return {name: gains(without_pipeline(name, draft), economics.curve(name, draft=draft)) for name in names}
+
+
+@cache
+def capacity_matters(name, pipeline=True):
+    """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
+    n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
+    limited, free = (
+        token_latency(models[name], chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
+    )
+    bound = H100.memory_bandwidth / H100.memory_capacity
+    most = 0.0
+    for speed in np.geomspace(bound, 0.999 * (1 / free).max(), 80):
+        real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in (limited, free))
+        most = max(most, real / ideal - 1) if np.isfinite(real) else most
+    fast = 1 / free > bound
+    return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
+
+
+def _transfers(read):
+    shape, stages = models["Llama 3 70B"].shape, 5
+    split = section_3.terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
+    hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
+    one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
+    return stages - hops / one
+
+
+def table_2_batches():
+    """The batches of Table 2's points, by model."""
+    return {
+        name: point(economics.curve(**setting)).batch
+        for (table, name), (setting, point) in economics.settings().items()
+        if table == "Table 2"
+    }
+
+
+@reproduces("Text 3.5")
+def _text_3_5(read):
+    full = "reading a full H100 once"
+    return {
+        (full, ""): lambda read: read("H100", "memory") / read("H100", "memory bandwidth"),
+        ("speed beyond which memory capacity cannot matter", ""): lambda read: (
+            read("H100", "memory bandwidth") / read("H100", "memory")
+        ),
+        ("pipeline", "transfers, fewer than stages by"): _transfers,
+    }
+
+
+@reproduces("Text 3.5")
+def _parallelism(read, holds):
+    names = ("Llama 3 70B", "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
+    with_, without = ({n: capacity_matters(n, pipeline)[0] for n in names} for pipeline in (True, False))
+    costs = ", ".join(f"{n} {with_[n]:.2%} with pipelines and {without[n]:.1%} without" for n in names)
+    holds(
+        "frontiers beyond that speed do not depend on memory capacity",
+        with_["Llama 3 70B"] == without["Llama 3 70B"] == 0,
+        f"cost that unlimited memory saves at one speed, at most: {costs}",
+        fair="for dense models, whose step reads all of memory",
+    )
+    plain, drafted = (
+        {name: most for name, (_, most, _) in pipeline_gains(drafts).items()} for drafts in (False, True)
+    )
+    holds(
+        "there is no reason for pipeline parallelism beside data parallelism",
+        max(*plain.values(), *drafted.values()) < 0.05,
+        f"most that pipelines gain at one cost (threshold, ours: 5 %): {listed(plain, '.1%')}; with drafts "
+        f"{listed(drafted, '.1%')}",
+    )
+    batches = table_2_batches()
+    spread = {
+        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
+        for name in ("Mixtral 8x22B", "GPT-4")
+    }
+    always, rule = (
+        token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
+        for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
+    )
+    holds(
+        "experts are spread whenever GPUs are fewer than experts",
+        always == rule,
+        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {listed(spread, '.3f')}; "
+        f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
+    )

@@ -1,0 +1,80 @@
+"""Erdil 2025, section 4.1 (speculative decoding): everything its text prints, recomputed."""
+
+from functools import partial
+
+from book.audit.explanation import named
+from book.audit.ledger import Noted, listed, reproduces
+from book.papers.erdil2025 import economics
+from book.papers.erdil2025.claims.economics import SEVENTY, drafting_gains
+from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
+from book.papers.erdil2025.claims.parallel import at_cost
+from inferlib.equation import untraced
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import TABLE_5, models
+
+reproduces = partial(reproduces, "erdil2025")
+
+
+@untraced
+def _negligible(read):
+    small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
+    share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}
+    setting, point = economics.settings()["Table 3", SEVENTY]
+    at = point(economics.curve(**setting))
+    drafting = at.gamma * token_latency(models[economics.DRAFT], H100, at.n_gpu, at.batch)
+    a = economics.ACCEPTANCE
+    total = economics.seconds_at(setting, at) * (1 - a**at.gamma) / (1 - a)
+    return (
+        max(share.values()) < 0.2,
+        f"FLOP of a draft over one of the model: {listed(share, '.0%')} (threshold, ours: a fifth); in time drafting "
+        f"takes {drafting / total:.0%} of a round at Table 3's point for Llama 3 70B",
+    )
+
+
+def gain_at_table_5(name):
+    """Gain of drafts at the cost of Table 5's point without them, and between its two points."""
+    plain, drafted = (economics.curve(name, draft=d, assumptions=TABLE_5) for d in (None, economics.DRAFT))
+    at = economics.preferred(plain)
+    cost = f"at {at.usd_per_million:.3g} dollars a million, the cost of Table 5's point"
+    found = named(f"speed with drafts {cost}", float(at_cost(drafted, [at.usd_per_million])[0]), "tok/s")
+    same = found / named(f"speed without {cost}", float(at.tokens_per_second), "tok/s") - 1
+    return same, float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
+
+
+def _drafted(read, name):
+    same, points = gain_at_table_5(name)
+    _, most, least = drafting_gains(name, TABLE_5)
+    return Noted(
+        same,
+        f"at the cost of Table 5's point; {points:+.0%} between its two points, {least:+.0%} to {most:+.0%} "
+        "over all costs",
+    )
+
+
+@reproduces("Text 4.1")
+def _text_4_1(read):
+    def times(read, name):
+        found = _drafted(read, name)
+        return Noted(1 + found.value, found.note)
+
+    return {
+        ("gain of drafts at one cost", "Llama 3 70B"): partial(_drafted, name="Llama 3 70B"),
+        ("factor of drafts at one cost", "Llama 3.1 405B"): partial(times, name="Llama 3.1 405B"),
+    }
+
+
+@reproduces("Text 4.1")
+def _speculation(read, holds):
+    holds(
+        "the arithmetic of a much smaller draft is negligible",
+        *_negligible(read),
+        fair="for a draft fifty times smaller",
+    )
+    gains = {name: drafting_gains(name, TABLE_5) for name in economics.SPECULATED}
+    holds(
+        "providers without drafts cannot compete",
+        all(least > -0.01 and most > 0.2 for _, most, least in gains.values()),
+        "at one cost: "
+        + ", ".join(f"{n} {least:+.0%} to {most:+.0%}" for n, (_, most, least) in gains.items()),
+        fair="everywhere but at the cheap end, where drafts gain nothing",
+    )

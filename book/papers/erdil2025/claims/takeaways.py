@@ -1,0 +1,167 @@
+"""Erdil 2025, abstract and section 5.1 with their footnotes: everything their text prints, recomputed."""
+
+from functools import cache, partial
+from itertools import chain, product
+
+import numpy as np
+
+from book.audit.explanation import inputs, named
+from book.audit.ledger import Noted, listed, reproduces
+from book.papers.erdil2025 import economics
+from book.papers.erdil2025.claims.economics import SEVENTY, fastest, halvings, most_with_drafts
+from book.papers.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
+from book.papers.erdil2025.claims.toy import exponents, speed_up
+from inferlib.papers.erdil2025.equations import model as m
+from inferlib.papers.erdil2025.records import Cut, chips, computing_at, models
+from inferlib.units import factor
+
+reproduces = partial(reproduces, "erdil2025")
+
+
+@reproduces("Abstract")
+def _abstract(read, holds):
+    cases = {
+        "flops": (8, 2048),
+        "memory bandwidth": (8, 16),
+        "scale up bandwidth": (8, 512),
+        "scale out bandwidth": (64, 512),
+    }
+    model, saved = models["Llama 3 70B"], {}
+    for name, at in cases.items():
+        field = name.replace(" ", "_")
+        better = H100.replace(**{field: 2 * getattr(H100, field)})
+        if name == "flops":
+            better = better.replace(peaks={format: 2 * peak for format, peak in H100.peaks.items()})
+        before, after = (token_latency(model, chip, *at, pipeline=False) for chip in (H100, better))
+        saved[name] = 1 - after / before
+    quick = DEFAULT.replace(t_kernel=2e-6)
+    before, after = (token_latency(model, H100, 24, 1, assumptions=a) for a in (DEFAULT, quick))
+    saved["launches"] = 1 - after / before
+    holds(
+        "arithmetic, memory bandwidth, network bandwidth and latency all matter",
+        min(saved.values()) > 0,
+        f"Llama 3 70B, time saved by twice as much of each: {listed(saved, '.0%')}",
+    )
+
+
+# Section 5.1: short contexts.
+
+
+def latency_share(chip):
+    """Share of launches and of the latency of collectives at Table 4's point, and the largest other term's."""
+    curve = economics.curve(SEVENTY, chip)
+    at, shape = economics.fastest(curve), models[SEVENTY].shape
+    cut = Cut(at.stages, at.scale_down, at.kind)
+    split = terms(shape, computing_at(chips[chip], shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
+    found = {name: part for stage in split for name, part in stage.items()}
+    waiting = found.pop("kernel launch") + found.pop("collective latency")
+    others = [sum(part.values()) if isinstance(part, dict) else part for part in found.values()]
+    return waiting * at.tokens_per_second, max(others) * at.tokens_per_second
+
+
+def doubled_bandwidth():
+    """Latency that twice the memory bandwidth saves at the smallest latency of the complete model, by model."""
+    return {
+        name: 1 - fastest(name)[0] / fastest(name, bandwidth=2.0)[0]
+        for name in ("Llama 3 8B", "Llama 3 70B", SEVENTY, "Llama 3.1 405B", "GPT-3")
+    }
+
+
+@cache
+def with_groq(bandwidth):
+    """How much faster the fastest token gets at another memory bandwidth, memory enough, by the complete model."""
+    quick, n_gpu = UNLIMITED.replace(memory_bandwidth=bandwidth), np.geomspace(0.5, 1024, 600)
+    found = {}
+    for name in ("Llama 3 70B", SEVENTY, "Llama 3 8B"):
+        before, after = (token_latency(models[name], chip, n_gpu, 1).min() for chip in (UNLIMITED, quick))
+        found[name] = float(before / after)
+    return found
+
+
+def _groq(read):
+    bandwidth = read("Groq LPU", "memory bandwidth")
+    large, equation_14 = speed_up(bandwidth / read("H100 SXM", "memory bandwidth"))
+    found, simple = with_groq(bandwidth), f"equation 18 {large:.1f}, equation 14 {equation_14:.1f}"
+    return Noted(found["Llama 3 70B"], f"complete model, memory enough: {listed(found, '.1f')}; {simple}")
+
+
+def _drafts(read):
+    name = "Llama 3.1 405B"
+    return Noted(most_with_drafts(name), f"{name}, the most at one cost")
+
+
+def _halved_precision(read):
+    """Of Llama 3 70B, from 16 to 8 and from 8 to 4 bits, between Table 6's points and between the fastest."""
+    steps = product(("Table 6", "the fastest"), ("16 to 8", "8 to 4"))
+    known = [
+        named(f"saved from {pair} bits, points of {place}", 1 - 1 / (1 + gain))
+        for (place, pair), gain in zip(steps, chain(*halvings()), strict=True)
+    ]
+    return sum(known) / len(known)
+
+
+def _over_decoding(read):
+    half, shares = read("prefill", "utilisation", "Text 4.3"), decoding_shares()
+    ratios = [half / share for share in shares.values()]
+    return Noted(
+        (min(ratios), max(ratios)),
+        f"{half:.0%} over Table 6's points, both of the attainable rate: {listed(shares, '.1%')}; with those of the "
+        f"peak {min(ratios) / H100.flops_fraction:.1f} to {max(ratios) / H100.flops_fraction:.1f}",
+    )
+
+
+def decoding_shares():
+    """Share of the attainable arithmetic that decoding uses at Table 6's points, by row."""
+    shares = {}
+    for row, name in economics.PRECISIONS.items():
+        of_peak = float(economics.preferred(economics.curve(name)).mfu)
+        of_peak = named(f"utilisation of the peak at the point of {row}", of_peak)
+        shares[row] = of_peak / inputs(H100).flops_fraction
+    return shares
+
+
+@reproduces("Text 5.1")
+def _text_5_1(read):
+    cut = "more GPUs for one multiplication"
+    tensor, others = ("factor in 2D tensor parallelism", "factor in pipeline or data parallelism")
+    gpus = lambda read: read(cut, tensor) * read(cut, others)  # noqa: E731
+    return {
+        ("Groq over the fastest NVIDIA provider", "factor"): _groq,
+        ("speed of a dense model", "exponent of parameters"): lambda read: -exponents()[-1],
+        (cut, "factor in GPUs"): gpus,
+        (cut, "factor in cost"): lambda read: gpus(read) / read(cut, "factor in speed"),
+        # Cut in four by tensor parallelism along two dimensions, each GPU reads half as much twice as often.
+        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / read(cut, tensor),
+        ("drafts cut the latency at one cost", "factor"): _drafts,
+        ("latency saved by halving the precision", ""): _halved_precision,
+        ("prefill utilisation over that of decoding", "factor"): _over_decoding,
+    }
+
+
+@reproduces("Text 5.1")
+def _short_contexts(read, holds):
+    limit, equation_14 = (1 - 1 / gain for gain in speed_up(2))
+    complete = doubled_bandwidth()
+    holds(
+        "doubling the bandwidth saves around 20 % of the latency or less",
+        max(complete.values()) < 0.225,
+        f"complete model {listed(complete, '.1%')}; Llama 3 70B without a base latency {equation_14:.1%} by equation "
+        f"14, {limit:.1%} by equation 18 (threshold, ours: 22.5 %)",
+    )
+    shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}
+    text = ", ".join(f"{chip} {ours:.0%} ({other:.0%})" for chip, (ours, other) in shares.items())
+    holds(
+        "the greatest bottleneck at short context is latency",
+        all(ours > other for ours, other in shares.values()),
+        f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
+    )
+    times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
+    text = "without a byte: " + ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
+    holds("a small all-reduce costs tens of microseconds", min(times.values()) > 10, text)
+    names = "Llama 3.1 405B", "Llama 3.1 405B 8-bit"
+    wide, narrow = (best_layout(models[name], H100, 8, 8)[1] for name in names)
+    holds(
+        "more is saved where a machine's boundary is crossed",
+        not wide.feasible and narrow.feasible,
+        f"Llama 3.1 405B on one node of 8: at 16 bits {wide.reason}; at 8 bits {1 / narrow.total:.0f} tokens/s",
+    )

@@ -1,0 +1,55 @@
+"""Erdil 2025: what its complete model implies beyond what the paper prints, derived step by step."""
+
+from functools import partial
+
+import sympy as sp
+
+from book.papers.erdil2025 import limits
+from inferlib.equation import derivation, in_steps, symbolic, symbols_of
+from inferlib.papers.erdil2025.equations import printed
+from inferlib.papers.erdil2025.records import GPU, Protocol
+from inferlib.papers.erdil2025.shape import Shape, cache_values
+
+derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
+_NAMES = symbols_of("erdil2025")
+SHAPE, CHIP = symbolic(Shape, "erdil2025"), symbolic(GPU, "erdil2025")
+PROTOCOL = symbolic(Protocol, "erdil2025")
+
+
+def _symbol(name):
+    return sp.Symbol(_NAMES[name], positive=True)
+
+
+N_GPU, BATCH, CONTEXT = (_symbol(name) for name in ("n_gpu", "batch", "context"))
+
+
+@derivation(proves=limits.long_context_intensity)
+def long_context_intensity():
+    """Arithmetic per byte of cache when attention is all that counts."""
+    flop_per_pair = _symbol("flop_per_pair")
+    flop = flop_per_pair * SHAPE.n_layers * SHAPE.n_heads * SHAPE.head_dim * CONTEXT
+    read = SHAPE.n_layers * cache_values(SHAPE) * SHAPE.activation_bytes * CONTEXT
+    return in_steps(
+        "Arithmetic of one token: each query against each key, and its weight times each value.",
+        sp.Eq(sp.Symbol("F"), flop),
+        "The cache that is read for it: keys and values of every head that queries share.",
+        sp.Eq(sp.Symbol("R"), read),
+        "Layers, heads, their width and the context fall out; the group remains.",
+        sp.Eq(_symbol("long_context_intensity"), sp.simplify(flop / read)),
+    )
+
+
+@derivation(proves=limits.network_batch)
+def network_batch():
+    """The batch at which moving activations takes as long as waiting for the collectives."""
+    latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
+    moving = printed.extra_all_reduce_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
+    solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
+    return in_steps(
+        "An all-reduce inside a node waits, whatever it carries,",
+        sp.Eq(_symbol("node_all_reduce_latency"), latency),
+        "and then moves the batch's activations.",
+        sp.Eq(_symbol("extra_all_reduce_time"), moving),
+        "Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
+        sp.Eq(_symbol("network_batch"), solution),
+    )

@@ -1,0 +1,238 @@
+"""Erdil 2025, sections 4 and 5: the settings of its tables and figures, and what they give."""
+
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pandas as pd
+
+from book.explorer.sixth import Text
+from book.kept import kept_frame
+from inferlib import System
+from inferlib.frontier import preferred
+from inferlib.papers.erdil2025 import pareto
+from inferlib.papers.erdil2025.equations.model import layout_latency
+from inferlib.papers.erdil2025.records import (
+    TABLE_5,
+    Assumptions,
+    Cut,
+    chips,
+    computing_at,
+    model_of,
+    models,
+    stated_chip,
+)
+from inferlib.papers.erdil2025.search import speculative_time, token_latency
+from inferlib.principles import cost_per_million
+from tokenprice import ask
+
+DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
+SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
+GENERATIONS = ("H100", "A100", "V100")
+PRECISIONS = {
+    "4-bit weights": "Llama 3 70B 4-bit",
+    "8-bit weights": "Llama 3 70B 8-bit",
+    "16-bit weights": "Llama 3 70B",
+}
+SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
+DEFAULT = Assumptions()
+LONG = 100_000  # tokens: the long context of Figures 9 and 10
+SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
+_FOUND: dict = {}  # what frontiers of this process were made from, in words, to the frontiers
+
+
+def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
+    """What :func:`inferlib.papers.erdil2025.frontier` returns, computed once by each build."""
+    options |= {"context": context, "assumptions": assumptions}
+    asked = repr((model, chip, sorted(options.items())))
+    if asked not in _FOUND:
+        make = partial(pareto.frontier, model, chip, **options)
+        _FOUND[asked] = kept_frame(f"frontier of {asked}", make)
+    return _FOUND[asked]
+
+
+def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT, own=()):
+    """A frontier of the paper's own models and GPUs by name, with pipeline parallelism.
+
+    Another GPU may be given, and models of one's ``own``, which stand in place of the paper's of their names.
+    """
+    known = models | {one.name: one for one in own}
+    drafting = {"draft": known[draft], "acceptance": acceptance} if draft else {}
+    chip = chips[chip] if isinstance(chip, str) else chip
+    return frontier(known[model], chip, context=context, assumptions=assumptions, **drafting)
+
+
+def fastest(curve):
+    """The first point of a frontier."""
+    return curve.iloc[0]
+
+
+def settings(assumptions=DEFAULT, older=None):
+    """Every row of Tables 2 to 6: (table, row) to the arguments of its :func:`curve` and the point that it shows.
+
+    Other ``assumptions`` stand in place of the paper's own for all tables, ``older`` in place of Table 5's alone.
+    """
+    usual, older = assumptions, older or (TABLE_5 if assumptions == DEFAULT else assumptions)
+    rows = {}
+    for name in SERVED:
+        served = {"model": name, "draft": DRAFT, "assumptions": usual}
+        rows["Table 2", name], rows["Table 3", name] = ((served, fastest), (served, preferred))
+    for chip in GENERATIONS:
+        rows["Table 4", chip] = ({"model": "Llama 3 70B 8-bit", "chip": chip, "assumptions": usual}, fastest)
+    for name in SPECULATED:
+        rows["Table 5", name] = ({"model": name, "assumptions": older}, preferred)
+        rows["Table 5", f"{name} (S)"] = ({"model": name, "draft": DRAFT, "assumptions": older}, preferred)
+    for row, name in PRECISIONS.items():
+        rows["Table 6", row] = ({"model": name, "assumptions": usual}, preferred)
+    return rows
+
+
+def three_customers(curves, of="curve", alpha=3):
+    """The fastest, the preferred and the cheapest point of each of some named frontiers; ``of``: what the names are."""
+    ends = {
+        "fastest": fastest,
+        "preferred": partial(preferred, alpha=alpha),
+        "cheapest": lambda at: at.iloc[-1],
+    }
+    rows = []
+    for (name, points), (which, end) in product(curves.items(), ends.items()):
+        at = end(points)
+        cells = at.tokens_per_second, at.usd_per_million, at.n_gpu, at.batch, f"{at.mfu:.2%}"
+        rows.append((name, which, *cells))
+    heads = [of, "point", "tokens/s", "dollars per million", "GPUs", "users", "MFU"]
+    return pd.DataFrame(rows, columns=heads).astype({"users": float})
+
+
+def layout_in_words(cut):
+    """How a model lies on the GPUs of an instance."""
+    way = {"1D": "cut one way", "2D": "cut both ways"}[cut.kind]
+    stages = "no pipeline" if cut.stages == 1 else f"{cut.stages:.3g} pipeline stages"
+    where = "all GPUs" if cut.scale_down == 1 else f"one GPU in {cut.scale_down:.3g}"
+    return f"{way}, {stages}, attention on {where}"
+
+
+def sixth_keeps(case, table):
+    """What the sixth model says of the same promises as a table of :func:`offers`, in a line."""
+    said = []
+    for row in table[table.by == "the sixth model"].itertuples(index=False):
+        promise, _, usd, gpus, users = row
+        machine = (
+            f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users"
+            if usd != "none"
+            else "not on 16 GPUs or fewer"
+        )
+        said.append(f"{promise} {machine}")
+    context = f"{case.workload.context:,} tokens of context"
+    return Text(
+        f"*[The sixth model](sixth_model.ipynb), which is fitted to measurements, at {context}: {'; '.join(said)}.*"
+    )
+
+
+SIZES = (1, 2, 4, 8, 16)  # GPUs that one can rent together
+
+
+def offers(case, speeds):
+    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, by this model and by the sixth.
+
+    ``case``: a Question; its chip, formats, context and price count. ``speeds``: tokens per second of each user.
+    """
+    chip, users = case.machine.chip, np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
+    model = model_of(case.model, *case.formats[:2])
+
+    def ours(gpus):
+        return token_latency(
+            model, stated_chip(chip), gpus, users, context=case.workload.context, pipeline=False
+        )
+
+    def sixths(gpus):
+        found = (ask(case.replace(machine=System(chip, gpus), batch=batch)) for batch in users)
+        return np.array([one.seconds if one.feasible else np.inf for one in found])
+
+    tables, rows = {}, []
+    for who, seconds in (("Erdil 2025", ours), ("the sixth model", sixths)):
+        made = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": seconds(n)}) for n in SIZES)
+        runs = made[np.isfinite(made.seconds)]
+        tables[who] = runs.assign(usd=cost_per_million(runs.seconds, runs.users, runs.n, case.rate))
+    for speed, (who, runs) in product(speeds, tables.items()):
+        kept = runs[runs.seconds <= 1 / speed].nsmallest(1, "usd").astype(object)
+        best = [kept[name].item() if len(kept) else "none" for name in ("usd", "n", "users")]
+        rows.append((f"{speed} tokens/s", who, *best))
+    return pd.DataFrame(rows, columns=["promise", "by", "dollars per million tokens", "GPUs", "users"])
+
+
+def table(number, assumptions=DEFAULT, older=None):
+    """One of Tables 2 to 6, not rounded, with the columns of :func:`frontier`; assumptions as in :func:`settings`."""
+    chosen = settings(assumptions, older)
+    rows = {row: asked for (name, row), asked in chosen.items() if name == f"Table {number}"}
+    points = {row: point(curve(**setting)) for row, (setting, point) in rows.items()}
+    return pd.DataFrame(points).T.infer_objects()
+
+
+def seconds_at(setting, point):
+    """Seconds per token at a point of the frontier of a setting, computed again by the equations alone."""
+    assumptions = setting.get("assumptions", DEFAULT)
+    context = setting.get("context", 0)
+
+    def pass_time(name, cut, new_tokens):
+        shape = models[name].shape
+        chip = computing_at(chips[setting.get("chip", "H100")], shape)
+        return layout_latency(shape, chip, cut, point.n_gpu, point.batch, context, new_tokens, assumptions)
+
+    target = Cut(point.stages, point.scale_down, point.kind)
+    if point.get("gamma", 1) <= 1:
+        return pass_time(setting["model"], target, 1)
+    draft = Cut(point.draft_stages, point.draft_scale_down, point.draft_kind)
+    times = pass_time(setting["model"], target, point.gamma), pass_time(setting["draft"], draft, 1)
+    return speculative_time(setting.get("acceptance", ACCEPTANCE), point.gamma, point.gamma, *times)
+
+
+HEADS = {
+    "tokens_per_second": "tokens per second",
+    "usd_per_million": "dollars per million tokens",
+    "n_gpu": "instance size (GPUs)",
+    "batch": "batch size",
+    "mfu": "utilisation of the peak",
+    "gamma": "drafts",
+    "kind": "cut",
+}
+
+
+def as_printed(number, older=None):
+    """One of Tables 2 to 6 under the paper's headings, with what it does not print of a point beside it."""
+    cells = table(number, older=older)
+    prices, drafts = ("usd_per_million", "mfu"), ("gamma", "kind")
+    shown = [name for name in HEADS if name not in (drafts if number not in (2, 3) else ())]
+    shown = [name for name in shown if number not in (2, 4) or name not in prices]
+    first = {4: "GPU", 6: "weight format"}.get(number, "model")
+    return cells[[n for n in shown if n in cells]].rename(columns=HEADS).reset_index(names=first)
+
+
+def _halved():
+    """The default with half of every launch and latency."""
+    halves = ("base", "per_rank", "per_node")
+    quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
+    return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
+
+
+WAITS = {"as in the paper": DEFAULT, "both halved": _halved()}
+
+
+def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
+    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts.
+
+    With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
+    """
+    waits = waits.replace(cache_of_micro_batch=waits.cache_of_micro_batch and not context)
+    if network:
+        chip = chip.replace(scale_up_bandwidth=1e18, scale_out_bandwidth=1e18)
+    drafting = {"draft": draft, "acceptance": ACCEPTANCE} if draft else {}
+    return frontier(model, chip, context=context, assumptions=waits, **drafting)
+
+
+def widths(model, chip):
+    """What nine tenths of the top speed, and the top, cost over the cheapest token; and with an unlimited network."""
+    for network in (False, True):
+        curve = switched(model, chip, network=network)
+        fast = curve[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()]
+        least = curve.usd_per_million.min()
+        yield fast.usd_per_million.min() / least, curve.usd_per_million.iloc[0] / least

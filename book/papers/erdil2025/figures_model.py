@@ -1,0 +1,178 @@
+"""Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from book import style
+from book.audit.ledger import Reader
+from book.papers.erdil2025 import economics
+from book.papers.erdil2025.beyond import one_box_by_batch
+from book.papers.erdil2025.economics import DEFAULT, DRAFT, LONG, SOUND, WAITS, switched
+from book.papers.erdil2025.figures import served_points
+from inferlib.papers.erdil2025.decode import best_layout
+from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
+
+
+def figure_settings(number):
+    """What each curve of Figure 3, 4, 6, 7, 8, 9 or 10 is: label to arguments of :func:`economics.curve`.
+
+    Figure 7 is drawn with the program of its table and with that of the others.
+    """
+    if number in (3, 4):
+        draft = DRAFT if number == 4 else None
+        return {name: {"model": name, "draft": draft} for name in economics.SERVED}
+    if number == 6:
+        return {chip: {"model": "Llama 3 70B 8-bit", "chip": chip} for chip in economics.GENERATIONS}
+    if number == 7:
+        return {
+            f"{name}{', drafted' if draft else ''}{notebook}": {
+                "model": name, "draft": draft, "assumptions": assumptions
+            }
+            for notebook, assumptions in (("", TABLE_5), (", newer", DEFAULT))
+            for name in economics.SPECULATED
+            for draft in (None, DRAFT)
+        }  # fmt: skip
+    if number == 8:
+        return {row: {"model": name} for row, name in economics.PRECISIONS.items()}
+    name = {9: "Mistral Large 2", 10: "DeepSeek-V3"}[number]
+    settings = {
+        f"{length}{', drafted' if draft else ''}": {"model": name, "draft": draft, "context": context}
+        for length, context in (("short", 0), ("long", LONG))
+        for draft in (None, f"{DRAFT} MQA")
+    }
+    whole = {"model": name, "draft": None, "context": LONG, "assumptions": SOUND}
+    return settings | {"long, whole cache fits": whole}
+
+
+def figure_curves(number, **changed):
+    """The frontiers of a figure by name; ``changed`` is set in every :func:`economics.curve`."""
+    return {name: economics.curve(**one | changed) for name, one in figure_settings(number).items()}
+
+
+def draw(number, colours, lines=None, **changed):
+    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
+
+    A line given as (width, strength) lies broad and pale under the others.
+    """
+    _, ax = plt.subplots(figsize=(6.6, 5.2))
+    lines, curves = lines or {}, figure_curves(number, **changed)
+    where = economics.three_customers(curves).groupby("curve", sort=False)
+    for name, points in curves.items():
+        at = where.get_group(name)
+        line, colour = lines.get(name, "-"), colours[name]
+        look = {"linestyle": line, "linewidth": 1.8}
+        if not isinstance(line, str):
+            look = dict(zip(("linewidth", "alpha"), line, strict=True), zorder=0)
+        ax.plot(points.tokens_per_second, points.usd_per_million, color=colour, label=name, **look)
+        for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
+            chosen = at[which]
+            ax.plot(chosen["tokens/s"], chosen["dollars per million"], mark, color=colour, markersize=5)
+    if number in (3, 4):
+        name, *sold = served_points()[1]
+        ax.plot(*sold, "*", color=style.INK, markersize=9, label=f"{name}, sold")
+    ax.set(xscale="log", yscale="log")
+    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
+    ax.legend(fontsize=9, loc="upper left")
+    return ax
+
+
+def _look(number):
+    """Colour and line of every curve of a figure."""
+    names = list(figure_settings(number))
+    if number == 7:  # the program of Table 5, and dashed that of the other tables
+        colours = {name: style.LINES[i % 4] for i, name in enumerate(names)}
+        return colours, {name: "--" for name in names if name.endswith("newer")}
+    if number in (9, 10):  # broad and pale, with the whole batch's cache in memory
+        colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
+        return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
+    return dict(zip(names, style.LINES, strict=False)), {}
+
+
+def figure(number, **changed):
+    """Figure 3, 4, 6, 7, 8, 9 or 10 of the paper; ``changed`` is set in every :func:`economics.curve`."""
+    return draw(number, *_look(number), **changed)
+
+
+def slope_and_wall(model, chip, draft, contexts):
+    """Frontiers as they are, with a network without limit, with half the waiting, with drafts; a panel a context."""
+    _, axes = plt.subplots(1, len(contexts), figsize=(7.4, 4), sharey=True, layout="constrained")
+    curves = (
+        (f"the {chip.name} as it is", style.INK, {}),
+        ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
+        ("launches and latencies halved", style.RED, {"waits": WAITS["both halved"]}),
+        ("with drafts", style.PURPLE, {"draft": draft}),
+    )
+    for ax, context in zip(axes, contexts, strict=True):
+        for label, colour, switches in curves:
+            curve = switched(model, chip, context, **switches)
+            ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
+        ax.set(xscale="log", yscale="log", xlabel="tokens per second for one user")
+        ticks = [5, 10, 20, 50, 100, 200, 500, 1000]
+        ax.set_xticks(ticks, map(str, ticks))
+        ax.minorticks_off()
+        ax.set_xlim(20, 2 * curve.tokens_per_second.max())
+        ax.set_title(f"{context:,} tokens of context" if context else "no context", fontsize=10)
+    axes[0].set_ylabel("dollars per million tokens")
+    axes[0].figure.legend(
+        *axes[0].get_legend_handles_labels(), fontsize=9, loc="outside upper center", ncol=2
+    )
+    return axes
+
+
+# From the equations as printed to the notebook, one change after another. Each has to stand on the last.
+STEPS = {
+    "equations 29 to 44 as printed": {},
+    "LL halves the bandwidth": {"protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")},
+    "inside and between nodes at once": {"networks_overlap": True},
+    "tiles move inputs and outputs again": {"traffic": "tiled"},
+    "the input embedding is multiplied too": {"embedding_multiplied": True, "whole_sparsity": True},
+    "the fastest of three protocols": {"protocols": DEFAULT.protocols},
+    "one-dimensional layouts too": {"kinds": DEFAULT.kinds},
+    "attention on fewer GPUs": {"scale_downs": DEFAULT.scale_downs},
+    "pipelines": {"pipelines": DEFAULT.pipelines, "cache_of_micro_batch": True, "expert_threshold": 2},
+}
+
+
+def from_print_to_notebook():
+    """Table 4 on the way from the printed equations to the notebook's model, one term at a time."""
+    rows, assumptions = [], PRINTED_EQUATIONS
+    for name, changes in STEPS.items():
+        assumptions = assumptions.replace(**changes)
+        row = {"step": name}
+        for chip, at in economics.table(4, assumptions).iterrows():
+            row |= {f"{chip} tokens/s": at.tokens_per_second, f"{chip} GPUs": at.n_gpu}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def terms_over_size(model, chip, batch, context):
+    """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
+    _, ax = plt.subplots()
+    steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
+    rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
+    data = pd.DataFrame(rows).T.fillna(0.0)
+    bottom = 0.0
+    for name in data:
+        sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
+        label = label if label not in ax.get_legend_handles_labels()[1] else None
+        ax.bar(sizes, data[name], bottom=bottom, label=label, width=0.7, color=style.TERMS[name])
+        bottom = bottom + data[name]
+    ax.set(xlabel="GPUs in the instance", ylabel="milliseconds per token")
+    ax.grid(axis="x", visible=False)
+    ax.legend(fontsize=8)
+    return ax
+
+
+def one_box(model, chip, gpus):
+    """Utilisation over speed of one box, and the paper's example beside it."""
+    read = Reader("erdil2025", "Text 1")
+    speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
+    _, ax = plt.subplots(figsize=(6.4, 3.4))
+    data = one_box_by_batch(model, chip, gpus)
+    ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
+    if not data.mfu.any():
+        ax.text(0, 0, f" the weights do not fit on {gpus} × {chip.name}", va="bottom")
+    ax.plot(speed, 100 * used, "o", color=style.INK)
+    ax.annotate("the example", (speed, 100 * used), (-6, -12), textcoords="offset points", ha="right")
+    ax.set(xlabel="tokens per second for one user", ylabel="utilisation, % of the peak", ylim=(0, None))
+    return ax

@@ -1,0 +1,105 @@
+"""LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
+
+from book.audit.ledger import Noted, reproduces
+from book.papers.liminal2025.cells import latencies
+from book.papers.liminal2025.claims.memory import for_32, least
+from book.papers.liminal2025.speeds import (
+    GB,
+    LARGE,
+    LONG,
+    SHORT,
+    ceiling,
+    counted,
+    gain,
+    needs,
+    speed,
+    written,
+)
+from book.papers.liminal2025.tables import families
+from inferlib.papers.liminal2025.equations import chips
+
+
+@reproduces("liminal2025", "Introduction")
+def _introduction(read):
+    gains, long = ([gain(name, c) for name in LARGE] for c in (SHORT, LONG))
+    llama = needs("Llama3-405B", 32, LONG) / GB
+    return {
+        ("challenge 1", "memory for a model over 100B"): least(),
+        ("challenge 1", "memory for 32 users of such a model"): for_32(),
+        ("challenge 1", "memory for 32 users, up to"): Noted(
+            needs("Kimi-K2", 32, LONG), f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}"
+        ),
+        ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): Noted(
+            speed("GPT-OSS-120B"), "on 128 chips, 4K"
+        ),
+        ("challenge 2", "bandwidth of 3D-DRAM over HBM3"): bandwidth_ratio,
+        ("challenge 2", "gain in tokens per second"): Noted(
+            (min(gains), max(gains)), f"4K; at 128K {min(long):.2f} to {max(long):.2f}"
+        ),
+        ("challenge 2", "LLMs"): Noted(len(families()), f"families of Table 1, in {len(LARGE)} models"),
+    }
+
+
+def bandwidth_ratio(read):
+    """3D-DRAM's bandwidth over HBM3's, from Table 3 as printed."""
+    return read("xPU-3D-DRAM", "Mem BW", "Table 3") / read("xPU-HBM3", "Mem BW", "Table 3")
+
+
+@reproduces("liminal2025", "Introduction")
+def _challenges(read, holds):
+    fast = {n: speed("GPT-OSS-120B", n=n) for n in (8, 32, 128)}
+    holds(
+        "challenge 2: HBM3 plateaus there",
+        fast[8] < 1.1 * fast[128],
+        f"eight chips reach {written(fast[8])} (asked: less than a tenth more), 128 reach {written(fast[128])}; by the "
+        f"rule that we infer for the latency of a collective 32 chips would reach {written(fast[32])}",
+        fair="on the two sizes of system that the paper looks at",
+    )
+
+
+def _fifty_thousand():
+    """Whether no model reaches 50,000 tokens per second at 200 ns a collective, and the remark."""
+    few, many = ({name: ceiling(name, n) for name in LARGE} for n in (8, 128))
+    best, worst = max(many, key=many.get), min(many, key=many.get)
+    return max(few.values()) < 50_000, (
+        f"with memory and arithmetic for nothing, 200 ns a collective allow {written(many[worst])} "
+        f"({worst}) to {written(many[best])} ({best}) on 128 chips, and up to {written(max(few.values()))} on eight"
+    )
+
+
+@reproduces("liminal2025", "Abstract")
+def _abstract(read, holds):
+    reach = {name: [speed(n, "3D-DRAM", t_tp=t) > 1e4 for n in LARGE] for name, t in latencies().items()}
+    text = ", ".join(f"{counted(good)} at {name}" for name, good in reach.items())
+    holds(
+        "beyond 10,000 tokens per second hardware alone is not enough",
+        max(ceiling(name, n) for name in LARGE for n in (8, 128)) < 50_000,
+        f"above 10,000 on 3D-DRAM at 4K are {text}; eight HBM4 chips at 438 ns give GPT-OSS-120B "
+        f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
+        fair="as the next tenfold of key finding 7, from 50,000 on; the conclusion says it again",
+    )
+
+
+@reproduces("liminal2025", "Conclusion")
+def _conclusion(read):
+    soon = max(speed(name, memory) for name in LARGE for memory in chips())
+    return {
+        ("tokens per second on technologies of today", ""): Noted(
+            speed("GPT-OSS-120B"),
+            f"HBM3 at TP128; the chips soon to appear reach {written(soon)} there, and eight HBM4 chips "
+            f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
+        )
+    }
+
+
+@reproduces("liminal2025", "Key finding 7")
+def _tenfold(read):
+    def next_tenfold(read):
+        return tuple(10 * end for end in read("range of most models", artefact="Key finding 6"))
+
+    return {("the next tenfold", ""): next_tenfold}
+
+
+@reproduces("liminal2025", "Key finding 7")
+def _out_of_reach(read, holds):
+    holds("50,000 tokens per second are out of reach of hardware", *_fifty_thousand())

@@ -1,0 +1,121 @@
+"""LIMINAL 2025: what a reader can move in the page."""
+
+from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider
+from book.papers.liminal2025 import cells
+from book.papers.liminal2025.derivations import latency_for
+from inferlib.ops import maximum
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, load_model
+from inferlib.units import factor
+
+CONTEXT = Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True)
+CHIPS = Slider("chips", "Chips", 2, 128, 128, log=True, whole=True)
+BITS = {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5}
+
+
+def _formats():
+    """Choices of the bytes of a weight and of a cached value, the paper's first."""
+    narrow = {label: size for label, size in BITS.items() if size >= 1}
+    return [Choice("weights", "Weights", BITS), Choice("cache", "Cache", narrow)]
+
+
+def _counted(weights, cache, assumptions=PRINTED):
+    return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
+
+
+def _memory(available):
+    """What the weights and caches of a batch take, against what there is."""
+
+    def needed(app, batch, context, weights, cache, **at):
+        return model.capacity_needed(app, batch, context, _counted(weights, cache))
+
+    return {"Memory for weights and caches": Limit(needed, available, "GB")}
+
+
+PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
+
+
+def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
+    """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
+
+    The box opens with the ``new`` chip's memory, and compares with the ``known`` one's. ``mine``: the model
+    that it opens with.
+    """
+    known, new = known or load_chip("HBM3"), new or load_chip("3D-DRAM")
+    apps = apps or {name: load_model(name) for name in cells.large()}
+    start = next((name for name, app in apps.items() if app == mine), str(mine)) if mine else PROFITS[-1]
+    offered = {start: mine or apps[start]} | apps
+    today = known.bandwidth / factor("TB/s")
+
+    def speed(app, bandwidth, latency, batch, context, chips, weights, cache, **at):
+        chip = known.replace(bandwidth=bandwidth * factor("TB/s"))
+        at = app, chip, batch, context, chips, 1.0, latency * factor("ns")
+        return model.user_speed(*at, _counted(weights, cache))
+
+    def gain(**at):
+        return speed(**at) / speed(**(at | {"bandwidth": today}))
+
+    def of_one(name):
+        return lambda app, **at: gain(app=apps[name], **at)
+
+    def share(**at):
+        # of what it would gain if nobody waited
+        return (gain(**at) - 1) / maximum(gain(**(at | {"latency": 0.0})) - 1, 1e-9)
+
+    def balance(app, batch, context, chips, weights, cache, **at):
+        reading = model.batch_time(app, known, batch, context, chips, 1.0, 0.0, _counted(weights, cache))
+        return latency_for(app, chips, 1 / (2 * reading), 0.5)
+
+    says = (
+        "{0} times as fast, {1} % of what it would gain without waiting. "
+        f"{known.name} and collectives take it equally long at {{2}} ns."
+    )
+    return Explorer(
+        "What limits one user?",
+        [
+            Slider("bandwidth", "Memory bandwidth", 1, 300, 1, "TB/s", log=True).at(
+                round(new.bandwidth / 1e12, 1)
+            ),
+            Slider("latency", "One collective", 10, 2000, 10, "ns", log=True).at(
+                round(latency / factor("ns"), 1)
+            ),
+            Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
+            CONTEXT,
+            CHIPS,
+            Slider("capacity", "Memory capacity", 1, 1000, 1, "GB", log=True).at(round(known.capacity / 1e9)),
+            *_formats(),
+            Choice("app", "Model", offered),
+        ],
+        [
+            Sentence(
+                {
+                    "times as fast": (gain, "1"),
+                    "of the gain without waiting": (share, "%"),
+                    "balance": (balance, "ns"),
+                },
+                (
+                    (1, f"No faster than {known.name}: {{0}} times its speed."),
+                    (1.1, "The chosen model hardly notices: " + says),
+                    (1.5, "The chosen model profits a little: " + says),
+                    (None, "The chosen model profits: " + says),
+                ),
+            ),
+            Curves(
+                {name: of_one(name) for name in PROFITS},
+                "latency",
+                f"times as fast as with {known.name}, one user",
+            ),
+            Curves(
+                {
+                    "as it is": speed,
+                    "free collectives": lambda **at: speed(**(at | {"latency": 0.0})),
+                    "free memory": lambda **at: speed(**(at | {"bandwidth": 1e9})),
+                },
+                "bandwidth",
+                "tokens per second, one user of the chosen model",
+                "1/s",
+                log_y=True,
+            ),
+        ],
+        limits=_memory(lambda chips, capacity, **at: chips * capacity * factor("GB")),
+    )

@@ -1,0 +1,231 @@
+"""LIMINAL 2025: the chapter's figures, data first and picture second."""
+
+from dataclasses import replace
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import Rectangle
+from matplotlib.ticker import NullLocator
+
+from book import style
+from book.papers.liminal2025 import cells, efficiency
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, operators
+from inferlib.units import factor
+
+TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
+
+
+# What says how many collectives an operator ends in, and the field of an application that counts such layers.
+_WAITS = {"head": "head_layers", "latent": "latent_layers", "dense": "dense_layers", "moe": "moe_layers"}
+
+
+def layer(shape, n, batch=1, context=4096):
+    """Figure 1's callouts for a model's commonest layer: what an operator computes, loads, waits for."""
+    common = max(shape.layers, key=lambda group: group.count)
+    app, rows = model.model_of(shape), {}
+    none = dict.fromkeys(_WAITS.values(), 0.0)
+    for op in operators(replace(shape, layers=(common,))):
+        if op.name in ("head", "embedding"):
+            continue
+        flops = batch * (PRINTED.flop_per_weight * op.weights * op.active + op.pair_flops * context)
+        awake = model.active_experts(app, batch) if op.copies > 1 else 1
+        cached = batch * PRINTED.cache_bytes * op.cache * context
+        loaded = PRINTED.weight_bytes * op.weights * awake * op.read + cached
+        one = app.replace(**none | {_WAITS[op.collective]: 1.0}) if op.collective else None
+        waits = model.collectives(one, n) if one else 0.0
+        rows[op.name] = (flops / n / 1e6, loaded / n / 1e6, waits)
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
+
+
+def draw_layer(data, n):
+    """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
+    _, ax = plt.subplots(figsize=(7.6, 2.9), layout="constrained")
+    waits = data.collectives
+    if "output" in data.index:  # the collective of attention comes after its output projection
+        waits = waits.rename({"attention": "output", "output": "attention"})
+    x, width, small = 0.0, 1.5, {"ha": "center", "fontsize": 9}
+    for name, row in data.iterrows():
+        for chip in range(n):
+            mine = {"facecolor": style.BLUE, "alpha": 0.75} if chip == 0 else {"facecolor": "none"}
+            corner = (x, 1 - (chip + 1) / n)
+            ax.add_patch(Rectangle(corner, width, 0.8 / n, edgecolor=style.BLUE, linewidth=0.9, **mine))
+        ax.text(x + width / 2, 1.06, name.replace(", value", ",\nvalue"), va="bottom", **small)
+        ax.text(x + width / 2, -0.1, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", va="top", **small)
+        x += width
+        if waits[name]:
+            ax.plot([x + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
+            ax.text(x + 0.22, -0.1, "all-\nreduce", va="top", color=style.RED, **small)
+        x += 0.44
+    ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
+    ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
+    ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
+    ax.grid(False)
+    ax.spines[:].set_visible(False)
+    return ax
+
+
+def timelines(app, context, systems, latency=model.collective_latency):
+    """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None).
+
+    NaN where one sequence does not fit.
+    """
+    rows = {}
+    for label, (n, chip) in systems.items():
+        read = model.memory_time(app, chip, 1, context, n) if chip else 0.0
+        wait = model.exposed_time(app, n, 1, latency(n))
+        row = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait) if read + wait else np.inf)
+        fits = chip is None or model.largest_batch(app, chip, context, n)
+        rows[label] = row if fits else (np.nan,) * 3
+    return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
+
+
+def draw_timelines(data):
+    """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
+    _, ax = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    y = np.arange(len(data))
+    ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
+    ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
+    for place, row in zip(y, data.itertuples(), strict=True):
+        fits = row.UTPS == row.UTPS
+        words = f"{row.UTPS:,.0f} tokens/s" if fits else "does not fit"
+        ax.text(row.read + row.wait + 0.3 if fits else 0.3, place, words, va="center", fontsize=9)
+    ax.set_yticks(y, data.index)
+    ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
+    ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def draw_collective(sizes, ideal, latency=model.collective_latency):
+    """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
+    _, ax = plt.subplots(figsize=(7.2, 2.3), layout="constrained")
+    longest = max(ideal, *map(latency, sizes)) / NS
+    for y, n in enumerate(sizes):
+        whole, x, small = latency(n) / NS, 0.0, ""
+        for name, length, alpha in (
+            ("on the chip", PRINTED.on_chip / NS, 0.45),
+            ("in the switch", PRINTED.switch / NS, 0.7),
+            ("transfer", whole, 1.0),
+        ):
+            length = min(length, whole - x)
+            ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
+            if length > longest / 8:
+                ax.text(x + length / 2, y, f"{name}\n{length:.0f}", ha="center", va="center", fontsize=9)
+            else:
+                small += f", {length:.0f} of it {name}"
+            x += length
+        ax.text(whole + longest / 125, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
+    ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
+    ax.text(ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
+    ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
+    ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
+    ax.set_xlim(0, 1.12 * longest)
+    ax.grid(axis="y", visible=False)
+    return ax
+
+
+def draw_bandwidth(data, mark):
+    """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
+    data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
+    at, ends = mark.bandwidth / factor("TiB/s"), (float(data.bandwidth[0]), float(data.bandwidth[-1]))
+    _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
+    for ax, context in zip(axes, data.context.values, strict=True):
+        last = data.sel(context=context).isel(bandwidth=-1).values
+        for i, (name, height) in enumerate(zip(data.model.values, _apart(last), strict=True)):
+            colour = style.LINES[i % 6]
+            curve = data.sel(model=name, context=context)
+            ax.plot(data.bandwidth, curve, color=colour, linestyle="-" if i < 6 else "--")
+            ax.text(1.05 * ends[1], height, name, color=colour, va="center", fontsize=8, clip_on=False)
+        ax.axvline(at, color=style.INK, linewidth=1)
+        ax.set(xscale="log", yscale="log", xlim=ends, xlabel="memory bandwidth of a chip (TB/s)")
+        ax.set_title(f"context {context / 1024:.0f}K", fontsize=10)
+        ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
+        ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
+    axes[0].set_ylabel("tokens per second of one user,\nover those at the left")
+    top = axes[0].get_xaxis_transform()
+    axes[0].text(0.97 * at, 0.93, mark.name, ha="right", fontsize=9, transform=top)
+    return axes
+
+
+def efficiency_sweep(names=None, context=128 * 1024):
+    """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts."""
+    rows = []
+    for name in names or cells.large():
+        one, each = None, {}
+        for memory in chips():
+            swept = efficiency.sweep(name, memory, context)
+            watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.ENERGIES]
+            each[memory] = [
+                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt) for watt in watts
+            ]
+            one = one or [float(found[0]) for found in each[memory]]  # the first chip is HBM3
+            marked, _ = efficiency.marker(name, memory, context)
+            relative = np.sort([found / base for found, base in zip(each[memory], one, strict=True)], axis=0)
+            for at, low, high in zip(swept.batch.values, *relative, strict=True):
+                utps = float(swept.utps.sel(batch=at))
+                rows.append((name, memory, int(at), utps, low, high, at == marked))
+    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high", "marker"])
+
+
+def draw_efficiency(data=None):
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+
+    The dashed line is the largest of a model. Returns the Axes.
+    """
+    data = efficiency_sweep() if data is None else data
+    names = list(data.model.unique())
+    _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
+    colours = dict(zip(chips(), style.LINES, strict=False))
+    for ax, name in zip(axes.flat, names, strict=True):
+        own = data[data.model == name]
+        for memory, colour in colours.items():
+            part = own[own.chip == memory]
+            ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
+            ax.plot(part.utps, part.high, color=colour, linewidth=1.2, label=memory)
+            marked = part[part.marker]
+            ax.plot(marked.utps, marked.high, "o", color=colour, markersize=4)
+        ax.axhline(own.high.max(), color=style.INK, linestyle="--", linewidth=0.8)
+        ax.set(yscale="log", xlim=(0, None))
+        ax.set_title(name, fontsize=9)
+    axes.flat[0].legend(fontsize=8, loc="lower left")
+    axes.flat[0].figure.supxlabel("tokens per second of one user", fontsize=10)
+    axes.flat[0].figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
+    return axes
+
+
+def draw_design(data, chips, latencies):
+    """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
+    _, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
+    colours = style.shades(data.sizes["speed"], style.PURPLE)
+    for speed, colour in zip(data.speed.values, colours, strict=True):
+        x, y = data.sel(speed=speed).latency / NS, data.sel(speed=speed).bandwidth / TB
+        ax.plot(x, y, color=colour)
+        place = max(float(x[0]), 1.2), float(y[0]) * 1.15
+        ax.text(*place, f"{speed:,} tokens/s", color=style.PURPLE, va="bottom", fontsize=9)
+    x = [t / NS for t in latencies]
+    for i, (memory, chip) in enumerate(chips.items()):
+        y = [chip.bandwidth / TB] * len(x)
+        ax.plot(x, y, "so^Dvp"[i % 6], color=style.INK, linestyle="none", markersize=5)
+        ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
+    ax.set(
+        xscale="log", yscale="log", xlim=(1, 4000), ylim=(0.2, 2000),
+        xlabel="latency of one collective (ns)", ylabel="memory bandwidth of a chip (TB/s)",
+    )  # fmt: skip
+    return ax
+
+
+def _apart(values):
+    """Heights of labels on a log axis, pushed apart where they would touch."""
+    order, placed = np.argsort(values, kind="stable"), np.array(values, dtype=float)
+    for before, after in zip(order, order[1:], strict=False):
+        placed[after] = max(placed[after], placed[before] * 1.07)
+    return placed
+
+
+def ticks(axis, values):
+    """Plain numbers at these places of a logarithmic axis, and no others."""
+    axis.set_ticks(values, [f"{v:g}" for v in values])
+    axis.set_minor_locator(NullLocator())

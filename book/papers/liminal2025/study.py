@@ -1,0 +1,26 @@
+"""LIMINAL 2025: the study for any chip and model, and turned round."""
+
+import numpy as np
+import xarray as xr
+
+from book.papers.liminal2025 import derivations
+from inferlib.papers.liminal2025 import equations as model
+
+SPEEDS = (1_000, 10_000, 100_000)
+
+
+def speed_or_reason(app, chip, batch, context, n, t_tp):
+    """Tokens per second of one user, in words; or what does not fit."""
+    room, needed = n * chip.capacity, model.capacity_needed(app, batch, context)
+    if needed > room:
+        return f"infeasible: needs {needed / 1e9:,.0f} GB, {n} chips have {room / 1e9:,.0f}"
+    return f"{model.user_speed(app, chip, batch, context, n, 1, t_tp):.0f}"
+
+
+def design(app, n=128, context=4096, speeds=SPEEDS):
+    """What a chip needs for given speeds of one user, over the part of the time spent waiting."""
+    parts = np.linspace(0.005, 0.995, 199)
+    waiting = xr.DataArray(parts, coords={"waiting": parts})
+    speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})
+    bandwidth = derivations.bandwidth_for(app, 1, context, n, speed, waiting)
+    return xr.Dataset({"bandwidth": bandwidth, "latency": derivations.latency_for(app, n, speed, waiting)})

@@ -1,0 +1,177 @@
+"""LIMINAL 2025: Tables 1 to 7, recomputed."""
+
+import re
+
+import pandas as pd
+
+from book.audit import ledger
+from book.audit.explanation import named
+from book.audit.ledger import Noted
+from book.audit.notation import Symbols
+from book.papers.liminal2025 import cells, experts
+from inferlib.equation import notation_of
+from inferlib.papers.liminal2025 import equations as model
+from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, models, transformer
+from inferlib.transformer import Experts
+from inferlib.units import factor
+
+# The head of a column of Tables 4 to 7: what is printed, at which context, at which batch, size or latency.
+_HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
+# The families of Table 1 and the rows of Table 4 that belong to them.
+FAMILIES = {
+    "Llama 3": ("Llama3-8B", "Llama3-70B", "Llama3-405B"),
+    "Llama 4": ("Llama4-Scout", "Llama4-Maverick"),
+    "DeepSeek V3": ("DeepSeekV3",),
+    "Qwen 3": ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B"),
+    "Kimi K2": ("Kimi-K2",),
+    "GPT-OSS": ("GPT-OSS-20B", "GPT-OSS-120B"),
+}
+
+
+def architecture(name):
+    """What a model is made of, in the paper's words: ``GQA+MLP``, or with a star where layers differ."""
+    shape = transformer(name)
+    attention = shape.layers[0].attention.kind
+    kinds = {isinstance(group.feed_forward, Experts) for group in shape.layers}
+    return f"{attention}+{'MoE*' if len(kinds) > 1 else 'MoE' if kinds == {True} else 'MLP'}"
+
+
+def table_1():
+    """The models: what the configurations say beside what Table 1 says."""
+    rows = {}
+    for name in models():
+        shape, app = transformer(name), load_model(name)
+        rows[name] = {
+            "architecture": architecture(name),
+            "released (B)": shape.n_params / 1e9,
+            "counted (B)": model.stored_weights(app) / 1e9,
+            "active (B)": (app.resident + app.expert * app.n_experts * app.routed_share) / 1e9,
+            "layers": int(app.layers),
+            "cache of a token (KiB)": model.cache_size(app, 1) / 1024,
+            "S at TP8": int(model.collectives(app, 8)),
+            "S at TP128": int(model.collectives(app, 128)),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="model")
+
+
+def table_2():
+    """The variables of Table 2: the paper's symbol, the name in this library, and what it is."""
+    names = ("n", "stages", "flops", "bandwidth", "t_tp", "t_stage", "layers")
+    names += ("tensor_work", "bytes_loaded", "collectives")
+    entries = notation_of("liminal2025")
+    rows = [(f"${entries[n]['symbol']}$", f"`{n}`", entries[n]["meaning"]) for n in names]
+    return Symbols(pd.DataFrame(rows, columns=["symbol", "name", "meaning"]))
+
+
+def table_3():
+    """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
+    printed, rows = ledger.published("liminal2025"), {}
+    for name in chips():
+        chip = load_chip(name)
+        stated = [printed["Table 3", f"xPU-{name}", column] for column in ("Mem BW", "Compute", "Capacity")]
+        rows[f"xPU-{name}"] = {
+            "printed": ", ".join(f"{row.text} {row.unit.replace('i', '')}" for row in stated),
+            "memory (10^12 B/s)": chip.bandwidth / 1e12,
+            "arithmetic (PFLOP/s)": chip.flops / 1e15,
+            "capacity (10^9 B)": chip.capacity / 1e9,
+            "balance (FLOP/B)": chip.flops / chip.bandwidth,
+            "one read of all memory (ms)": 1e3 * chip.capacity / chip.bandwidth,
+        }
+    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="chip")
+
+
+def as_printed(artefact):
+    """One of Tables 4 to 7 in the paper's writing."""
+    printed, ours = cells.printed_cells(), cells.computed_cells()
+    table = {}
+    for (table_of, row, column), text in printed.items():
+        if table_of == artefact:
+            found = ours[artefact, row, column]
+            table.setdefault(row, {})[column] = found if found == text else f"{found} [{text}]"
+    frame = pd.DataFrame(table).T
+    heads = [_HEAD.fullmatch(column).groups(default="") for column in frame]
+    levels = [level for level in zip(*heads, strict=True) if any(level)]
+    frame.columns = pd.MultiIndex.from_arrays(levels)
+    return frame
+
+
+# --- The scorecard ---------------------------------------------------------------------------------------
+
+
+def _cells_of(artefact, assumptions):
+    found = cells.cells(cells.Reading(assumptions))
+    return {
+        place[1:]: _too_large(*place[1:], assumptions) if value is None else value
+        for place, (value, _) in found.items()
+        if place[0] == artefact
+    }
+
+
+def _too_large(name, column, assumptions):
+    """No number, and why."""
+    n, gb = int(column.rpartition("TP")[2]), factor("GiB")
+
+    def nothing(read):
+        weights = model.stored_weights(load_model(name, assumptions), assumptions)
+        held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")
+        return Noted(None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}")
+
+    return nothing
+
+
+def sizes(family=None):
+    """The sizes that Table 1 lists, of one family or of all."""
+    rows = (row for row in ledger.published("liminal2025").values() if row.artefact == "Table 1")
+    return [row.column for row in rows if row.kind == "quoted" and family in (None, row.row)]
+
+
+def families():
+    """The families of Table 1."""
+    rows = ledger.published("liminal2025").values()
+    return list(dict.fromkeys(row.row for row in rows if row.artefact == "Table 1"))
+
+
+@ledger.reproduces("liminal2025", "Table 1")
+def _table_1(read):
+    found = {}
+    for family, names in FAMILIES.items():
+        for column, name in zip(sizes(family), names, strict=True):
+            released, counted = transformer(name).n_params, model.stored_weights(load_model(name))
+            note = f"{released / 1e9:.2f}B released; Table 4 counts {counted / 1e9:.2f}B"
+            found[family, column] = Noted(released, note)
+    return found
+
+
+@ledger.reproduces("liminal2025", "Table 1")
+def _architectures(read, holds):
+    stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
+    stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
+    for family, names in FAMILIES.items():
+        kinds = {name: architecture(name) for name in names}
+        # the star marks models of dense and sparse layers
+        starred, mixed = stated[family].endswith("*"), any(kind.endswith("*") for kind in kinds.values())
+        fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
+        right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
+        primary = f"{family}: the primary architecture is {stated[family]}"
+        holds(primary, sum(right) > len(right) / 2, ledger.listed(kinds, ""), fair)
+
+
+@ledger.reproduces("liminal2025", "Table 4")
+def _table_4(read, assumptions=PRINTED):
+    found = _cells_of("Table 4", assumptions)
+    contexts = {label: k * cells.AS_PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
+    for (name, column), value in found.items():
+        app = load_model(name)
+        if column.startswith("AMI") and column.endswith("B=32") and app.expert:
+            context = contexts[column.split()[1]]
+            one = experts.intensity_spread(app, experts.batch_of(column), context)
+            found[name, column] = Noted(
+                value, f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}"
+            )
+    return found
+
+
+for _artefact in ("Table 5", "Table 6", "Table 7"):
+    ledger.reproduces("liminal2025", _artefact)(
+        lambda read, assumptions=PRINTED, artefact=_artefact: _cells_of(artefact, assumptions)
+    )

@@ -1,0 +1,174 @@
+"""Mazurek & Schreiber 2025: our own drawings of what its Figures 1, 5, 7, 8, 9 and 11 show, computed from the model."""
+
+from math import ceil
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+from matplotlib.patches import FancyBboxPatch
+
+from book import style
+from book.papers.mazurek2025.systems import CONTEXT
+from inferlib.papers.mazurek2025 import equations as eq
+from inferlib.papers.mazurek2025.records import DEFAULT
+from inferlib.units import factor
+
+
+def expert_parallel(model, setup, own):
+    """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
+    _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    place, one = setup.deployment, own * model.d_model * eq.messages(model) / 1e6
+    shown, x = ("GPU 1", "GPU 2", "GPU 3", f"GPU {place.n_gpus}"), (0, 2.3, 4.6, 8.0)
+
+    def box(at, y, text, colour):
+        look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
+        ax.add_patch(FancyBboxPatch((at, y), 1.8, 0.9, **look))
+        ax.text(at + 0.9, y + 0.45, text, ha="center", va="center", fontsize=9)
+
+    for label, at in zip(shown, x, strict=True):
+        ax.text(at + 0.9, 6.25, label, ha="center")
+        box(at, 5.0, f"all attention,\n{own} sequences", style.GREEN)
+        box(at, 2.5, f"{eq.held_experts(model, place)} experts\nof the layer", style.BLUE)
+        box(at, 0.0, "the same\nsequences", style.GREEN)
+    for i, here in enumerate(x):
+        for j, there in enumerate(x):
+            width = 1.6 if 0 in (i, j) else 0.5
+            shade = dict(linewidth=width, alpha=0.9 if width > 1 else 0.5, zorder=0)
+            if i == 0 or width < 1:
+                ax.plot([here + 0.9, there + 0.9], [4.92, 3.48], color=style.RED, **shade)
+                ax.plot([there + 0.9, here + 0.9], [2.42, 0.98], color=style.RED, linestyle="--", **shade)
+    for y in (5.45, 2.95, 0.45):
+        ax.text(7.2, y, "…", ha="center", va="center", fontsize=14)
+    for y, says, size in (
+        (4.2, "dispatch, FP8", DEFAULT.dispatch_bytes),
+        (1.7, "combine, BF16", DEFAULT.combine_bytes),
+    ):
+        text = f"{says}:\n{one * size:.1f} MB per GPU"
+        ax.text(10.2, y, text, va="center", color=style.RED, fontsize=9)
+    ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
+    ax.axis("off")
+    return ax
+
+
+def timeline_data(model, at, own, context, assumptions=DEFAULT):
+    """Two micro-batches taking turns through two layers, and the same batch in one piece."""
+    batch, rows = own * at.deployment.n_gpus, []
+
+    def layer(part):
+        where = model, at.gpu, at.deployment, part
+        times = (
+            eq.attention_time(*where, context, assumptions),
+            eq.expert_time(*where, assumptions),
+            eq.network_time(*where, assumptions),
+        )
+        return [1e6 * t / model.n_layers for t in times]
+
+    attention, expert, sent = layer(batch / 2)
+    turn = eq.overlapped_time(attention, expert, sent) / 2
+    for i in range(4):
+        start, half = i * turn, "AB"[i % 2]
+        rows.append(("overlap", "GPU", half, "attention", start, start + attention))
+        rows.append(("overlap", "GPU", half, "experts", start + attention, start + attention + expert))
+        rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
+    attention, expert, sent = layer(batch)
+    layer_parts = ("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)
+    start = 0.0
+    for part, lane, seconds in layer_parts * 2:
+        rows.append(("one batch", lane, "A+B", part, start, start + seconds))
+        start += seconds
+    return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
+
+
+def timeline(model, at, own, context, assumptions=DEFAULT):
+    """Two layers with two-batch overlap and without, to scale."""
+    _, axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")
+    data = timeline_data(model, at, own, context, assumptions)
+    colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
+    inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
+    for ax, plan in zip(axes, ("one batch", "overlap"), strict=True):
+        rows = data[data.plan == plan]
+        for _, row in rows.iterrows():
+            y, width = 0 if row.lane == "GPU" else 1, row.end - row.start
+            look = {"color": colours[row.part], "alpha": 0.6 if row.batch == "B" else 1.0}
+            ax.barh(y, width, left=row.start, height=0.7, edgecolor="white", **look)
+            if width > 0.03 * data.end.max():
+                ax.text(row.start + width / 2, y, row.batch, **inside)
+        last = rows.end.max()
+        ax.text(last * 1.01, 0.5, f"{last:,.0f} µs", va="center", fontsize=9)
+        ax.set_yticks([0, 1], ["GPU", "network"])
+        ax.set(ylim=(1.6, -0.6), title=plan)
+        ax.grid(axis="y", visible=False)
+    axes[0].set_xlim(0, 1.12 * data.end.max())
+    axes[1].set_xlabel("microseconds, two layers")
+    for part, colour in colours.items():
+        axes[0].bar(0, 0, color=colour, label=part)
+    axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, 1.55), ncol=3, fontsize=9)
+    return axes
+
+
+def two_tokens(model):
+    """Figure 1: two tokens wake different experts of a layer."""
+    _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+    random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
+    first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
+    for expert in range(model.n_routed):
+        woken = expert in first, expert in second
+        colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)
+        spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
+        ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
+    names = [("first token", style.BLUE), ("second token", style.PURPLE)]
+    for label, colour in names + [("both", style.INK)] * bool(first & second):
+        ax.bar(0, 0, color=colour, label=label)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
+    ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
+    one, two = (eq.expert_weights(model) / factor("MB") * eq.active_experts(model, n) for n in (1, 2))
+    ax.set_title(f"{one:.0f} MB per layer for one token, about {two:.0f} for two", fontsize=10)
+    ax.axis("off")
+    return ax
+
+
+def layer(model):
+    """Figure 5: one layer of experts, a router and a shared expert."""
+    _, ax = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
+    boxes = {
+        "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
+        "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
+        "routed": (5.0, 2.0, 2.4, f"best {model.n_active} of {model.n_routed}\nrouted experts", style.BLUE),
+        "shared": (5.0, 0.3, 2.4, f"{model.n_shared} shared expert,\nalways", style.GREEN),
+        "sum": (8.5, 1.2, 1.5, f"sum of {model.used}", style.INK),
+    }
+    for x, y, width, text, colour in boxes.values():
+        ax.add_patch(plt.Rectangle((x, y), width, 0.9, facecolor="none", edgecolor=colour, linewidth=1.6))
+        ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+    for start, end in (
+        ("token", "router"), ("router", "routed"), ("token", "shared"), ("routed", "sum"), ("shared", "sum"),
+    ):  # fmt: skip
+        (x, y, width, *_), (to, at, *_) = boxes[start], boxes[end]
+        arrow = {"arrowstyle": "->", "color": style.INK}
+        ax.annotate("", (to, at + 0.45), (x + width, y + 0.45), arrowprops=arrow)
+    ax.set(xlim=(-0.2, 10.2), ylim=(0, 3.2))
+    ax.axis("off")
+    return ax
+
+
+def prefill_decode(model, at):
+    """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
+    _, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
+    cache, batch = CONTEXT * eq.cache_per_token(model), 128 * at.deployment.n_gpus
+    prompt = 1e3 * eq.prefill_time(model, at.gpu, CONTEXT)
+    sent = 1e3 * cache / at.gpu.inter_bandwidth
+    step = 1e3 * eq.step_time(model, at.gpu, at.deployment, batch, CONTEXT)
+    there = prompt + sent
+    look = {"height": 0.6, "edgecolor": "white"}
+    ax.barh(0, prompt, color=style.ORANGE, **look)
+    ax.barh(0, sent, left=prompt, color=style.RED, **look)
+    for token in range(4):
+        ax.barh(1, step, left=there + token * step, color=style.BLUE, **look)
+    ax.barh(1, there, height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
+    ax.text(there / 2, 1, "kept for the cache", ha="center", va="center", fontsize=9)
+    note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
+    ax.text(there + 4, 0, note, va="center", color=style.RED, fontsize=9)
+    ax.set_yticks([0, 1], ["prefill", "decode"])
+    ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
+    ax.grid(axis="y", visible=False)
+    return ax

@@ -1,0 +1,75 @@
+"""Mazurek & Schreiber 2025 against measurements, in pictures: data first, here or in the studies."""
+
+import matplotlib.pyplot as plt
+
+from book import style
+from book.papers.mazurek2025 import validation
+from book.papers.mazurek2025.systems import CONTEXT, READINGS, TRUE
+from inferlib.papers.mazurek2025.records import Assumptions
+
+
+def scan():
+    """Error over the seven points for every context, in three readings; thin lines for the three on H100s alone."""
+    _, ax = plt.subplots(layout="constrained")
+    shown = {"capped": style.PURPLE, "literal": style.INK, "corrected": style.YELLOW}
+    readings = READINGS | {"corrected": Assumptions.corrected()}
+    for name, colour in shown.items():
+        found = validation.scan(readings[name]) * 100
+        data, h100 = found.rms, found.filter(like="9x8")
+        if name in READINGS:
+            ax.plot((h100**2).mean(axis=1) ** 0.5, color=colour, linewidth=0.9)
+        ax.plot(data, color=colour)
+        ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
+    ax.legend(loc="upper right", fontsize=9)
+    for context, text in ((TRUE, "measured\nlength"), (CONTEXT, "quoted\naverage")):
+        ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
+        ax.text(context + 90, 104, text, ha="left", va="top", fontsize=9)
+    ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
+    ax.set(ylim=(0, 108), xlim=(500, 11000))
+    return ax
+
+
+def over_measured(data):
+    """Predicted over measured at each point's own length; empty marks have the overhead of each layer added."""
+    panels = [("72 H100s", "one batch"), ("72 H100s", "two-batch overlap"), ("GB200 rack", "one batch")]
+    figure, axes = plt.subplots(1, 3, figsize=(7.6, 3.9), sharey=True, layout="constrained")
+    colours = dict(zip(READINGS, (style.PURPLE, style.INK), strict=True))
+    for ax, at in zip(axes, panels, strict=True):
+        rows = data.loc[at]
+        for name, values in rows.items():
+            reading, _, more = name.partition(" + ")
+            look = {"linestyle": "--", "markerfacecolor": "none"} if more else {"linestyle": "-"}
+            look |= {"color": colours[reading], "linewidth": 1.2, "markersize": 6}
+            ax.plot(rows.index, values, "o" if reading == "capped" else "^", label=name, **look)
+        ax.axhline(1, color=style.FAINT, linewidth=1.2, zorder=0)
+        ax.set(title="\n".join(at), xscale="log", yscale="log", xlabel="sequences on a GPU")
+        ax.set_xticks([2, 8, 32, 128, 512], ["2", "8", "32", "128", "512"])
+        ax.minorticks_off()
+    axes[0].set(ylabel="predicted over measured speed")
+    axes[0].set_yticks([0.7, 0.8, 1, 1.25, 1.5, 2], ["0.7", "0.8", "1", "1.25", "1.5", "2"])
+    axes[0].minorticks_off()
+    labels = axes[0].get_legend_handles_labels()
+    figure.legend(*labels, loc="outside lower center", ncol=4, fontsize=9)
+    return axes
+
+
+def components(data):
+    """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
+    _, ax = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
+    colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
+    inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
+    for y, column in enumerate(data):
+        left = 0.0
+        for part, colour in zip(data.index, colours, strict=True):
+            value = data.loc[part, column]
+            ax.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
+            if value > 0.08:
+                ax.text(left + value / 2, y, f"{value:.2f}", **inside)
+            left += value
+        ax.text(left + 0.02, y, f"{left:.2f}", va="center", fontsize=9)
+    ax.set_yticks(range(len(data.columns)), [f"{overlap}: {who}" for overlap, who in data])
+    ax.set(ylim=(len(data.columns) - 0.5, -0.5), xlabel="milliseconds for a layer, the whole batch")
+    ax.set_xlim(0, 1.08 * data.sum().max())
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
+    return ax

@@ -1,0 +1,230 @@
+"""Pope et al. 2022: Figures 1, 6, 7, B.1 and C.1 from the two-constant model; data first, picture second.
+
+Our copy of the paper is text, without its plots, so these are predictions to be compared with the few points that
+its tables and text print.
+"""
+
+from functools import cache
+from itertools import pairwise
+
+import pandas as pd
+import xarray as xr
+
+from book import style
+from book.audit.ledger import Reader
+from book.papers.pope2022 import evidence
+from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
+from book.papers.pope2022.figures import axes, dotted, layout_colours
+from inferlib import sweep
+from inferlib.frontier import pareto
+from inferlib.papers import pope2022 as pope
+
+PALM = dict(zip(("PaLM 540B", "PaLM 62B", "PaLM 8B"), style.LINES, strict=False))
+BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
+
+
+def _run(name, chips, batch, layout, attention, format, context, answer, constants):
+    """Seconds of a pass, chip-seconds and utilisation of a token; None where it does not fit."""
+    at = configuration(name, chips, batch, layout, attention, format, context, answer)
+    if pope.why_not(at["model"], TPU, at["mesh"], layout, attention, batch, at["seen"]):
+        return None
+    time = pass_time(at, constants)
+    used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+    return time, pope.cost(chips, at["tokens"], time), used
+
+
+@cache
+def runs(phase):
+    """All runs of the three PaLM models at the context of Figure 1, by the two-constant model, as far as they fit.
+
+    ``phase``: processing 2048 tokens, or generating 64 after them; ``time`` (s) is of the prefill, or of one token,
+    ``cost`` in chip-s a token. The constants are those fitted to appendix D.
+    """
+    read, rows = Reader("pope2022", "Figure 1"), []
+    work = read("context"), read("tokens generated") if phase == "decode" else None
+    layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
+    places = ((n, c, f, w) for n in PALM for c in pope.meshes() for f in ("int8", "bf16") for w in layouts_of)
+    for name, chips, format, layout in places:
+        for batch in BATCHES:
+            attention = "Batch" if batch > 1 else "Head"
+            found = _run(name, chips, batch, layout, attention, format, *work, fitted())
+            if found:
+                rows.append((name, format, chips, batch, layout, *found))
+    columns = ["model", "format", "chips", "batch", "layout", "time", "cost", "mfu"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def frontier_of(runs):
+    """Of each model and format, the :func:`runs` that no other beats in both time and cost, fastest first."""
+    found = {}
+    for name, rows in runs.groupby(["model", "format"], sort=False):
+        kept = pareto(rows.assign(speed=1 / rows.time), speed="speed", cost="cost")
+        found[name] = kept.drop(columns="speed")
+    return found
+
+
+def published_points(phase):
+    """The runs that Tables 2 and 3 and section 4.4 print: ``model``, ``format``, ``time``, ``cost``, ``mfu``."""
+    rows, made = [], []
+    for (table, row), at in evidence.configurations().items():
+        if row.endswith(phase):
+            rows.append((at, evidence.measured_pass(table, row, at["passes"])))
+    if phase == "decode":
+        rows.append((evidence.bf16_decode(), Reader("pope2022", "Text 4.4")("bfloat16, batch 64")))
+    for at, time in rows:
+        name, chips = at["model"].name, at["mesh"].chips
+        used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
+        format = {1: "int8", 2: "bf16"}[at["model"].weight_bytes]
+        made.append((name, format, time, pope.cost(chips, at["tokens"], time), used))
+    return pd.DataFrame(made, columns=["model", "format", "time", "cost", "mfu"])
+
+
+def figure_1(phases, quantity="cost"):
+    """Figure 1 (cost over latency) or C.1 (utilisation over latency), from the :func:`runs` of both phases.
+
+    Lines are frontiers of the two-constant model, dashed with 16-bit weights; rings are what the paper prints,
+    squares where its weights have 16 bits. A line is faint where no printed run of the model is as fast: the
+    model of a step knows no time of a hop, and so goes on to more chips than the paper's fastest runs used.
+    The ends of each line say the chips (C) and the batch (B).
+    """
+    _, both = axes((7.2, 3.8), columns=2)
+    scale, label = {"cost": (1e3, "chip-milliseconds per token"), "mfu": (100, "MFU, %")}[quantity]
+    for ax, (phase, found) in zip(both, phases.items(), strict=True):
+        points = published_points(phase)
+        fastest = points.groupby("model").time.min()
+        for (name, format), rows in frontier_of(found).items():
+            colour, whole = PALM[name], format == "int8"
+            at = 1e3 * rows.time, scale * rows[quantity]
+            line = {"color": colour, "linestyle": "-" if whole else "--"}
+            ax.plot(*at, alpha=0.3, linewidth=1, **line)
+            ran = rows.time >= 0.98 * fastest.get(name, float("inf"))
+            ax.plot(at[0][ran], at[1][ran], linewidth=1.6, **line)
+            own = points[(points.model == name) & (points.format == format)]
+            ring = {"fillstyle": "none", "markersize": 8, "markeredgewidth": 1.5}
+            ax.plot(1e3 * own.time, scale * own[quantity], "o" if whole else "s", color=colour, **ring)
+            for i, shift in ((0, (2, 4)), (-1, (-12, 5))) if whole else ():
+                text = f"C{rows.chips.iloc[i]} B{rows.batch.iloc[i]}"
+                place = at[0].iloc[i], at[1].iloc[i]
+                ax.annotate(text, place, shift, textcoords="offset points", fontsize=7, color=colour)
+        ax.set(xscale="log", xlabel="ms per token" if phase == "decode" else "ms for 2048 tokens")
+        ax.set_title({"decode": "writing (decode)", "prefill": "reading (prefill)"}[phase], fontsize=10)
+        ax.set_yscale("log" if quantity == "cost" else "linear")
+    both[0].set_ylabel(label)
+    names = [both[1].plot([], [], color=colour, label=name)[0] for name, colour in PALM.items()]
+    both[0].figure.legend(handles=names, loc="outside upper center", ncol=3, fontsize=9)
+    return both
+
+
+def figure_6_data():
+    """Milliseconds of a generation step of PaLM 540B over the chips, in 1D and in 2D."""
+    read, model, rows = Reader("pope2022", "Text 4.1"), evidence.palm(), {}
+    batch, context = read("decode", "batch"), read("context", artefact="Text 4.4")
+    for chips in (64, 128, 256):
+        held = pope.cache_over_batch(model, chips, batch, context)
+        at = model, TPU, pope.load_mesh(chips), fitted(), batch, context, held
+        rows[chips] = {name: 1e3 * pope.step_time(*at, layout=f"WS {name}") for name in ("1D", "2D")}
+    return pd.DataFrame(rows).T.rename_axis("chips")
+
+
+def figure_6(data):
+    """Draw :func:`figure_6_data`. Returns the Axes."""
+    half = data["2D"].iloc[0] * data.index[0] / data.index
+    lines = data.assign(**{"half the time for twice the chips": half}) / 1e3
+    ax = style.curve(lines.to_xarray(), unit="ms", says="one token", log="x")
+    ax.set_ylim(0, None)
+    ax.set_title("batch 512, 2048 tokens of context", fontsize=10)
+    ax.set_xticks(data.index, map(str, data.index))
+    ax.minorticks_off()
+    return ax
+
+
+LENGTH = 2048  # tokens of a sequence of Figure 7
+
+
+def prefill_time(model, chip, mesh, constants, sequences, layout):
+    """Seconds of prefill of a number of sequences in a layout, by the two-constant model."""
+    held = pope.cache_over_batch(model, mesh.chips, sequences, LENGTH)
+    at = model, chip, mesh, constants, sequences * LENGTH, LENGTH, held
+    return pope.step_time(*at, layout=layout)
+
+
+def figure_7_data(model, chip, mesh, constants):
+    """Utilisation of prefill over sequences of equal length, in the four layouts of Figure 3.
+
+    ``enough``: whether there are sequences enough for the layout to cut the batch.
+    """
+    sequences = sweep("sequences", [2**i for i in range(10)])
+    # PaLM 540B is padded as it was run, and counted as it was trained
+    counted = pope.load_model("PaLM 540B") if model.name == "PaLM 540B" else model
+    work = chip, mesh.chips, pope.parameters(counted), sequences * LENGTH
+    times = (prefill_time(model, chip, mesh, constants, sequences, name) for name in pope.SHARED)
+    used = [pope.mfu(*work, time) for time in times]
+    names = xr.DataArray(list(pope.SHARED), dims="layout", coords={"layout": list(pope.SHARED)})
+    enough = xr.concat([sequences >= pope.gathered_over(mesh, name) for name in pope.SHARED], names)
+    return xr.concat(used, names).assign_coords(tokens=sequences * LENGTH, enough=enough)
+
+
+def switches_by_time(model, chip, mesh, constants):
+    """Tokens of prefill from which each gathered layout is quicker than the layout before it, by the two constants.
+
+    Whether there are sequences enough is another question.
+    """
+    found = {}
+    for before, layout in pairwise(pope.SHARED):
+        low, high = 2.0**-2, 2.0**10
+        for _ in range(50):
+            middle = (low + high) / 2
+            at = model, chip, mesh, constants, middle
+            slower = prefill_time(*at, layout) > prefill_time(*at, before)
+            low, high = (middle, high) if slower else (low, middle)
+        found[layout] = high * LENGTH
+    return found
+
+
+def figure_7(data):
+    """Draw :func:`figure_7_data`; dotted where sequences are too few for the layout. Returns the Axes."""
+    _, ax = axes()
+    for name in data.layout.values:
+        colour, curve = layout_colours()[name], 100 * data.sel(layout=name)
+        dotted(ax, data.tokens, curve, curve.enough, colour, str(name))
+    ring = {"color": style.INK, "fillstyle": "none", "markersize": 10}
+    n_params, said = pope.parameters(pope.load_model("PaLM 540B")), "printed in Table 2, 64 chips"
+    for (table, row), at in evidence.configurations().items():
+        if (table, row.split()[-1]) == ("Table 2", "prefill"):
+            used = pope.mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
+            ax.plot(at["tokens"], 100 * used, "o", label=said, **ring)
+            said = None
+    ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
+    ax.set_xticks([2**11, 2**14, 2**17, 2**20], ["2,048", "16,384", "131,072", "1,048,576"])
+    ax.minorticks_off()
+    ax.legend(loc="lower right", fontsize=9)
+    return ax
+
+
+def figure_b1_data():
+    """Prefill of one sequence over its length, int8 weights: ``model``, ``chips``, ``length``, ``time``, ``cost``."""
+    read, rows = Reader("pope2022", "Appendix B"), []
+    shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
+    lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
+    for name, chips, length in ((n, c, s) for n in PALM for c in pope.meshes() for s in lengths):
+        found = _run(name, chips, 1, "WS 2D", "Head", "int8", length, None, fitted())
+        if found:
+            rows.append((name, chips, length, *found[:2]))
+    return pd.DataFrame(rows, columns=["model", "chips", "length", "time", "cost"])
+
+
+def figure_b1(data):
+    """Draw :func:`figure_b1_data`: for each model one line a length, over the chips. Returns the Axes."""
+    _, ax = axes()
+    for (name, length), rows in data.groupby(["model", "length"], sort=False):
+        colour = PALM[name]
+        ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)
+        for i in (0, -1) if length == data.length.max() else ():
+            one = rows.iloc[i]
+            text, place = f"S{one.length} C{one.chips}", (1e3 * one.time, 1e3 * one.cost)
+            ax.annotate(text, place, (5, 2), textcoords="offset points", fontsize=8, color=colour)
+    for name, colour in PALM.items():
+        ax.plot([], [], ".-", color=colour, label=name)
+    ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds per token")
+    ax.legend(fontsize=9)
+    return ax

@@ -1,0 +1,68 @@
+"""Pope et al. 2022: what a reader can move in the page."""
+
+from book.explorer import Choice, Curves, Explorer, Sentence, Slider
+from book.papers.pope2022 import evidence
+from inferlib import load_model
+from inferlib.papers import pope2022 as pope
+
+WEIGHTS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}  # bytes of a value
+
+
+def switch(model=None, mesh=None, tokens=64):
+    """What each layout moves over the tokens of the batch: where would the reader switch?
+
+    The box opens with a model, a mesh and a number of tokens: PaLM 540B on 64 chips where none is given.
+    """
+    model, mesh = model or evidence.palm(), mesh or pope.load_mesh(evidence.SLICE)
+    models = {
+        f"{model.name}, {model.heads:.0f} heads": model,
+        "PaLM 62B": pope.load_model("PaLM 62B"),
+        # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
+        "MT-NLG 530B": pope.load_model("MT-NLG 530B").replace(parallel=True),
+        "Llama 3 70B": pope.model_of(load_model("Llama 3 70B"), parallel=True),
+    }
+
+    def moved(layout):
+        # bytes through a chip: the time of one layer at a bandwidth of one
+        def megabytes(tokens, x, y, z, weight, model, **at):
+            shape = model.replace(weight_bytes=weight)
+            mesh = pope.Mesh(x, y, z)
+            # with the factor (K - 1)/K, so that a chip alone moves nothing; the switch points are the same
+            seconds = pope.layer_time(shape, evidence.TPU, mesh, tokens, layout, pope.EXACT)
+            return seconds * evidence.TPU.network_bandwidth
+
+        return megabytes
+
+    def hands_over(tokens, x, y, z, weight, model, **at):
+        return pope.switch_to_x(model.replace(weight_bytes=weight), pope.Mesh(x, y, z)) / tokens
+
+    return Explorer(
+        "Which layout moves least?",
+        [
+            Slider("x", "Chips along X", 1, 16, 1, whole=True).at(mesh.x),
+            Slider("y", "Chips along Y", 1, 16, 1, whole=True).at(mesh.y),
+            Slider("z", "Chips along Z", 1, 16, 1, whole=True).at(mesh.z),
+            Slider("tokens", "Tokens in the batch", 1, 4194304, 1, log=True, whole=True).at(tokens),
+            Choice("weight", "Weights", WEIGHTS),
+            Choice("model", "Model", models),
+        ],
+        [
+            Sentence(
+                {"tokens of the switch over those of the batch": (hands_over, "1")},
+                (
+                    (1, "More tokens than the switch from 2D to gathered weights: let the weights travel."),
+                    (
+                        None,
+                        "{0} times as many tokens would bring the switch to gathered weights: leave them still.",
+                    ),
+                ),
+            ),
+            Curves(
+                {name: moved(name) for name in pope.LAYOUTS},
+                "tokens",
+                "MB through a chip, one layer",
+                "MB",
+                log_y=True,
+            ),
+        ],
+    )

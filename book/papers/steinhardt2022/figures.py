@@ -1,0 +1,154 @@
+"""Steinhardt 2022: the chapter's figures; each draws what its cell gives it."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.patches import Rectangle
+
+from book import style
+from book.papers.steinhardt2022.tables import US
+from inferlib.papers.steinhardt2022 import equations as model
+
+RESOURCES = {"network": style.RED, "memory": style.BLUE, "arithmetic": style.ORANGE}
+
+
+def times(machine, m, b):
+    """The three terms of the starred equation, as one labelled set."""
+    return xr.Dataset({name: getattr(model, f"{name}_time")(machine, m, b) for name in RESOURCES})
+
+
+def shares(terms):
+    """What each chip is busy with, and waits for, as shares of the longest of its times. Returns the Axes.
+
+    ``terms`` are :func:`times` over ``grid``, the tiles along each side of a matrix.
+    """
+    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    for row, (grid, at) in enumerate(terms.groupby("grid")):
+        longest = max(float(at[name].item()) for name in RESOURCES)
+        for i, (name, colour) in enumerate(RESOURCES.items()):
+            part = float(at[name].item()) / longest
+            ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.25, height=0.9)
+            ax.barh(row * 4 + i, part, color=colour, height=0.9, label=f"{name}, {grid**2:.0f} chips")
+            if row == 0:
+                ax.text(0.01, i, name, color="white", va="center", fontsize=8, fontweight="bold")
+        busy = float(at.arithmetic.item()) / longest
+        ax.text(1.02, row * 4 + 1, f"{longest / US:.2g} μs,\nbusy {busy:.0%}", va="center")
+    chips = [f"{grid**2:.0f} chip{'s' if grid > 1 else ''}" for grid in terms.grid.values]
+    ax.set_yticks([row * 4 + 1 for row in range(len(chips))], chips)
+    ax.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "25%", "50%", "75%", "100%"])
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.22), xlabel="share of the time of one multiply")
+    return ax
+
+
+def tiles(machine, width, batch):
+    """A matrix cut, with what one chip takes in and sends out, counted by the source. Returns the Axes."""
+
+    def share(count, grid):
+        part = count(machine, width / grid, batch) / count(machine, width, batch)
+        return "all" if part == 1 else f"1/{1 / part:.0f}"
+
+    _, every = plt.subplots(1, 3, figsize=(6.4, 3.0), layout="constrained")
+    for ax, grid in zip(every, (1, 2, 4), strict=True):
+        part = 1 / grid
+        for column in range(grid):
+            for row in range(grid):
+                ours = column == 0 and row == grid - 1
+                face = style.BLUE if ours else "none"
+                rim = style.INK if grid == 1 or ours else style.FAINT
+                ax.add_patch(Rectangle((column * part, row * part), part, part, fc=face, ec=rim, alpha=0.75))
+        # the vectors that come in from above and the sums that leave to the left, of the chip in the corner
+        ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
+        ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
+        ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}", fontsize=10)
+        weights, vectors = share(model.arithmetic_work, grid), share(model.network_traffic, grid)
+        ax.text(0.5, -0.1, f"weights {weights}", color=style.BLUE, ha="center", va="top")
+        ax.text(0.5, -0.26, f"vectors {vectors}", color=style.RED, ha="center", va="top")
+        ax.set(xlim=(-0.2, 1.05), ylim=(-0.42, 1.2), aspect="equal")
+        ax.axis("off")
+    return every
+
+
+def plane(machine, m, b):
+    """Which resource is the slowest over block and batch, and the best points without and with the network.
+
+    A line joins blocks and batches whose arithmetic takes equally long. Returns the Axes.
+    """
+    terms = times(machine, m, b)
+    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    for name, colour in RESOURCES.items():
+        slower = terms[[other for other in RESOURCES if other != name]].to_array().max("variable")
+        margin = np.log(terms[name] / slower).transpose(b.dims[0], m.dims[0])
+        ax.contourf(m, b, margin, levels=[0, 100], colors=[colour], alpha=0.16)
+    alone = model.memory_block(machine), model.memory_batch(machine), model.memory_limited_time(machine)
+    best = model.best_block(machine), model.best_batch(machine), model.elapsed_time(machine)
+    for (x, y, time), text, side, shift, fill in (
+        (alone, "best for the\nmemory alone", "right", (-8, -8), "none"),
+        (best, "best", "left", (8, 6), style.INK),
+    ):
+        equally_long = time * machine.flops / machine.flop_per_weight / m**2
+        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1, label=text)
+        ax.plot(x, y, "o", mfc=fill, mec=style.INK, zorder=5)
+        says = f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs"
+        ax.annotate(says, (x, y), shift, textcoords="offset points", ha=side)
+    (low, high), (few, many) = ((float(axis[0]), float(axis[-1])) for axis in (m, b))
+    right, top = high / 1.1, many / 1.2
+    ax.text(low * 1.1, top, "the network is the slowest", color=style.RED, va="top")
+    ax.text(right, few * 1.2, "the memory is", color=style.BLUE, ha="right", va="bottom")
+    ax.text(right, top, "arithmetic is:\nfully used", color=style.ORANGE, ha="right", va="top")
+    ax.set(xscale="log", yscale="log", xlim=(low, high), ylim=(few, many))
+    ax.set(xlabel="edge of a chip's block, m", ylabel="batch, b")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter("{x:,g}")
+    return ax
+
+
+def machine_traffic(machine):
+    """Blocks of vectors that cross the network of four chips, in and out, in units of one chip's block.
+
+    ``apart``: its chips hold blocks with nothing in common; ``together``: a square grid of neighbours.
+    """
+    one, four = (model.network_time(machine.replace(chips=count), 1.0, 1.0) for count in (1, 4))
+    return {"apart": 2 * 4, "together": 2 * four / one}
+
+
+def neighbours(machine):
+    """Draw :func:`machine_traffic` of four chips. Returns the Axes."""
+    counts, side = machine_traffic(machine), 2
+    _, every = plt.subplots(1, 2, figsize=(6.4, 3.0), layout="constrained")
+    for ax, name, gap in zip(every, ("apart", "together"), (0.6, 0.0), strict=True):
+        step = 1 + gap
+        for column in range(side):
+            for row in range(side):
+                x, y = column * step, row * step
+                ax.add_patch(Rectangle((x, y), 1, 1, fc=style.BLUE, ec="white", alpha=0.75, linewidth=1.5))
+                if gap or row == side - 1:
+                    ax.add_patch(Rectangle((x + 0.04, y + 1.06), 0.92, 0.16, fc=style.RED, ec="none"))
+                if gap or column == 0:
+                    ax.add_patch(Rectangle((x - 0.22, y + 0.04), 0.16, 0.92, fc=style.RED, ec="none"))
+        end = side + gap * (side - 1)
+        ax.add_patch(Rectangle((-0.4, -0.15), end + 0.55, end + 0.5, fc="none", ec=style.INK, linestyle="--"))
+        ax.set_title("blocks apart" if gap else "neighbours", fontsize=10)
+        says = f"{counts[name]:.0f} blocks of vectors"
+        ax.text(end / 2, -0.3, says, color=style.RED, ha="center", va="top")
+        ax.set(xlim=(-0.5, end + 0.3), ylim=(-0.75, end + 0.5), aspect="equal")
+        ax.axis("off")
+    return every
+
+
+def waste(time, utilisation, floor, half):
+    """Time of one multiply and its utilisation over k, each with and without latency. Returns both Axes.
+
+    ``floor`` is the latency in seconds, ``half`` the k at which it is half of the time.
+    """
+    colours = {"without latency": style.ORANGE, "with latency": style.RED}
+    _, both = plt.subplots(2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained")
+    top, bottom = both
+    top.axhline(floor / US, color=style.FAINT, linestyle="--")
+    top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
+    mark, over = {"half of it latency": (half, 2 * floor)}, "slow-down of block and batch, k"
+    style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
+    style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
+    top.set_xlabel("")
+    bottom.set_ylim(0, None)
+    return both

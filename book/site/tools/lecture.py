@@ -1,0 +1,96 @@
+"""Write copies of the stories for a lecture: exercises without solutions, and nothing executed yet.
+
+A teacher runs them live, cell by cell; pages without exercises need no copy. Where the repository's address is set in
+`_config.yml`, the first cells fetch the library, so that a copy also runs in a fresh notebook of any service.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from book.site.tools.identity import installing
+from book.site.tools.plain import plain
+
+ROOT = Path(__file__).resolve().parents[3]
+# A solution that stands in one cell, or the part of one that starts or ends in a cell.
+SOLUTION = re.compile(
+    r"(```+)\{solution\}.*?\n\1\s*(?=\n|$)"
+    r"|```+\{solution-start\}(?:(?!\{solution-end\}).)*?(?:\{solution-end\}\s*\n```+\s*|\Z)"
+    r"|\A(?:(?!\{solution-start\}).)*?\{solution-end\}\s*\n```+\s*",
+    re.S,
+)
+NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
+
+
+def stories():
+    """The notebooks that are run live: those with exercises."""
+    return [
+        path for path in sorted((ROOT / "book").glob("*.ipynb")) if "{exercise}" in path.read_text("utf-8")
+    ]
+
+
+def without_solutions(cells):
+    """The cells outside of solutions; of one that a solution starts or ends in, the rest of its text."""
+    kept, inside = [], False
+    for cell in cells:
+        if cell.cell_type == "code":
+            kept += [] if inside else [cell]
+            continue
+        starts, ends = (cell.source.count(f"{{solution-{what}}}") for what in ("start", "end"))
+        rest = "" if inside and not ends else SOLUTION.sub("", cell.source)
+        inside = inside + starts - ends > 0
+        cell.source = plain(rest)
+        kept += [cell] if cell.source else []
+    if inside:
+        raise ValueError("a solution starts and does not end")
+    return kept
+
+
+def first_cells(note, address=""):
+    """The cells that a copy begins with: what it is, and how a fresh notebook gets the library."""
+    first = [nbformat.v4.new_markdown_cell(note, id="lecture-note")]
+    if address:
+        first.append(nbformat.v4.new_code_cell(installing(address), id="install"))
+    return first
+
+
+def address():
+    """The public address of the repository, or nothing."""
+    return yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
+
+
+def lecture_copy(notebook, address=""):
+    """A notebook to be run live."""
+    nb = copy.deepcopy(notebook)
+    nb.cells = [cell for cell in without_solutions(nb.cells) if cell.id != "install"]
+    for cell in nb.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+        cell.metadata = nbformat.from_dict({})
+    nb.cells = [*first_cells(NOTE, address), *nb.cells]
+    nbformat.validate(nb)
+    return nb
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("target", type=Path)
+    target = parser.parse_args().target
+    target.mkdir(parents=True, exist_ok=True)
+    for old in target.glob("*.ipynb"):
+        old.unlink()
+    for path in stories():
+        nb = nbformat.read(path, as_version=4)
+        text = nbformat.writes(lecture_copy(nb, address()), indent=1)
+        (target / path.name).write_text(text + "\n", encoding="utf-8")
+    print(f"Wrote {len(stories())} lecture copies to {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""Writes ``tokenprice/options.py``: the fields of a question and a promise, as editors and type checkers see them."""
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+from tokenprice.question import Promise, Question
+
+PATH = Path(__file__).parents[3] / "tokenprice" / "options.py"
+HEAD = '''"""What verbs take as options, for type checkers. Written by ``python -m book.site.tools.options``."""
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from inferlib.system import Layout, System
+from tokenprice.mix import Trace
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a question but for its model, in words or typed."""
+
+'''
+PROMISED = '''
+
+class Promises(TypedDict, total=False):
+    """The fields of a promise."""
+
+'''
+TAIL = '''
+
+class Asked(Fields, total=False):
+    """What ``ask`` takes."""
+
+    prices: Mapping
+
+
+class Promised(Asked, Promises):
+    """What ``change`` and ``simulate`` take."""
+
+
+class Offered(Fields, Promises):
+    """What ``decide`` takes, which has prices of its own."""
+'''
+
+
+def line(field):
+    """One field: words, or what they are read as."""
+    typed = re.sub(r"[a-z_]+\.", "", str(field.type) if field.type is not bool else "bool")
+    kinds = dict.fromkeys(["str", *typed.removesuffix(" | None").split(" | ")])
+    return f"    {field.name}: {' | '.join(kinds)}\n"
+
+
+def text():
+    """The whole file."""
+    asked = "".join(line(field) for field in fields(Question) if field.name != "model")
+    return HEAD + asked + PROMISED + "".join(map(line, fields(Promise))) + TAIL
+
+
+if __name__ == "__main__":
+    PATH.write_text(text(), encoding="utf-8")

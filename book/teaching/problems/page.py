@@ -1,0 +1,88 @@
+"""Problems and questions in a page that marks answers without a kernel; without JavaScript the folded answers stay."""
+
+import hashlib
+import html
+import json
+from functools import partial
+
+from book.explorer.still import script
+from book.teaching.problems.bank import problems, shown
+from book.teaching.problems.chains import chain
+from book.teaching.problems.marking import units_of
+from inferlib.units import factor
+
+_file = partial(script, "teaching.problems")
+
+
+class Marked(list):
+    """Problems as they are asked of somebody, as a list that marks itself in the page, numbered from ``first`` on."""
+
+    first = 1
+
+    def _repr_html_(self):
+        body = "".join(_item(identity(asked), asked) for asked in self)
+        whole = identity(*self)
+        style, marker = (_file(name) for name in ("mark.css", "mark.js"))
+        return (
+            f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked">'
+            f'<ol class="questions" start="{self.first}">{body}</ol><p class="score"></p></div>'
+            f'<script>inferlibMark("{whole}");</script>'
+        )
+
+    def __repr__(self):
+        return "\n".join(f"{k}. {asked.text}\n   {asked.worked}" for k, asked in enumerate(self, self.first))
+
+
+def identity(*several):
+    """The anchor of a problem, or of a list of them, by its words."""
+    text = "".join(asked.text for asked in several)
+    return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+
+def _item(anchor, asked):
+    level = asked.problem.level + (f", session {asked.problem.session}" if asked.problem.session else "")
+    lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in asked.facts)
+    options = "".join(f"<li>{html.escape(option)}</li>" for option in asked.options)
+    choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
+    known = html.escape(json.dumps(told(asked), ensure_ascii=False), quote=True)
+    page, _, place = asked.problem.place.partition("#")
+    link = f' <a href="{page}.html#{place}">Where the book says it</a>.' if place else ""
+    return (
+        f'<li id="{anchor}" data-mark="{known}"><p id="{anchor}-text"><strong>{asked.name} ({level})</strong> '
+        f"{html.escape(asked.text)}</p>{lines}{choice}"
+        f"<details><summary>Answer</summary><p>{html.escape(asked.worked)}{link}</p></details></li>"
+    )
+
+
+def told(asked):
+    """What the page must know to mark an answer: of a number, all values in the unit that is asked for."""
+    key, problem = asked.key, asked.problem
+    if asked.options:
+        return {
+            "right": asked.options.index(key.right),
+            "options": [key.wrong.get(o, "") for o in asked.options],
+        }
+    scale = factor(problem.unit)
+    return {
+        "value": _six(key.value / scale), "unit": shown(problem.unit),
+        "units": {name: _six(worth) for name, worth in units_of(problem.unit).items()},
+        "answer": asked.answer, "tolerance": problem.near, "exact": problem.exact,
+        "mistakes": [[_six(wrong / scale), hint] for hint, wrong in asked.mistakes.items()],
+    }  # fmt: skip
+
+
+def _six(value):
+    return float(f"{value:.6g}")
+
+
+def sheet(student, topic):
+    """Some problems of a student, to be shown at the end of a cell.
+
+    ``topic``: one of :data:`TOPICS`, a ``"chain-3"``, or ``"session-3"``: what the next session begins with.
+    """
+    kind, _, number = topic.rpartition("-")
+    if kind == "chain":
+        return Marked(chain(student, int(number)))
+    if kind == "session":
+        return Marked(asked for asked in problems(student) if asked.problem.session == int(number))
+    return Marked(problems(student, topic))

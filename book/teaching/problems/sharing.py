@@ -1,0 +1,406 @@
+"""Experts, networks, collectives and pipelines: what chips share, and what they wait for."""
+
+from functools import partial
+
+from book.teaching.problems import choices as c
+from book.teaching.problems.bank import Key, in_sums as say, problem
+from inferlib import principles
+from inferlib.papers import erdil2025, liminal2025, pope2022
+from inferlib.principles import exchange_time, profile_of
+
+experts, network, collectives, pipeline = (
+    partial(problem, topic) for topic in ("experts", "network", "collectives", "pipeline")
+)
+HOPS = (0.5e-6, 1e-6, 2e-6)
+LATENCIES = (3e-6, 5e-6, 10e-6)
+EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
+
+
+def block_of(model):
+    """The experts of one layer."""
+    return model.layers[-1].feed_forward
+
+
+def vectors(model, batch):
+    """Bytes of the 16-bit vectors of a batch, as wide as the model."""
+    return batch * model.d_model * c.format_bytes("bf16")
+
+
+PRINTED = liminal2025.Assumptions()
+
+
+def told_of_switch():
+    """What LIMINAL assumes of a collective."""
+    p = PRINTED
+    setting = (
+        f"(The chip itself takes {say(p.on_chip, 'ns')} and the switch of {p.radix:g} ports {say(p.switch, 'ns')}; "
+        f"{say(p.payload, 'KiB')} go over a link {p.crossings:g} times, and a chip has its part of the ports, "
+        f"{say(p.link, 'GiB/s')} each.)"
+    )
+    counts = {"dense": p.dense_collectives, "within": p.within_heads, "beyond": p.beyond_heads}
+    return {"setting": setting} | counts
+
+
+@experts("one line", "1", model=c.FINE, batch=(8, 16, 32, 64))
+def experts_touched(model, batch):
+    """How many different routed experts of a layer does a step of {model} with {batch} sequences touch, if all are
+    equally popular?"""
+    block = block_of(model)
+    n, active = block.n_experts, block.n_active
+    mistakes = {
+        "tokens meet at the same experts: do not just multiply": min(batch * active, n),
+        "that is one token's; the others choose for themselves": active,
+    }
+    worked = f"What all tokens of the batch miss is left over: {n} × (1 - (1 - {active} / {n})^{batch})"
+    return Key(block.touched(batch), worked, mistakes)
+
+
+@experts("one line", "GB", model=c.EXPERTS, weights=("bf16", "fp8"))
+def experts_held(model, weights):
+    """How many GB must the memory of a system have for the weights of {model} in {weights}?"""
+    held = c.weights_of(model, weights)
+    bits = f"{c.bits(weights):g} bits"
+    mistakes = {
+        "those are the active weights; the others must be in memory too": held
+        * model.n_active
+        / model.n_params,
+        f"a weight in {weights} has {bits}": held * 2 if weights == "fp8" else held / 2,
+    }
+    worked = f"All experts are kept, whoever is asked: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits"
+    return Key(held, worked, mistakes)
+
+
+@experts("short", "GB", model=c.FINE, batch=(4, 8, 16, 32, 64))
+def experts_read(model, batch):
+    """How many GB of weights does one step of {model} with {batch} sequences read, in 8 bits, if all experts are
+    equally popular?"""
+    profile = profile_of(model, "fp8")
+    one, read, all_of_it = (principles.weight_data(profile, b) for b in (1, batch, 1e9))
+    block = block_of(model)
+    routed = (all_of_it - one) / (1 - block.n_active / block.n_experts)
+    return Key(
+        read,
+        f"All routed experts: ({say(model.n_params, 'GB')} - {say(model.n_active, 'GB')}) / (1 - {block.n_active} / "
+        f"{block.n_experts}) = {say(routed, 'GB')}. What every step reads, and the part of them that is touched: "
+        f"{say(all_of_it - routed, 'GB')} + {say(routed, 'GB')} × {say(block.touched(batch), '1')} / "
+        f"{block.n_experts} = {say(read, 'GB')}.",
+        {
+            "those are one token's weights; a batch touches more experts": one,
+            "not all experts are touched": all_of_it,
+            "sequences share what every step reads, and experts they meet at": batch * one,
+        },
+    )
+
+
+@experts("short", "1", exact=True, model=c.FINE)
+def all_experts_awake(model):
+    """From which batch on is, on average, less than one routed expert of a layer of {model} untouched?"""
+    block = block_of(model)
+    batch = next(b for b in range(1, 10_000) if block.n_experts - block.touched(b) < 1)
+    return Key(
+        batch,
+        f"The first batch at which less than one is missed: {block.n_experts} × (1 - {block.n_active} / "
+        f"{block.n_experts})^{batch} = {block.n_experts - block.touched(batch):.4g}.",
+        {
+            "that many would do if no two tokens chose the same expert": block.n_experts / block.n_active,
+            "each expert is missed by each token with the probability 1 - k/E, not 1/E": block.n_experts,
+        },
+    )
+
+
+@experts(
+    "study", "ms", model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
+    batch=(2, 4, 8, 16, 32), context=(1024, 4096, 16384),
+    where=lambda model, chip, count, batch, context: model.bytes_held(batch, context, "fp8")
+        < count * chip.memory_capacity,
+)  # fmt: skip
+def bound_with_experts(model, chip, count, batch, context):
+    """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches and
+    arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?"""
+    step = c.bound(model, chip, count, batch, context, "fp8")
+    t, profile = step.terms, profile_of(model, "fp8")
+
+    def reading(sequences):
+        return principles.memory_time(chip, principles.weight_data(profile, sequences), count) + t["cache"]
+
+    return Key(
+        step.total,
+        f"Reading the experts touched and all else, and the caches: {say(t['weights'], 'ms')} + "
+        f"{say(t['cache'], 'ms')} = {say(t['weights'] + t['cache'], 'ms')}. Calculating takes "
+        f"{say(t['arithmetic'], 'ms')} meanwhile, and the longer counts: {say(step.total, 'ms')}.",
+        {
+            "a batch touches more experts than one token does": reading(1),
+            "a small batch does not touch all experts": reading(1e9),
+            "every sequence also reads its cache": t["weights"],
+            "the weights have one byte each": 2 * t["weights"] + t["cache"],
+        },
+    )
+
+
+@network(
+    "one line", "us", model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, facts=False,
+    told=lambda model, chip: {"width": model.d_model, "twice": 2 * chip.scale_up_bandwidth},
+)  # fmt: skip
+def exchange(model, chip, batch, latency):
+    """A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences over a link
+    of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Beside {latency:us}
+    that no bytes explain, how long does that take?"""
+    data, link = vectors(model, batch), chip.scale_up_bandwidth
+    time = exchange_time(latency, data, link)
+    mistakes = {
+        "that bandwidth counts both directions; bytes go one way": exchange_time(latency, data, 2 * link),
+        "the time that no bytes explain comes on top": time - latency,
+        "a value of 16 bits has two bytes": exchange_time(latency, data / 2, link),
+    }
+    parts = f"{say(data, 'MB')} / {say(link, 'GB/s')} + {say(latency, 'us')}"
+    return Key(time, f"Bytes go one way, at half of what is printed: {parts}", mistakes)
+
+
+@network("one line", "ms", model=c.DENSE, latency=LATENCIES)
+def waits_of_token(model, latency):
+    """Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is sent. How
+    long does one token wait in all?"""
+    wait = model.n_layers * EXCHANGES * exchange_time(latency, 0, 1)
+    mistakes = {
+        "there are two exchanges in each layer": wait / EXCHANGES,
+        "every layer waits for its own": latency * EXCHANGES,
+    }
+    return Key(wait, f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')}", mistakes)
+
+
+@network("one line", "1/s", model=c.DENSE, latency=LATENCIES)
+def ceiling_of_waiting(model, latency):
+    """If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with two
+    exchanges of {latency:us} in every layer?"""
+    speed = 1 / (model.n_layers * EXCHANGES * exchange_time(latency, 0, 1))
+    mistakes = {"there are two exchanges in each layer": EXCHANGES * speed}
+    return Key(speed, f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')})", mistakes)
+
+
+@network("short", "1", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
+def best_size(model, chip, hop):
+    """In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes {hop:us}?
+    (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; not
+    rounded.)"""
+    toy = erdil2025.model_of(model)
+    reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
+    best = erdil2025.optimal_n_gpu(toy, chip, hop)
+    mistakes = {
+        "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
+        "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
+        "there are four all-reduces in a layer": best * 2 ** (2 / 3),
+    }
+    parts = f"({say(reading, 'ms')} / {say(waiting, 'ms')})^(2/3)"
+    return Key(
+        best, f"One chip's reading over one hop for every all-reduce, to the power 2/3: {parts}", mistakes
+    )
+
+
+@network("short", "ms", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
+def fastest_token(model, chip, hop):
+    """And how long does that fastest token take: {model} in 16 bits on as many {chip} as are best, a hop of
+    {hop:us}, in Erdil's toy model?"""
+    toy = erdil2025.model_of(model)
+    best = erdil2025.optimal_n_gpu(toy, chip, hop)
+    time, reading = erdil2025.minimum_latency(toy, chip, hop), erdil2025.weight_time(toy, chip, best)
+    large, parts = (
+        erdil2025.minimum_latency_large(toy, chip, hop),
+        f"{say(reading, 'ms')} + {say(time - reading, 'ms')}",
+    )
+    mistakes = {
+        "at the best size chips also wait for one another": reading,
+        "that is the waiting; the weights are read as well": time - reading,
+        "that is the formula for large instances, which leaves a term out": large,
+    }
+    return Key(time, f"Reading and waiting at {say(best, '1')} chips: {parts}", mistakes)
+
+
+@network("study", "ms", model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8))
+def cache_on_the_wire(model, context, ports):
+    """A machine that reads prompts hands the 16-bit cache of {context} tokens of {model} to one that decodes, over
+    {ports} network ports of 400 Gbit/s each. How long does that take?"""
+    data, port = model.cache_bytes(context), 400e9 / 8
+    time = exchange_time(0, data, ports * port)
+    mistakes = {
+        "ports are sold in bits: eight of them are a byte": time / 8,
+        "all ports send at the same time": ports * time,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
+        "there are a key and a value": time / 2,
+    }
+    return Key(time, f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')})", mistakes)
+
+
+@collectives("one line", "us", count=(4, 8, 16, 32, 64), hop=HOPS)
+def ring(count, hop):
+    """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
+    time = erdil2025.ring_all_reduce_time(count, hop)
+    worked = f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')}"
+    mistakes = {"the sum must also be handed out: round twice": time / 2, "that is one hop": hop}
+    return Key(time, worked, mistakes)
+
+
+@collectives("one line", "us", count=(16, 64, 144, 256), hop=HOPS)
+def grid(count, hop):
+    """{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a
+    hop. How long does its latency take?"""
+    time = erdil2025.grid_all_reduce_time(count, hop)
+    worked = f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × {say(hop, 'us')}"
+    mistakes = {
+        "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(count, hop),
+        "the sum must also be handed out": time / 2,
+    }
+    return Key(time, worked, mistakes)
+
+
+@collectives("short", "us", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096))
+def all_reduce(model, chip, count, tokens):
+    """{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a reduce-scatter and an
+    all-gather, bandwidth only, the factor (K - 1)/K kept. How long?"""
+    exact = pope2022.Assumptions(exact_collectives=True)
+    size, at = vectors(model, tokens), pope2022.chip_of(chip)
+    time = pope2022.all_reduce_time(at, size, count, exact)
+    parts = f"2 × {count - 1} / {count} × {say(size, 'MB')} / {say(chip.scale_up_bandwidth, 'GB/s')}"
+    half = "scatter and gather are two, values have two bytes, links are stated one way"
+    mistakes = {
+        f"half of that is missing: {half}": time / 2,
+        "a chip keeps its own part: the factor is (K - 1)/K": pope2022.all_reduce_time(at, size, count),
+    }
+    return Key(time, f"All parts but a chip's own go out and come back: {parts}", mistakes)
+
+
+@collectives("short", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64))
+def cache_over_heads(model, batch, context, count):
+    """The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on {count} chips.
+    How many GB lie on each chip?"""
+    held = pope2022.cache_over_heads(pope2022.model_of(model), count, batch, context)
+    whole, heads = batch * model.cache_bytes(context), model.n_kv_heads
+    worked = (
+        f"Only {heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} / {heads}"
+    )
+    mistakes = {
+        "there are fewer key/value heads than chips: the others hold copies": whole / count,
+        "the whole cache is on no chip": whole,
+        "query heads have no cache of their own": whole / model.n_heads,
+    }
+    return Key(held, worked, mistakes)
+
+
+@collectives(
+    "study", "ms", model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128),
+    told=told_of_switch,
+)  # fmt: skip
+def all_waiting(model, count):
+    """By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? A layer has {dense}
+    collective of the feed-forward block and {within} of attention, or {beyond} on more chips than key/value heads.
+    {setting}"""
+    app, one = liminal2025.model_of(model), liminal2025.collective_latency(count)
+    wait = liminal2025.exposed_time(app, count, 1, one)
+    each = liminal2025.collectives(app, count)
+    few = one * PRINTED.within_heads * app.layers if count > app.kv_heads else 0
+    worked = f"{each:.0f} collectives of {say(one, 'us')} each: {each:.0f} × {say(one, 'us')}"
+    mistakes = {
+        "beyond the key/value heads attention needs further collectives": few,
+        "every layer has collectives of its own": wait / app.layers,
+        "that is one collective a layer": one * app.layers,
+    }
+    return Key(wait, worked, mistakes)
+
+
+@pipeline(
+    "one line", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), count=(2, 4, 8),
+    where=lambda model, chip, stages, count: c.weights_fit(model, chip, stages * count),
+)  # fmt: skip
+def stages_in_turn(model, chip, stages, count):
+    """{stages} stages of {count} × {chip} each share the layers of {model} in 16 bits. How long does one token take
+    to pass all stages, if only reading the weights takes time?"""
+    data = c.read_of(model)
+    time = principles.memory_time(chip, data, count)
+    mistakes = {
+        "stages work one after the other on a token: they do not shorten it": time / stages,
+        "the chips of a stage share its reading": count * time,
+    }
+    parts = f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})"
+    return Key(time, f"One stage after the other reads its layers with its own chips: {parts}", mistakes)
+
+
+@pipeline(
+    "one line", "1", model=c.DENSE, time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), facts=False
+)
+def batches_on_their_way(model, time, stages, batch):
+    """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
+    own. How many tokens does the pipeline make in a second?"""
+    made = erdil2025.throughput(stages * batch, time)
+    mistakes = {
+        "every stage has a batch of its own: all are on their way at once": batch / time,
+        "that is the speed of one user": 1 / time,
+        "each batch has many sequences": stages / time,
+    }
+    return Key(made, f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')}", mistakes)
+
+
+@pipeline(
+    "short", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES,
+    facts=False,
+    told=lambda model, chip: {"width": model.d_model, "bandwidth": chip.scale_out_bandwidth},
+)  # fmt: skip
+def between_stages(model, chip, stages, batch, latency):
+    """Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of
+    {model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a
+    token?"""
+    data, link, steps = vectors(model, batch), chip.scale_out_bandwidth, stages - 1
+    one, half = (exchange_time(latency, sent, link) for sent in (data, data / 2))
+    mistakes = {
+        "there is one step less than stages": stages * one,
+        "vectors go over once a stage, not once a layer": model.n_layers * one,
+        "a value of 16 bits has two bytes": steps * half,
+    }
+    each = f"{say(latency, 'us')} + {say(data, 'MB')} / {say(link, 'GB/s')}"
+    return Key(steps * one, f"({stages} - 1) × ({each})", mistakes)
+
+
+@pipeline(
+    "short", "GB", model=c.DENSE, stages=(2, 4, 8), count=(2, 4, 8), batch=(8, 16, 32),
+    context=(2048, 4096, 8192),
+    where=lambda model, stages, count, batch, context: model.bytes_held(stages * batch, context) < stages *
+        count * 80e9,
+)  # fmt: skip
+def caches_of_stages(model, stages, count, batch, context):
+    """{stages} stages of {count} chips each serve {model} in 16 bits; every stage works on a batch of {batch} of
+    its own, with {context} tokens of context. How many GB lie on each chip?"""
+    weights, caches = c.weights_of(model), stages * batch * model.cache_bytes(context)
+    each = stages * count
+    mistakes = {
+        "all batches that are on their way have caches": (weights + caches / stages) / each,
+        "the stages share the weights too": weights / count + caches / each,
+        "the caches lie there as well": weights / each,
+    }
+    parts = f"({say(weights, 'GB')} + {say(caches, 'GB')}) / {each}"
+    return Key(
+        (weights + caches) / each,
+        f"The weights and {stages * batch} caches over all chips: {parts}",
+        mistakes,
+    )
+
+
+@pipeline(
+    "study", "1", model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4),
+    latency=(2e-07, 5e-07, 1e-06), where=lambda model, chip, total: c.weights_fit(model, chip, total),
+    told=lambda total, stages: {"each": total // stages},
+)  # fmt: skip
+def one_instance_or_stages(model, chip, total, stages, latency):
+    """{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance or as
+    {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every chip of the
+    instance. How many times as fast is the faster way? (Reading and exchanges only.)"""
+
+    def time(chips):
+        waits = model.n_layers * EXCHANGES * exchange_time(chips * latency, 0, 1)
+        return principles.memory_time(chip, c.read_of(model), chips) + waits
+
+    one, cut = time(total), time(total / stages)
+    fast, slow = sorted((one, cut))
+    mistakes = {
+        "you took the slower way over the faster one turned round": fast / slow,
+        "without exchanges one instance would always win by the number of stages": stages,
+    }
+    both = f"One instance takes {say(one, 'ms')}, {stages} stages {say(cut, 'ms')}"
+    return Key(slow / fast, f"{both}: {say(slow, 'ms')} / {say(fast, 'ms')}", mistakes)

@@ -1,0 +1,355 @@
+"""Slides in Markdown: one file for each session of the course and for each of four seminars, which anybody can edit.
+
+A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps the ``chapter`` that it shows (in a
+seminar's deck that of its name) and what to ``ask`` the room. Below them stands Markdown, and below a line ``Note:``
+what only the speaker sees. What the chapter holds already, and all numbers, are taken from its stored notebook by
+``{{reference}}``: the id of a cell, the name of a figure or the label of an exercise, which may go on with a colon and
+
+- the first words of a sentence, a list item, a table or a box, of a cell of text, or of a line of print;
+- ``math`` for the equations alone, ``result`` for the last of them, ``step 4`` or ``last`` for a step of a derivation,
+  ``code`` for the code of a cell.
+
+``{{board: name}}`` is a number of :func:`book.teaching.slides.board.numbers`; ``finds`` names those that a board
+leads to. ``state`` sets the box on the slide, ``page`` shows a page of the book, ``from`` takes a slide of another
+deck, and ``warm-up: 2`` stands for the questions on session 2.
+
+A formula gets a line of its symbols from the register of notation. Where a slide has no notes, they are the prose of
+the chapter that leads to it (or the cells that ``notes`` names), as much as can be read aloud in the slide's minutes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from book.site.tools.plain import FENCE, OPTIONS
+from inferlib.equation import notation_of
+
+BOOK = Path(__file__).parents[2]
+SESSIONS = tuple(f"session-{k}" for k in range(1, 7))
+SEMINARS = ("steinhardt2022", "erdil2025_model", "liminal2025", "mazurek2025")
+NOTE = "\n\nNote:\n\n"
+
+
+@dataclass(frozen=True, eq=False)
+class Slide:
+    """One slide of a deck.
+
+    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"code"``
+    and ``"out"`` plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
+    address. ``notes``: Markdown for who speaks. ``ask``: a question to the room, before anything is moved or said.
+    ``state``: what the sliders of its explorer are set to. ``chapter``: what it shows. ``own``: whether the notes are
+    its own and belong on the desk. ``finds``: the numbers that the room finds on it.
+    """
+
+    title: str
+    minutes: float
+    show: list
+    notes: list
+    ask: str = ""
+    state: Mapping = field(default_factory=dict)
+    chapter: str = ""
+    own: bool = False
+    finds: tuple = ()
+
+
+@cache
+def chapter(name):
+    """Cells of a chapter as they are stored."""
+    return json.loads((BOOK / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+
+
+def heading(name):
+    """The title of a chapter, or of a session of the course."""
+    if name in SESSIONS:
+        (title,) = (m[1] for c in chapter("course") if (m := re.match(rf"## {name[-1]}\. (.+)", source(c))))
+        return f"Session {name[-1]}: {title}"
+    return re.search(r"(?m)^# (.+)", source(chapter(name)[0]))[1]
+
+
+ALONE = re.compile(r"\{\{([^{}]+)\}\}")
+
+
+@cache
+def deck(name):
+    """All slides of a session or a seminar."""
+    text = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")
+    slides, read = [], Counter()
+    for entry in re.split(r"(?m)^## ", text)[1:]:
+        head, _, body = entry.partition("\n\n")
+        title, *lines = head.splitlines()
+        options = dict(line.split(": ", 1) for line in lines)
+        if "from" in options:
+            slides += [slide for slide in deck(options["from"]) if slide.title == title]
+        elif "warm-up" in options:
+            slides += warm_up(int(options["warm-up"]), float(options["minutes"]))
+        else:
+            slides.append(_slide(options.get("chapter", name), title, options, body, read))
+    return tuple(slides)
+
+
+def _slide(name, title, options, body, read):
+    """One slide; ``read`` counts the cells of each chapter that were read so far."""
+    body, _, note = body.partition(NOTE)
+    page = [("page", f"../book/{options['page']}")] if "page" in options else []
+    state = dict(part.split("=") for part in options.get("state", "").split())
+    slide = Slide(
+        title, int(options["minutes"]), page or shown(name, body), [filled(name, note)], options.get("ask", ""),
+        {key: float(value) for key, value in state.items()}, name, bool(note), tuple(options.get("finds", "").split()),
+    )  # fmt: skip
+    on_it = [find(name, reference) for reference in ALONE.findall(body) if not reference.startswith("board:")]
+    named = [find(name, reference) for reference in options.get("notes", "").split()]
+    end = max(named or on_it, default=read[name] - 1) + 1
+    since, read[name] = read[name], max(read[name], end)
+    if note:
+        return slide
+    places = named or [at for at in range(since, end) if at not in on_it or is_text(name, at)]
+    slide = replace(slide, notes=[])
+    return replace(slide, notes=fitting(told(name, places), slide.minutes * ALOUD - spoken(slide)))
+
+
+def warm_up(session, minutes):
+    """A slide for each question on a session, numbered through."""
+    from book.teaching.problems import sheet
+    from book.teaching.problems.page import Marked
+
+    slides = []
+    asked = sheet("everybody", f"session-{session}")
+    for k, one in enumerate(asked, 1):
+        alone = Marked([one])
+        alone.first = k
+        show = [("html", alone._repr_html_())]
+        slides.append(
+            Slide(f"From session {session}: question {k}", minutes / len(asked), show, [one.worked])
+        )
+    return slides
+
+
+def filled(name, text):
+    """A text with what its references stand for."""
+    return ALONE.sub(lambda m: inline(name, m[1]), text)
+
+
+def is_text(name, at):
+    """Whether a cell of a chapter is prose."""
+    return chapter(name)[at]["cell_type"] == "markdown"
+
+
+def told(name, places):
+    """The prose of some cells; a sentence that ends in what the next cell prints goes on with it."""
+    text = ""
+    for at in places:
+        cell = chapter(name)[at]
+        if is_text(name, at):
+            text += "\n\n" + source(cell)
+        elif re.search(r"[\w:]\Z", text):
+            prints = [part for output in cell["outputs"] for part in output_parts(cell, output, "")]
+            lines = [" ".join(line.split()) for kind, c in prints if kind == "out" for line in c.splitlines()]
+            text += " " + "; ".join(lines) + "." if lines else ""
+    return text.strip()
+
+
+ALOUD = 120  # words a minute
+
+
+def words(text):
+    """How many words of a text are read aloud: formulas, fences and addresses are not."""
+    text = re.sub(r"(?s)\$\$.*?\$\$|\\begin\{.*?\\end\{[^}]*\}|\]\([^)]*\)|^`{3,}.*?$", " ", text)
+    return len(re.findall(r"[A-Za-z0-9][\w'.,-]*", text))
+
+
+def spoken(slide):
+    """Words of a slide that are read aloud: what it shows as text, what the room is asked, and the notes."""
+    shown = [content for kind, content in slide.show if kind in ("text", "symbols")]
+    return sum(map(words, [*shown, slide.ask, *slide.notes]))
+
+
+def fitting(text, most):
+    """The last paragraphs of a text that can be read aloud in so many words: those next to what is shown."""
+    kept = []
+    for paragraph in reversed(re.split(r"\n\s*\n", FENCE.sub("", text))):
+        most -= words(paragraph)
+        if most < 0:
+            break
+        kept.insert(0, paragraph)
+    return kept
+
+
+def shown(name, body):
+    """What the Markdown of a slide shows, as pairs of kind and content."""
+    found = []
+    for block in filter(None, re.split(r"\n\s*\n", body.strip())):
+        alone = ALONE.fullmatch(block.strip())
+        if alone:
+            found += parts(name, alone[1], find(name, alone[1]))
+        else:
+            found.append(("text", filled(name, block)))
+    symbols = [line for kind, content in found if kind == "text" and (line := symbols_of(name, content)[0])]
+    return found + [("symbols", line) for line in symbols]
+
+
+def inline(name, reference):
+    """What a reference within a sentence stands for: words of the chapter, what a line of print says, or a number."""
+    if reference.startswith("board:"):
+        from book.teaching.slides.board import numbers
+
+        return numbers()[reference.removeprefix("board:").strip()]
+    ((kind, content),) = parts(name, reference, find(name, reference))
+    words = reference.partition(":")[2].strip()
+    if kind != "out" or not words:
+        return content
+    lines = [line for line in content.splitlines() if line.startswith(words)]
+    if len(lines) != 1:
+        raise LookupError(f"slides of {name}: {len(lines)} lines of {reference} begin with {words!r}")
+    return lines[0].removeprefix(words).strip()
+
+
+# Commands of LaTeX, and the letters of functions, which are no symbols.
+COMMAND = re.compile(
+    r"\\(?:begin|end)\{\w+\*?\}|\\tag\{[^}]*\}|\\(?:frac|sqrt|left|right|max|min|log|approx|cdot|quad|textstyle|sum|infty"
+    r"|to|geq|leq|le|ge|partial|operatorname|mathbb|text|mathrm|qquad|times|,|;|!|\\)|[{}\[\]()^_&,.=+\-*/<>|$0-9\s]"
+)
+
+
+def symbols_of(name, text):
+    """A line that says what the symbols of the displayed equations of a text mean, and what of them it leaves open."""
+    formulas = re.findall(r"(?s)\$\$.+?\$\$|\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
+    if not formulas:
+        return "", ""
+    left, told = " ".join(map(_plain_symbol, formulas)), []
+    source = SOURCE_OF.get(name, name)
+    rooms = {"principles": "inferlib.principles", "serving": "tokenprice"}
+    import_module(rooms.get(source, f"inferlib.papers.{source}"))
+    entries = notation_of(source).values()
+    for entry in sorted(entries, key=lambda e: -len(_plain_symbol(e["symbol"]))):
+        symbol = re.escape(_plain_symbol(entry["symbol"]))
+        at = re.search(rf"(?<![A-Za-z\\]){symbol}(?![A-Za-z_])", left)
+        if at:
+            left = re.sub(rf"(?<![A-Za-z\\]){symbol}(?![A-Za-z_])", " ", left)
+            told.append((at.start(), f"${entry['symbol']}$ {_short(entry['meaning'])}"))
+    return "; ".join(dict.fromkeys(words for _, words in sorted(told))), COMMAND.sub("", left)
+
+
+# Chapters whose equations stand in another register than the one of their name.
+SOURCE_OF = {"introduction": "erdil2025", "erdil2025_toy": "erdil2025", "erdil2025_model": "erdil2025",
+             "sixth_model": "serving", "price": "serving"}  # fmt: skip
+
+
+def _plain_symbol(latex):
+    return re.sub(r"([_^])\{(\w)\}", r"\1\2", latex)
+
+
+def _short(meaning):
+    """A meaning without its asides."""
+    return re.sub(r" \([^)]*\)|[;:].*", "", meaning)
+
+
+def source(cell):
+    """The source of a cell as one text."""
+    return "".join(cell["source"])
+
+
+def find(name, reference):
+    """Which cell of a chapter a reference means."""
+    key = reference.partition(":")[0]
+    for at, cell in enumerate(chapter(name)):
+        figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
+        if key in (cell["id"], figure) or f":label: {key}\n" in source(cell):
+            return at
+    raise LookupError(f"slides of {name}: no cell, figure or exercise is called {key!r}")
+
+
+def parts(name, reference, at):
+    """What a reference shows, as pairs of kind and content."""
+    cell = chapter(name)[at]
+    key, _, words = (part.strip() for part in reference.partition(":"))
+    if cell["cell_type"] == "markdown":
+        text = source(cell)
+        if key != cell["id"]:
+            return [("text", exercise(text, key))]
+        if words == "math":
+            return [("text", "\n\n".join(re.findall(r"(?s)\$\$.+?\$\$|\\begin\{.*?\\end\{\w+\*?\}", text)))]
+        return [("text", passage(text, words, f"slides of {name}, {key}"))]
+    if words == "code":
+        return [("code", source(cell))]
+    found = [part for output in cell["outputs"] for part in output_parts(cell, output, words)]
+    if not found:
+        raise LookupError(f"slides of {name}: cell {key!r} shows nothing")
+    return found
+
+
+def output_parts(cell, output, words):
+    """One stored output: a figure, an explorer or a table, an equation, or text."""
+    data = {kind: "".join(content) for kind, content in output.get("data", {}).items()}
+    if "image/svg+xml" in data:
+        alt = cell["metadata"].get("mystnb", {}).get("image", {}).get("alt", "")
+        return [("figure", (data["image/svg+xml"], alt))]
+    if "text/html" in data:
+        return [("html", data["text/html"])]
+    if "text/markdown" in data:
+        text = data["text/markdown"]
+        step = re.fullmatch(r"step (\d+)|last", words)
+        if step:
+            text = re.split(r"(?m)^\*\*\d+\.\*\* ", text)[int(step[1] or -1)]
+        elif words in ("math", "result"):
+            found = re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
+            text = "\n\n".join(found[-1:] if words == "result" else found)
+        return [("text", text)]
+    return [("out", ("".join(output.get("text", "")) or data.get("text/plain", "")).rstrip())]
+
+
+SENTENCE = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][*)_])\s+|(?<=[.?!:]\*\*)\s+")
+
+
+def exercise(text, label):
+    """The words of an exercise."""
+    for _, kind, _, body in FENCE.findall(text):
+        if kind == "exercise" and f":label: {label}\n" in body:
+            return OPTIONS.sub("", body).strip()
+    raise LookupError(f"no exercise is called {label!r}")
+
+
+def passage(text, words, where):
+    """What begins with some words: a box, a table, a list, one of its items, or a sentence."""
+    for _, _, title, body in FENCE.findall(text):
+        if words and title.strip().startswith(words):
+            return OPTIONS.sub("", body).strip()
+    plain = FENCE.sub(lambda fence: OPTIONS.sub("", fence[4]), text)
+    for block in re.split(r"\n\s*\n", re.sub(r"(?m)^(#+ .*|\(\S+\)=)$", "", plain)):
+        block = block.strip()
+        if block.startswith("|") and words in block:
+            return block
+        pieces = re.split(r"(?m)^(?=(?:[-*]|\d+\.) )", block)
+        if len(pieces) == 1:
+            pieces = SENTENCE.split(" ".join(block.split()))
+        for piece in pieces:
+            bare = re.sub(r"^(?:[-*]|\d+\.) ", "", piece.strip())
+            if words and bare.replace("*", "").startswith(words):
+                return " ".join(bare.split())
+    raise LookupError(f"{where}: nothing begins with {words!r}")
+
+
+class Plan:
+    """What happens in a session from which minute on, for the desk: slides, questions, strokes of the board."""
+
+    def __init__(self, session):
+        self.deck, self.page = deck(f"session-{session}"), f"../slides/session-{session}.html"
+
+    def __repr__(self):
+        return f"{len(self.deck)} slides, {sum(slide.minutes for slide in self.deck):g} minutes"
+
+    def _repr_markdown_(self):
+        lines, at = [f'<a href="{self.page}">The deck of this session</a>\n'], 0
+        for number, slide in enumerate(self.deck, 1):
+            link = f'<a href="{self.page}#{number}">{slide.title}</a>'
+            asked = f". Ask: *{slide.ask}*" if slide.ask else ""
+            lines.append(f"- **{at:g}** {link}{asked}")
+            lines += [f"  {line}" for line in "\n".join(slide.notes).splitlines() if slide.own and line]
+            at += slide.minutes
+        return "\n".join(lines)
