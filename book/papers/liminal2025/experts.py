@@ -41,6 +41,7 @@ def spread(app, batch):
 
     Examples
     --------
+    >>> from inferlib.papers.liminal2025 import load_model
     >>> round(spread(load_model("DeepSeekV3"), 32), 2)
     4.96
     """
