@@ -137,7 +137,7 @@ window.inferlibExplorer = function (C) {
     });
     ticks(y.low, y.high, y.log).forEach((t) => {
       rule(picture, "grid", LEFT, W - RIGHT, Y(t), Y(t));
-      put(picture, "text", { x: LEFT - 6, y: Y(t) + 4, "text-anchor": "end" }, tick(t));
+      put(picture, "text", { x: LEFT - 6, y: Math.min(Y(t) + 4, H - BOTTOM), "text-anchor": "end" }, tick(t));
     });
     put(picture, "text",
       { x: (LEFT + W - RIGHT) / 2, y: H - 8, "text-anchor": "middle", class: "below" }, x.label);
