@@ -96,12 +96,23 @@ def test_a_chip_on_which_nothing_was_measured_says_so_beside_its_rank():
     assert str(found).startswith("Cheapest, with nothing measured on GB200 NVL72: ")
 
 
-def test_fewer_bits_need_fewer_chips_and_a_checkpoint_is_named():
-    """744 billion weights: 8 of 186 GB in 16 bits are too few, in 8 bits enough; there is a checkpoint in 4."""
-    found = decide(
-        "zai-org/GLM-5.2", prompt=4000, output=500, token="30 tokens/s", weights="bf16", chips=RACK
-    )
-    assert "in fp8 on 8, in fp4 (nvidia/GLM-5.2-NVFP4) on 4, in place of 16;" in found.narrower
+@pytest.mark.parametrize("work", [{}, {"arrivals": 30}])
+def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(work):
+    asked = {"prompt": 1000, "output": 300, "token": "50 tokens/s", "chips": "H100 SXM", **work}
+    found, other = (decide("Qwen3 32B", **asked, weights=weights) for weights in ("bf16", "fp8"))
+    best = other.best
+    chips = best.fleet.chips if work else best.system.count
+    less = 1 - best.dollars / found.best.dollars
+    assert found.narrower == f"With weights in fp8, {chips} × H100 SXM keep the promise for {less:.0%} less"
+    assert less > 0.1
+
+
+def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
+    """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
+    asked = {"prompt": 4000, "output": 500, "token": "30 tokens/s", "chips": RACK, "counts": (8,)}
+    found = decide("zai-org/GLM-5.2", **asked, weights="bf16")
+    assert not found.offers
+    assert f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} keep the promise" in found.narrower
 
 
 def test_a_model_that_has_the_fewest_bits_is_told_of_no_others():

@@ -254,7 +254,14 @@ def test_the_command_simulates_the_fleet_of_the_page(more, capsys):
 
 
 def test_the_command_of_what_to_rent_promises_percentiles():
-    more = {"mode": "decide", "arrivals": 20, "token": 0.02, "first_token": 1.5, "only": "H200", "sure": True}
+    more = {
+        "mode": "decide",
+        "arrivals": 20,
+        "token": 0.02,
+        "first_token": 1.5,
+        "only": ["H200"],
+        "sure": True,
+    }
     state = START | more | {"prices": {"H200": 3.25}, "weights": "", "cache": ""}
     program, *line = shlex.split(run(f"return A.percentiles({json.dumps(state)})"))
     given = vars(terminal._parsed(line))
@@ -352,7 +359,7 @@ def test_the_best_offer_of_the_page_has_the_interval_and_cautions_of_the_library
     assert ends == pytest.approx([there.row()[name] for name in names], rel=1e-9)
 
 
-def test_the_page_names_the_formats_that_need_fewer_chips_and_where_nothing_was_measured(decided):
+def test_the_page_says_what_fewer_bits_rent_for_and_where_nothing_was_measured(decided):
     page, told = decided
     assert page["more"] == [told.narrower, told.best.untried]
 
@@ -385,7 +392,7 @@ def to_rent(choose):
     state = {
         "mode": "decide",
         "cache": "",
-        "only": chip,
+        "only": [chip],
         "chip": chip,
         "sure": sure,
         "users": None,
@@ -476,6 +483,13 @@ def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():
     for here, there in asked:
         assert here == (there and pytest.approx(told_of_fleet(there), rel=1e-8))
     assert len(asked) > 5
+
+
+def test_what_fewer_bits_rent_for_with_arrivals_is_what_the_library_says():
+    work = {"model": "Llama 3.3 70B", "arrivals": 20, "prompt": 1000, "output": 300, "token": 0.02}
+    state = START | work | {"mode": "decide", "only": ["H200"], "users": None, "weights": "", "prices": {}}
+    told = decide(work.pop("model"), **work, chips="H200")
+    assert run(f"return A.decide({json.dumps(state)}).narrower") == told.narrower != ""
 
 
 def test_what_does_not_serve_arrivals_fails_as_in_the_library():

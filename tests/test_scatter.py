@@ -8,6 +8,7 @@ import inferlib
 from book.serving import fit, live
 from book.synthesis import against
 from tokenprice import Question, ask, decide
+from tokenprice.words import in_words
 
 MODEL = {"model": "GPT-OSS 120B", "weights": "mxfp4"}
 LENGTHS = [(1024, 1024)]
@@ -16,22 +17,14 @@ SHOWN = live.price_over_speed({"GPT-OSS 120B": MODEL}, [B200], LENGTHS)
 
 
 def test_the_ring_is_what_decide_would_rent():
-    """At a number of users that was computed: same machine, speed, first token, and price with prompts."""
-    counts, how = (1, 2, 4, 8), {"prompt": 1024, "output": 1024, "token": 1 / 100, "first_token": 1}
-    found = decide(
-        "GPT-OSS 120B",
-        weights="mxfp4",
-        **how,
-        chips=[B200],
-        counts=counts,
-        layouts=[f"TP{n}" for n in counts],
-    )
-    best = found.best
+    """Of all layouts: same machine, speed and price with prompts; experts are spread at a hundred tokens a second."""
+    work = {"prompt": 1024, "output": 1024, "token": 1 / 100, "first_token": 1}
+    best = decide(MODEL["model"], weights=MODEL["weights"], **work, chips=[B200], counts=(1, 2, 4, 8)).best
     said = SHOWN.drawn(speed=100.0, first=1.0)["said"].replace(",", "")
-    count, users, speed = re.search(r"estimate by (\d) chips? (\d+) users: ([\d.]+) tokens", said).groups()
+    told = re.search(r"estimate by (\d) chips? (.+?) (\d+) users: ([\d.]+) tokens", said).groups()
     dollars = float(re.search(r"\$([\d.]+) per million", said)[1])
-    assert int(count) == best.system.count and float(users) == pytest.approx(best.users, rel=0.1)
-    assert 100 <= float(speed) < 110
+    assert told[:2] == (str(best.system.count), in_words(best.layout)) == ("2", "TP2 x EP2")
+    assert float(told[2]) == pytest.approx(best.users, rel=0.1) and 100 <= float(told[3]) < 110
     assert dollars == pytest.approx(1e6 * best.dollars / 1024, rel=0.1)
 
 

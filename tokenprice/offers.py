@@ -359,7 +359,7 @@ def decide(
     offers, left_out = _offered(chips, prices)
     given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 
-    def searched(offers, sure):
+    def searched(offers, sure, q=q):
         search = _Search(q, promise, whole("most", most), sure)
         for chip, (seller, highest) in offers:
             search.q = q if highest is None else q.replace(highest=highest)
@@ -367,6 +367,16 @@ def decide(
                 for layout in _layouts(layouts, q.model, chip, n):
                     search.ask(System(chip, n), layout, seller)
         return search
+
+    def in_fewer_bits(best):
+        """Weights of fewer bits that keep the promise for less on the best one's chip, or at all where nothing does."""
+        own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
+        for weights in _fewer_bits(q):
+            able = [one for one in own if weights in one[0].peaks]
+            other = min(searched(able, sure, q.replace(weights=weights)).offers, key=_place, default=None)
+            less = 1 - other.dollars / best.dollars if other and best else 1
+            if other and less >= 0.01:
+                yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
 
     search = searched(offers, sure)
     found = sorted(search.offers, key=_place)
@@ -377,34 +387,25 @@ def decide(
         slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
         cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
         found[:SHOWN] = [replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:SHOWN]]
-    chips_tried = [offer.system.chip for offer in found] + [chip for chip, _ in offers]
-    narrower = _narrower(q, chips_tried[0], layouts) if chips_tried else ""
+    narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)
     return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower)
 
 
-def _narrower(q, chip, layouts):
-    """On how many of a chip a model fits with fewer bits a weight, and a checkpoint in them; nothing if not fewer."""
-    own, name = constants.stored_bytes(q.formats[0]), q.model.name.rpartition("/")[2].lower()
-    now, found = _fewest(q, chip, layouts), []
-    for weights in ("fp8", "fp4"):
-        if weights not in chip.peaks or constants.stored_bytes(weights) >= own:
-            continue
-        fewer = _fewest(q.replace(weights=weights), chip, layouts)
-        if fewer < now:
-            named = (*models(), *same_shapes(), *checkpoints())
-            known = [one for one in named if f"/{name}-" in one.lower() and one.lower().endswith(weights)]
-            found.append(f"in {weights}{f' ({known[0]})' if known else ''} on {fewer}")
-    there = f", in place of {now}" if now < inf else ""
-    whole = f"Fewer bits a weight fit on fewer {chip.name}: {', '.join(found)}{there}"
-    return f"{whole}; whether those keep the promise is another question" if found else ""
+def _fewer_bits(q):
+    """Formats of weights with fewer bits than those of a question."""
+    own = constants.stored_bytes(q.formats[0])
+    return [weights for weights in ("fp8", "fp4") if constants.stored_bytes(weights) < own]
 
 
-def _fewest(q, chip, layouts):
-    """The fewest of a chip that hold a model and a user in each of its copies; infinity where none do."""
-    tried = ((System(chip, n), one) for n in sizes(chip) for one in _layouts(layouts, q.model, chip, n))
-    runs = (each for each in tried if not refusal(q.model, *each))
-    return next((system.count for system, one in runs if room_of(q, system, one) >= one.lanes), inf)
+def _in_fewer_bits(model, weights, offer, less):
+    """What keeps the promise with weights in another format, and a checkpoint of the model in it, in words."""
+    stem = f"/{model.name.rpartition('/')[2]}-".lower()
+    known = (*models(), *same_shapes(), *checkpoints())
+    found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
+    checkpoint = f" ({found[0]})" if found else ""
+    chips = offer.fleet.chips if offer.fleet else offer.system.count
+    return f"With weights in {weights}{checkpoint}, {of_chip(chips, offer.system.chip.name)} keep the promise{less}"
 
 
 def _place(offer):

@@ -584,7 +584,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const machines = (S) => {
     const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null
-      && (!S.only || S.only === name);
+      && (!S.only || S.only.includes(name));
     return Object.keys(D.chips).filter(own).flatMap((name) => {
       const c = chip(name === S.chip ? S : { chip: name }), cost = price(S, name);
       return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
@@ -661,21 +661,22 @@ globalThis.inferlibAsk = function (D) {
     const { users } = best, step = stepAt(S, at, together(at, output, users), context);
     return offer(served(S, one, step, users, users));
   };
-  // On how many of a chip a model fits with fewer bits a weight, and a checkpoint in them.
-  const holding = (S, m, c) => c.counts.find((n) => layouts(m, c, n).some((l) =>
-    rooms(machine(S, m, c, n, l), S) >= l.dp * l.pp)) || Infinity;
-  const narrower = ({ S, chip: name }) => {
-    const m = model(S), c = chip(S), own = formats(S, m).weights.bytes, now = holding(S, m, c);
-    const stem = m.name.split("/").pop().toLowerCase();
-    const found = ["fp8", "fp4"].filter((w) => w in c.peaks && D.formats.each[w][0] < own).flatMap((w) => {
-      const n = holding({ ...S, weights: w }, m, c), names = Object.keys(D.models), has = "/" + stem + "-";
-      const known = names.find((one) => one.toLowerCase().includes(has) && one.toLowerCase().endsWith(w));
-      return n < now ? ["in " + w + (known ? " (" + known + ")" : "") + " on " + n] : [];
-    });
-    const there = Number.isFinite(now) ? ", in place of " + now : "";
-    const head = "Fewer bits a weight fit on fewer " + name + ": ";
-    const tail = there + "; whether those keep the promise is another question";
-    return found.length ? head + found.join(", ") + tail : "";
+  // Weights of fewer bits that keep the promise for less on the best one's chip, or at all if nothing does.
+  const inFewerBits = (best, S) => {
+    const m = model(S), own = formats(S, m).weights.bytes;
+    const stem = "/" + m.name.split("/").pop().toLowerCase() + "-";
+    return ["fp8", "fp4"].filter((w) => D.formats.each[w][0] < own).flatMap((w) => {
+      const able = (name) => w in D.chips[name].peaks && (!best || name === best.chip);
+      const only = (S.only || Object.keys(D.chips)).filter(able);
+      const other = decide({ ...S, weights: w, only, bare: true }).best;
+      const less = other && best ? 1 - other.dollars / best.dollars : 1;
+      if (!other || less < 0.01) return [];
+      const names = Object.keys(D.models).map((one) => [one, one.toLowerCase()]);
+      const known = names.find(([, one]) => one.includes(stem) && one.endsWith(w));
+      return ["With weights in " + w + (known ? " (" + known[0] + ")" : "") + ", "
+        + ofChip(other.many ? other.many.chips : other.n, other.chip) + " keep the promise"
+        + (best ? " for " + even(100 * less) + "% less" : "")];
+    }).join(". ");
   };
   const decided = (out, S) => {
     const ranked = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
@@ -683,7 +684,6 @@ globalThis.inferlibAsk = function (D) {
     out.offers.sort((a, b) => a.ranked - b.ranked || a.n - b.n || a.token - b.token);
     const seen = new Set();
     out.best = out.offers[0] || null;
-    out.narrower = out.best ? narrower(out.best) : "";
     out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
@@ -691,8 +691,9 @@ globalThis.inferlibAsk = function (D) {
     out.frontier = line.sort((p, q) => q.speed - p.speed || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
     // of the chips that are shown, what the slow end needs
-    const shown = out.best && out.best.many && !S.sure ? [out.best, ...out.runnersUp] : [];
-    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip }).best; });
+    const shown = out.best && out.best.many && !S.sure && !S.bare ? [out.best, ...out.runnersUp] : [];
+    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: [o.chip], bare: true }).best; });
+    out.narrower = S.bare ? "" : inFewerBits(out.best, S);
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });

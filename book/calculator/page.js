@@ -449,8 +449,10 @@ globalThis.inferlibPage = function (root, D) {
       ["joules a token", joules, one.promptJoules == null ? "" : `prompt ${digits(one.promptJoules)}`]]
       : [["tokens/s a user", digits(one.speed)], ["tokens/s a chip", digits(one.perChip)],
         ["$ a million", usd(one.dollars)], ["joules a token", joules]];
-    const { drafts } = one, drafted = drafts && `With ${S.drafted} drafts: ${bold(time(drafts.token))} a `
-      + `token, ×${drafts.gain.toFixed(2)}: ${time(drafts.verify)} to verify, ${time(drafts.draft)} a draft`;
+    const { drafts } = one, few = drafts && drafts.gain < 1 ? ", too few to pay for the drafts" : "";
+    const drafted = drafts && `With ${S.drafted} drafts: ${bold(time(drafts.token))} a token, ×${
+      drafts.gain.toFixed(2)}: ${time(drafts.verify)} to verify, ${time(drafts.draft)} a draft, for ${
+      digits(S.length)} tokens a step${few}`;
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
     tiles.push(["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]);
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
@@ -520,12 +522,13 @@ globalThis.inferlibPage = function (root, D) {
     out.misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
     if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing keeps the promise.")} ${tried} `
-      + `machines were asked: ${failed}.`));
+      + `machines were asked: ${failed}.`) + (out.narrower && note(esc(out.narrower))));
     else {
       const among = `the cheapest of ${out.offers.length} that keep the promise${esc(out.untried)}; ${tried} `
         + "machines asked";
+      const [least, dearest] = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
-        best.firstHigh)} to the first`;
+        best.firstHigh)} to the first, ${least} to ${dearest} \u00a2 a request`;
       const machinery = f && machinesOf(f, best.chip, best.n);
       const slowEnd = ({ many: one, chip, n }) => (machinesOf(one, chip, n) === machinery
         ? "This keeps the promise at the slow end too."

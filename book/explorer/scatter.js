@@ -36,7 +36,7 @@ const inferlibScatterDrawn = (C, S) => {
     const all = C.lines.filter(shown).flatMap((line) => fine(line.p).map((p) => ({ line, p })));
     for (const line of C.lines.filter(shown)) {
       svg += path(line.p.map((p) => [p[0], worth(p[1])]), `class="curve c${line.c}" style="stroke-width:1"`);
-      svg += text(px(line.p[0][0]) + 4, py(worth(line.p[0][1])) + 4, line.name);
+      svg += text(px(line.p[0][0]) + 4, py(worth(line.p[0][1])) + 4, line.end);
     }
     let most = 0;
     const edge = [...all].sort((a, b) => b.p[0] - a.p[0]).filter(({ p }) => p[1] > most && (most = p[1]));
@@ -50,7 +50,8 @@ const inferlibScatterDrawn = (C, S) => {
     const tell = ({ line, p }, slow) => {
       const first = digits(1000 * p[2] * line.g ** slow);
       const speed = `${digits(p[0] / line.w ** slow)} tokens/s, first token after ${first} ms`;
-      return `${line.name}, ${Math.round(p[3])} users: ${speed}, $${digits(dollars(p[1]))} per million`;
+      const paid = `$${digits(dollars(p[1]))} per million answered`;
+      return `${line.name}, ${Math.round(p[3])} users: ${speed}, ${paid}`;
     };
     const one = best(0), sure = best(1);
     if (one) {

@@ -9,6 +9,8 @@ from book.explorer.scatter import Menu, Scatter
 from book.serving import fit
 from book.synthesis import against
 from tokenprice import Promise, Question, answerers, ask, decide
+from tokenprice.layouts import layouts
+from tokenprice.words import in_words
 
 COUNTS = (1, 2, 4, 8)
 
@@ -35,8 +37,8 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
                 at = {"model": m, "chip": c, "lengths": n}
                 for h, share in enumerate(cached):
                     q = Question(**words, prompt=prompt, output=output, cached=share * prompt)
-                    layouts, there = [f"TP{k}" for k in counts], at | {"cached": h}
-                    found = decide(q, Promise(), chips=[chip], counts=counts, layouts=layouts)
+                    there = at | {"cached": h}
+                    found = decide(q, Promise(), chips=[chip], counts=counts, layouts=_whole)
                     lines += [_line(offer, found.points, chip, output, there) for offer in found.offers]
                 like = (q.model.name, chip.name, _kind(words["weights"]))
                 dots += [_dot(row, at) for row in rows.itertuples() if _same(row, like, prompt, output)]
@@ -62,16 +64,23 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     return Scatter(title, menus, x, y, dots, {"x": "", "y": "shown"}, lines, prices, sliders, key)
 
 
+def _whole(model, chip, count):
+    """The layouts of one instance on all chips, its experts cut or spread: what rows of every size were measured on."""
+    return [one for one in layouts(model, chip, count) if one.dp == 1]
+
+
 def _line(offer, points, chip, output, at):
     """One machine over its users: speed of one, answered tokens per second and chip, first token, users."""
-    n = offer.system.count
-    own = [p for p in points if p["count"] == n]
+    n, layout = offer.system.count, in_words(offer.layout)
+    own = [p for p in points if (p["count"], p["layout"]) == (n, layout)]
     found = [
         [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["first_token"]),
          p["users"]] for p in sorted(own, key=lambda p: p["users"])
     ]  # fmt: skip
     w, g = _three(offer.request.step_factor), _three(offer.request.first_factor)
-    return {"f": at, "name": _chips(n), "c": COUNTS.index(n), "p": found, "w": w, "g": g}
+    name = _chips(n) if n == 1 else f"{_chips(n)}, {layout}"
+    end = "" if offer.layout.ep > 1 else _chips(n)  # beside its own line with experts cut
+    return {"f": at, "name": name, "end": end, "c": COUNTS.index(n), "p": found, "w": w, "g": g}
 
 
 def public_rows():
