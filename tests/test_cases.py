@@ -12,7 +12,8 @@ from functools import partial
 
 import nbformat
 import pytest
-from test_follows import BOOK, INPUTS, coarse, named_by, played, stay  # noqa: F401
+from prose import digits, numbers, shown
+from test_follows import BOOK, INPUTS, coarse, followers, named_by, played, statements, stay  # noqa: F401
 
 from inferlib import catalog
 from tokenprice import Question
@@ -79,6 +80,25 @@ OTHER = {
     "pope2022": {64: "chips of the paper's own run"},
     "sixth_model": {"bf16": "the format in which all chips' kernels were timed"},
 }
+# Numbers of sentences that some cell prints under the case too, and what they are there: no result of the case.
+TYPED = {
+    "pope2022": {"28.5": "measured", "18,432": "width of PaLM"},
+    "erdil2025_model": {"1.2": "microseconds, printed", "15": "per cent, printed", "66": "per cent, printed"},
+    "liminal2025": {"320": "cells that are printed", "491": "printed in Table 5"},
+    "mazurek2025": {
+        "51": "equations that are printed",
+        "61": "layers of DeepSeek V3",
+        "72": "GPUs of a measurement",
+    },
+    "sixth_model": {"3,584": "of a product in the head", "59": "the same", "3.35": "the same"},
+}
+SIZES = {2**k for k in range(4, 21)}
+# What is no number of a sentence: links, formulas, code, names of models and chips, years, places in a paper.
+NAMED = re.compile(
+    r"\[[^\]]*\]\([^)]*\)|\$[^$]+\$|`[^`]+`|\w*[A-Za-z]-?\d[\w.]*|\d[\d.]*[A-Z]|20\d\d"
+    r"|(?:tables?|figure|equations?|section) [\d.]+",
+    re.I,
+)
 DRAWN = int(os.environ.get("CASES", 4))  # random cases, of one chapter after the other
 
 
@@ -199,6 +219,27 @@ def test_no_literal_below_the_case_equals_one_of_its_fields(chapter):
     }  # fmt: skip
     assert found == set(OTHER.get(chapter, ()))
     assert sum(map(len, OTHER.values())) <= 10
+
+
+@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if name != "price"])  # whose offers are dated
+def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
+    """To the digits of the sentence, of which two count; powers of two are sizes and lengths."""
+    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+    live = {statement.text for statement in followers(list(statements(chapter)), "case")}
+    follow = [
+        cell for cell in cells if cell.cell_type == "code"
+        and any(ast.unparse(tree) in live for tree in ast.parse(cell.source).body)
+    ]  # fmt: skip
+    outputs = [shown(one) for cell in follow for one in cell.outputs if "inferlib-explorer" not in str(one)]
+    printed = {value for output in outputs for _, value in numbers(output)}
+    given = next(cell.source for cell in cells if "opening.yours" in cell.source)
+    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown").split("## Exercises")[0]
+    typed = {
+        word for word, value in numbers(NAMED.sub("", prose))
+        if digits(value) > 1 and word not in given and value not in SIZES
+        and any(round(one, -value.as_tuple().exponent) == value for one in printed)
+    }  # fmt: skip
+    assert typed == set(TYPED.get(chapter, ()))
 
 
 def said(value):
