@@ -259,3 +259,20 @@ def test_stories_say_how_long_they_take_and_others_do_not():
 def test_a_chip_without_a_price_has_an_answer_without_dollars():
     said = opening.in_three_lines(ask("Phi-4", "2x TPU v6e", batch=7, context=1024, weights="fp8"))
     assert "No price of the chip is known." in said._repr_markdown_()
+
+
+def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tokens_a_second():
+    said = repr(opening.users_at(CASE)).replace(",", "")
+    picture, step = map(int, re.findall(r"(\d+) users", said))
+    requests = int(re.search(r"and (\d+) if each", said)[1])
+    served = opening.SERVED
+    for users, keeps in ((0, True), (1, False)):
+        assert (box().evaluate(n_chips=8, batch=picture + users)[SPEED] >= 50) is keeps
+        assert (ask(CASE.replace(batch=step + users)).speed >= 50) is keeps
+        assert (ask(served.replace(users=requests + users)).speed >= 50) is keeps
+    assert 230 == pytest.approx(picture, rel=0.02)  # as the text says
+
+
+def test_two_copies_of_a_request_cost_what_a_request_of_half_the_users_does():
+    half, whole = (ask(opening.SERVED.replace(users=n)).request.dollars for n in (16, 32))
+    assert f" faster at {half / whole:.1f} times, since" in repr(opening.verdict(CASE))

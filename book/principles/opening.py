@@ -1,5 +1,6 @@
 """The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
 
+from bisect import bisect
 from dataclasses import dataclass, fields
 from itertools import takewhile
 
@@ -24,6 +25,7 @@ CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
 EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
 EXCHANGE = 5e-6  # seconds of one inside a box, before its bytes
 CHAT = 50  # tokens per second that a chat is promised here
+USERS = 4097  # of one machine at which a search ends
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
 WEIGHTS = {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}
 CACHE = {"16 bits": 2, "8 bits": 1}
@@ -201,6 +203,39 @@ def chips_and_users(case, exchange=EXCHANGE):
     return tables
 
 
+def users_at(case, speed=CHAT):
+    """Most users on a case's machine with so many tokens per second each: whose number, and how many; in a sentence.
+
+    Of this picture, of the sixth model's step, and of requests that also send prompts, as `decide` lets them in.
+    """
+    shape, chip = _shape(case)
+    machine, context = case.machine, case.workload.context
+
+    def pictured(users):
+        fits = principles.memory_held(shape, users, context) <= machine.count * chip.memory_capacity
+        return fits and step(shape, chip, machine.count, users, context).total * speed <= 1
+
+    def answered(question, field):
+        def fast(users):
+            answer = ask(question.replace(**{field: users}))
+            return answer.feasible and answer.speed >= speed
+
+        return fast
+
+    enough = pictured, answered(case, "batch"), answered(_with_prompts(case), "users")
+    picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
+    return Text(
+        f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The sixth model lets in "
+        f"{_users(alone)}, and {asking} if each also sends a prompt of {SERVED.prompt:,} tokens and gets "
+        f"{SERVED.output}."
+    )
+
+
+def _with_prompts(case):
+    """Requests of the running question's lengths in place of a step."""
+    return case.replace(batch=None, context=None, prompt=SERVED.prompt, output=SERVED.output)
+
+
 def draw_chips_and_users(tables):
     """More chips: a token gets faster, until it waits for chips of another box. More users: it gets slower."""
     doing = {
@@ -318,7 +353,7 @@ def draw_frontiers(edge):
 
 
 def _users(number):
-    return f"{number:g} user{'s' if number > 1 else ''}"
+    return f"{number:g} user{'s' if number != 1 else ''}"
 
 
 def _usd(dollars):
@@ -387,11 +422,25 @@ def verdict(case):
     return Text(
         f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
         f"instance are faster. The sixth model says: from {one_way} ({sure}). Two copies give each user a token that "
-        f"comes {gain:.0%} faster, at {copies.dollars_per_million / before.dollars_per_million:.1f} times the price. "
+        f"comes {gain:.0%} faster, at {copies.dollars_per_million / before.dollars_per_million:.1f} times the price"
+        f"{_copies_of_requests(case)}. "
         f"**For {_users(case.workload.batch)} it keeps the machine of {count}**, "
         "and a second one is for more users."
         if one.seconds > before.seconds
         else f"The sixth model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
+    )
+
+
+def _copies_of_requests(case):
+    """What two copies cost where prompts are counted: each stops for half of them, so a token gains more."""
+    users = case.workload.batch
+    whole, half = (ask(_with_prompts(case).replace(users=max(1, n))) for n in (users, users / 2))
+    if not (whole.feasible and half.feasible and whole.request.priced):
+        return ""
+    gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars
+    return (
+        f"; where each user also sends a prompt of {SERVED.prompt:,} tokens and gets {SERVED.output}, "
+        f"{gain:.0%} faster at {price:.1f} times, since each copy stops for half of the prompts"
     )
 
 
