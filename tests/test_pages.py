@@ -272,7 +272,7 @@ def test_a_search_holds_whole_sections():
 
 @pytest.mark.parametrize(("name", "words"), [
     ("H200", "memory bandwidth, TB/s: 4.8"), ("DeepSeek V3", "KiB of cache per token: 68.6"),
-    ("H800", "price, dollars an hour: none"),
+    ("H800", "price, dollars an hour: none"), ("Llama 3 70B", "Llama 3.3 70B"),
 ])  # fmt: skip
 def test_a_search_holds_each_model_and_chip(name, words):
     told = {title: text for (title, _), text in DESK["listed"]()}

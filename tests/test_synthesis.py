@@ -391,13 +391,13 @@ def test_an_address_asks_the_finder(fruit):
 SECTIONS = {
     "Catalogue, H200": "memory: 1; price: 3", "Prices of the H200": "and its price an hour",
     "Erdil, Table 5": "Llama 3", "Erdil, Table 3": "one of 70B", "A status": "of all", "Symbols": "\u03c4 tau",
-    "Serving": "disaggregation",
+    "Serving": "disaggregation", "Queues": "by Little’s law",
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "first"), [
     ("disaggregated", "Serving"), ("\u03c4", "Symbols"), ("Erdil Table 3", "Erdil, Table 3"),
-    ("H200 price", "Catalogue, H200"), ("Erdil Table 3 on B200", "Erdil, Table 3"),
+    ("H200 price", "Catalogue, H200"), ("Erdil Table 3 on B200", "Erdil, Table 3"), ("Little's law", "Queues"),
 ])  # fmt: skip
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     """A status holds a tau as well, Table 5 a 3; a row about one thing comes first; most words, where none has all."""

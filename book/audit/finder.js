@@ -11,7 +11,7 @@
   const GREEK = ("alpha beta gamma delta epsilon zeta eta theta iota kappa lambda u nu xi omicron pi rho " +
     "sigma sigma tau upsilon phi chi psi omega").split(" ");
   const fold = (text) => text.normalize("NFKD").toLowerCase().replace(/[_{}\\^$,()]/g, "")
-    .replace(/[α-ω]/g, (c) => GREEK[c.charCodeAt(0) - 945]);
+    .replace(/’/g, "'").replace(/[α-ω]/g, (c) => GREEK[c.charCodeAt(0) - 945]);
   const texts = items.map((item) => fold(C.rows ? item.map(plain).join(" ") : item.textContent));
   // Numbers and short words are found whole, any other anywhere by its stem; "table 3" is one.
   const PART = /(?:table|figure|equation|section) [a-z]?[\d.]+|[^\s"]+/g, SHORT = /^.{1,3}$/;

@@ -16,6 +16,7 @@ from docutils import nodes
 from book.audit import catalogue, finder
 from book.explorer.page import digits
 from inferlib import papers
+from inferlib.catalog import same_shapes
 
 ARTICLE = re.compile(r"(?s)<article[^>]*>(.*)</article>")
 # Code, drawings, what unfolds how a number is made, and marks beside headings.
@@ -83,10 +84,13 @@ CALLED = {
 
 def listed():
     """Rows of the catalogue, one for each model and each chip."""
-    rows = []
+    rows, also = [], {}
+    for other, shape in same_shapes().items():
+        also.setdefault(shape["like"], []).append(other)
     for anchor, frame in (("models", catalogue.models()), ("chips", catalogue.chips())):
         for name, *values in frame.itertuples(index=False, name=None):
-            told = (
+            told = [f"of the same shape: {', '.join(also[name])}"] if name in also else []
+            told += (
                 f"{CALLED.get(column, column)}: {digits(value) if isinstance(value, float) else value or 'none'}"
                 for column, value in zip(frame.columns[1:], values, strict=True)
             )
