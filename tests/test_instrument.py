@@ -355,7 +355,9 @@ def test_the_best_offer_of_the_page_has_the_interval_and_cautions_of_the_library
     best, there = decided[0]["offers"][0], decided[1].best
     assert tuple(best["cautions"]) == there.cautions
     ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
+    ends += [best["dollars"] / best["factor"], best["dollars"] * best["factor"]]
     names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
+    names += ("usd_per_request_low", "usd_per_request_high")
     assert ends == pytest.approx([there.row()[name] for name in names], rel=1e-9)
 
 

@@ -292,7 +292,8 @@ globalThis.inferlibAsk = function (D) {
   };
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
-    const [needs, own, left] = fits(at), fit = { needs: needs * at.n, has: own == null ? null : own * at.n };
+    const [needs, own, left] = fits(at), sum = (bytes) => (own == null ? null : Math.max(bytes, 0) * at.n);
+    const fit = { needs: needs * at.n, left: sum(left), has: sum(own) };
     if (own != null && needs > left)
       return { status: "infeasible", reason: short(at, needs, own, left), fit };
     if (at.late) return { status: "n/a", reason: at.late, fit };
@@ -674,7 +675,7 @@ globalThis.inferlibAsk = function (D) {
       const names = Object.keys(D.models).map((one) => [one, one.toLowerCase()]);
       const known = names.find(([, one]) => one.includes(stem) && one.endsWith(w));
       return ["With weights in " + w + (known ? " (" + known[0] + ")" : "") + ", "
-        + ofChip(other.many ? other.many.chips : other.n, other.chip) + " keep the promise"
+        + ofChip(other.many ? other.many.chips : other.n, other.chip) + " would keep the promise"
         + (best ? " for " + even(100 * less) + "% less" : "")];
     }).join(". ");
   };

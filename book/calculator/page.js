@@ -331,11 +331,12 @@ globalThis.inferlibPage = function (root, D) {
   };
   const gauge = (fit) => {
     if (!fit || fit.has == null) return note("The chip states no memory.");
-    const share = fit.needs / fit.has, over = share > 1;
+    const share = fit.needs / fit.has, over = fit.needs > fit.left, left = GB(fit.left);
     const filled = tag("i", "c2", "", `style="width:${Math.min(100, 100 * share)}%"`);
-    const says = over ? `: ${tag("strong", "", "does not fit")}` : `, ${percent(share)}`;
+    const says = over ? `: ${tag("strong", "", "does not fit")}` : `, ${percent(fit.needs / fit.left)}`;
     return tag("div", `gauge${over ? " over" : ""}`, filled, 'role="img" aria-label="Memory"')
-      + tag("p", "legend", tag("span", "", `${bold(GB(fit.needs))} of ${GB(fit.has)}${says}`));
+      + tag("p", "legend", tag("span", "", `${bold(GB(fit.needs))} of ${left} that engines leave of ${
+        GB(fit.has)}${says}`));
   };
   const listing = (items) => tag("ol", "gains", many(items, (each) => tag("li", "", each)));
   const gains = (list) => {
@@ -449,10 +450,11 @@ globalThis.inferlibPage = function (root, D) {
       ["joules a token", joules, one.promptJoules == null ? "" : `prompt ${digits(one.promptJoules)}`]]
       : [["tokens/s a user", digits(one.speed)], ["tokens/s a chip", digits(one.perChip)],
         ["$ a million", usd(one.dollars)], ["joules a token", joules]];
-    const { drafts } = one, few = drafts && drafts.gain < 1 ? ", too few to pay for the drafts" : "";
-    const drafted = drafts && `With ${S.drafted} drafts: ${bold(time(drafts.token))} a token, ×${
-      drafts.gain.toFixed(2)}: ${time(drafts.verify)} to verify, ${time(drafts.draft)} a draft, for ${
-      digits(S.length)} tokens a step${few}`;
+    const { drafts } = one, few = drafts && drafts.gain < 1
+      ? " A step yields too few tokens to pay for its drafts." : "";
+    const drafted = drafts && `With ${S.drafted} drafts and length ${digits(S.length)}: ${
+      bold(time(drafts.token))} a token, ×${drafts.gain.toFixed(2)}; ${time(drafts.verify)} to verify, ${
+      time(drafts.draft)} a draft.${few}`;
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
     tiles.push(["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]);
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
@@ -496,17 +498,18 @@ globalThis.inferlibPage = function (root, D) {
     const row = linked(r.url, esc(`${machine}${digits(r.users)} users`));
     return `${against(r, q).side || "not answered"}: ${time(r.seconds)}<br>${row}`;
   };
-  const rowOf = (o) => {
+  const rowOf = (o, place, [best]) => {
+    const dearer = place ? `<br>× ${digits(o.dollars / best.dollars)}` : "";
     const cautions = tag("span", "", o.cautions.length || "none", `title="${esc(o.cautions.join("; "))}"`);
     const name = linked(link(stateOf(o)), esc(A.ofChip(o.n, o.chip))), { many: f, sure } = o;
     const seen = [digits(o.speed), time(o.first)], known = [nearest(o), cautions];
-    const paid = [bold(digits(100 * o.dollars)), usd(o.million)];
+    const paid = [bold(digits(100 * o.dollars)) + dearer, usd(o.million)];
     if (!f) return [name, o.layout, o.users, ...seen, ...paid, ...known];
     const reads = f.readers ? `<br>${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)}) read prompts` : "";
     const month = (f) => usd(D.facts.month * f.hour);
     const reading = f.readers ? `, ${percent(f.readerLoad)} reading` : "";
     const slow = sure === undefined ? "" : sure ? `<br>to ${month(sure.many)}` : "<br>to none";
-    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + slow,
+    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + dearer + slow,
       `${percent(f.state.busy)}${reading}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
   const NONE_SLOW = "At the slow end no number of this chip's machines keeps the promise.";
@@ -522,13 +525,14 @@ globalThis.inferlibPage = function (root, D) {
     out.misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
     if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing keeps the promise.")} ${tried} `
-      + `machines were asked: ${failed}.`) + (out.narrower && note(esc(out.narrower))));
+      + `machines were asked: ${failed}.`) + (out.narrower && note(`${esc(out.narrower)}.`)));
     else {
       const among = `the cheapest of ${out.offers.length} that keep the promise${esc(out.untried)}; ${tried} `
         + "machines asked";
-      const [least, dearest] = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
+      // a fleet's price is that of its machines, which are counted
+      const ends = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
-        best.firstHigh)} to the first, ${least} to ${dearest} \u00a2 a request`;
+        best.firstHigh)} to the first${f ? "" : `, ${ends.join(" to ")} ¢ a request`}`;
       const machinery = f && machinesOf(f, best.chip, best.n);
       const slowEnd = ({ many: one, chip, n }) => (machinesOf(one, chip, n) === machinery
         ? "This keeps the promise at the slow end too."
@@ -540,7 +544,7 @@ globalThis.inferlibPage = function (root, D) {
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
       const line = f && (q.token || q.first_token ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
       html("head", top(bigs, tiles) + note(spans) + (sure && note(sure))
-        + (out.narrower && note(esc(out.narrower))) + told(best.cautions)
+        + (out.narrower && note(`${esc(out.narrower)}.`)) + told(best.cautions)
         + (f ? simulated("Means of a formula. For 99 of 100 requests, simulated:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
@@ -548,7 +552,8 @@ globalThis.inferlibPage = function (root, D) {
     const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
       + "number of that chip's machines does. " : "")
       + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
-      + "The link asks for one offer; inside or outside: of this page's interval for that row.";
+      + "The link asks for one offer; ×: times the price of the first; inside or outside: of this page's "
+      + "interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
     const nearly = out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);
     const missed = (m) => `${A.ofChip(m.n, m.chip)}, ${m.layout}: ${m.reason}, ${m.detail}`;
