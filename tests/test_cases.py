@@ -84,18 +84,28 @@ OTHER = {
 TYPED = {
     "pope2022": {"28.5": "measured", "18,432": "width of PaLM"},
     "erdil2025_model": {"1.2": "microseconds, printed", "15": "per cent, printed", "66": "per cent, printed"},
-    "liminal2025": {"320": "cells that are printed", "491": "printed in Table 5"},
+    "liminal2025": {
+        "320": "cells that are printed",
+        "491": "printed in Table 5",
+        "114": "microseconds of equation 8",
+    },
     "mazurek2025": {
         "51": "equations that are printed",
         "61": "layers of DeepSeek V3",
         "72": "GPUs of a measurement",
     },
-    "sixth_model": {"3,584": "of a product in the head", "59": "the same", "3.35": "the same"},
+    "sixth_model": {
+        "3,584": "of a product in the head",
+        "59": "the same",
+        "3.35": "the same",
+        "3.2": "of prompts in the head",
+        "82": "experts of 128",
+    },
 }
 SIZES = {2**k for k in range(4, 21)}
 # What is no number of a sentence: links, formulas, code, names of models and chips, years, places in a paper.
 NAMED = re.compile(
-    r"\[[^\]]*\]\([^)]*\)|\$[^$]+\$|`[^`]+`|\w*[A-Za-z]-?\d[\w.]*|\d[\d.]*[A-Z]|20\d\d"
+    r"\[[^\]]*\]\([^)]*\)|\$[^$\n]+\$|`[^`\n]+`|\w*[A-Za-z]-?\d[\w.]*|\d[\d.]*[A-Z]|20\d\d"
     r"|(?:tables?|figure|equations?|section) [\d.]+",
     re.I,
 )
