@@ -404,8 +404,8 @@ def _in_fewer_bits(model, weights, offer, less):
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
-    chips = offer.fleet.chips if offer.fleet else offer.system.count
-    return f"With weights in {weights}{checkpoint}, {of_chip(chips, offer.system.chip.name)} would keep the promise{less}"
+    chips = of_chip(offer.fleet.chips if offer.fleet else offer.system.count, offer.system.chip.name)
+    return f"With weights in {weights}{checkpoint}, {chips} would keep the promise{less}"
 
 
 def _place(offer):
