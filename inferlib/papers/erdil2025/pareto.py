@@ -28,17 +28,16 @@ def grid(shape, chip, assumptions):
 
 
 def frontier(
-    model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, throughput_cap=np.inf,
-    price=None, assumptions=None,
+    model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, price=None,
+    assumptions=None,
 ):  # fmt: skip
     """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
 
     ``model``, ``chip``: the paper's own or the catalogue's, with a price unless ``price`` gives one (dollars
     per GPU and hour). ``draft``: the model that drafts tokens, each accepted with probability ``acceptance``,
     ``gamma_max`` tokens a round at most; without one there is no speculative decoding. ``context``: tokens of
-    each sequence. ``pipeline``: whether pipeline parallelism is searched too. ``throughput_cap``: tokens per
-    second that all users together ask for; an instance cannot make more. Raises ValueError if an argument is
-    not allowed, the chip has no price, or nothing fits.
+    each sequence. ``pipeline``: whether pipeline parallelism is searched too. Raises ValueError if an argument
+    is not allowed, the chip has no price, or nothing fits.
 
     Returns a frame from fastest to slowest: ``tokens_per_second`` of one user, ``usd_per_million``, ``n_gpu``,
     ``batch``, ``mfu`` (of the arithmetic peak), and the layout: ``kind``, ``stages``, ``scale_down``. With a
@@ -60,8 +59,6 @@ def frontier(
     checks.number("context", context, zero=True)
     if np.ndim(context):
         raise ValueError(f"context is {context}, but must be one number; a frontier has one context")
-    if throughput_cap != np.inf:
-        checks.number("throughput_cap", throughput_cap)
     n_gpu, batch = (cells.ravel() for cells in np.meshgrid(*grid(shape, gpu, assumptions), indexing="ij"))
     if draft is None:
 
@@ -77,8 +74,8 @@ def frontier(
             at = (shape, gpu, small, small_gpu, n_gpu, batch, np.full(n_gpu.shape, context))
             return search.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit)
 
-    latency, gamma = _latencies(fastest, n_gpu, batch, throughput_cap)
-    points = cheapest_below(latency, n_gpu / batch * latency, batch / latency <= throughput_cap)
+    latency, gamma = _latencies(fastest, n_gpu, batch)
+    points = cheapest_below(latency, n_gpu / batch * latency)
     n, b, seconds = n_gpu[points], batch[points], latency[points]
     flop = sum(m.flop_per_token(shape, context, assumptions))
     table = pd.DataFrame(
@@ -99,8 +96,8 @@ def frontier(
     return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
 
 
-def cheapest_below(latency, cost, allowed):
-    """Flat indices, fastest first, of the cheapest allowed point below each of a thousand latencies.
+def cheapest_below(latency, cost):
+    """Flat indices, fastest first, of the cheapest point below each of a thousand latencies.
 
     This is how the paper reads a frontier; a latency is infinite where nothing is feasible.
     """
@@ -109,9 +106,7 @@ def cheapest_below(latency, cost, allowed):
     if not np.isfinite(smallest):
         raise ValueError("no feasible point: the model fits on no instance of the grid")
     thresholds = smallest * 10 ** (DECADES * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
-    candidates = np.flatnonzero((latency <= thresholds[-1]) & allowed.ravel())
-    if not candidates.size:
-        raise ValueError("no feasible point: no instance stays below the throughput that is asked for")
+    candidates = np.flatnonzero(latency <= thresholds[-1])
     order = candidates[np.argsort(latency[candidates], kind="stable")]
     falling = np.minimum.accumulate(cost[order])
     first = np.searchsorted(-falling, -falling, side="left")  # where the running minimum was first reached
@@ -120,7 +115,7 @@ def cheapest_below(latency, cost, allowed):
     return order[kept[np.diff(kept, prepend=-1) != 0]]
 
 
-def _latencies(search, n_gpu, batch, throughput_cap):
+def _latencies(search, n_gpu, batch):
     """Latencies of the cells of a grid that may be on its frontier, infinite elsewhere, and their drafts.
 
     Some cells first, evenly spread; what they cost says how fast every other cell must be to count, and so again with
@@ -139,7 +134,7 @@ def _latencies(search, n_gpu, batch, throughput_cap):
         cells = np.flatnonzero((row % step == 0) & (column % step == 0) & ~searched)
         lower(cells, limit[cells])
         searched[cells] = True
-        known = np.flatnonzero(np.isfinite(latency) & (batch / latency <= throughput_cap))
+        known = np.flatnonzero(np.isfinite(latency))
         limit = slowest(n_gpu / batch, latency[known], (n_gpu / batch)[known] * latency[known])
         limit = np.clip(limit, latency.min(), 10**DECADES * latency.min())
     return latency, gamma
