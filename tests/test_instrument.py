@@ -259,7 +259,7 @@ def test_the_command_of_what_to_rent_promises_percentiles():
         "arrivals": 20,
         "token": 0.02,
         "first_token": 1.5,
-        "only": ["H200"],
+        "only": "H200",
         "sure": True,
     }
     state = START | more | {"prices": {"H200": 3.25}, "weights": "", "cache": ""}
@@ -394,7 +394,7 @@ def to_rent(choose):
     state = {
         "mode": "decide",
         "cache": "",
-        "only": [chip],
+        "only": chip,
         "chip": chip,
         "sure": sure,
         "users": None,
@@ -489,7 +489,7 @@ def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():
 
 def test_what_fewer_bits_rent_for_with_arrivals_is_what_the_library_says():
     work = {"model": "Llama 3.3 70B", "arrivals": 20, "prompt": 1000, "output": 300, "token": 0.02}
-    state = START | work | {"mode": "decide", "only": ["H200"], "users": None, "weights": "", "prices": {}}
+    state = START | work | {"mode": "decide", "only": "H200", "users": None, "weights": "", "prices": {}}
     told = decide(work.pop("model"), **work, chips="H200")
     assert run(f"return A.decide({json.dumps(state)}).narrower") == told.narrower != ""
 

@@ -583,10 +583,11 @@ globalThis.inferlibAsk = function (D) {
     return found.concat(inside.filter((d) => d <= 8 && d < n).map((d) =>
       ({ tp: d, pp: 1, ep: n, dp: n / d })));
   };
+  // The chips that may be offered: every one, the one that was chosen, or a list.
+  const tried = (S) => (S.only ? [S.only].flat() : Object.keys(D.chips));
   const machines = (S) => {
-    const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null
-      && (!S.only || S.only.includes(name));
-    return Object.keys(D.chips).filter(own).flatMap((name) => {
+    const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null;
+    return tried(S).filter(own).flatMap((name) => {
       const c = chip(name === S.chip ? S : { chip: name }), cost = price(S, name);
       return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
     });
@@ -668,7 +669,7 @@ globalThis.inferlibAsk = function (D) {
     const stem = "/" + m.name.split("/").pop().toLowerCase() + "-";
     return ["fp8", "fp4"].filter((w) => D.formats.each[w][0] < own).flatMap((w) => {
       const able = (name) => w in D.chips[name].peaks && (!best || name === best.chip);
-      const only = (S.only || Object.keys(D.chips)).filter(able);
+      const only = tried(S).filter(able);
       const other = decide({ ...S, weights: w, only, bare: true }).best;
       const less = other && best ? 1 - other.dollars / best.dollars : 1;
       if (!other || less < 0.01) return [];
@@ -693,7 +694,7 @@ globalThis.inferlibAsk = function (D) {
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
     // of the chips that are shown, what the slow end needs
     const shown = out.best && out.best.many && !S.sure && !S.bare ? [out.best, ...out.runnersUp] : [];
-    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: [o.chip], bare: true }).best; });
+    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip, bare: true }).best; });
     out.narrower = S.bare ? "" : inFewerBits(out.best, S);
     return out;
   };
