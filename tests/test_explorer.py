@@ -568,16 +568,6 @@ def test_a_dot_slides_under_its_roof_until_the_memory_is_full():
     assert "cache 1,342 GB" in asked(page, "made.v2.attributes['aria-label']")
 
 
-def test_experts_wake_with_the_batch():
-    """The chapter says: not even twice as much for a hundred sequences, and twenty wake all on the fullest."""
-    shown = MADE["mazurek2025.experts_waking"]()
-    one, twenty, hundred = (shown.evaluate(batch=b) for b in (1, 20, 100))
-    read = "read by the fullest GPU"
-    assert hundred[read] < 2 * one[read] and twenty["experts asleep"] == pytest.approx(0, abs=1e-9)
-    narrow = shown.evaluate(batch=20, weights="4 bits", cache="8 bits")
-    assert narrow[read] == pytest.approx(twenty[read] / 2, rel=1e-9)
-
-
 def prices(cheap):
     """A frontier of three points; the cheap makes the middle one cheap."""
     return [(100.0, 9.0), (50.0, 0.5 if cheap else 3.0), (10.0, 0.3)]

@@ -297,36 +297,6 @@ def test_no_batch_lifts_the_ceiling(own):
 
 
 # --- The whole --------------------------------------------------------------------------------------------
-def by_hand(own, n, nodes, beta, extra, bw, bf16, fp8, context, two_batch=True):
-    """The whole model once more with plain numbers, printed reading: tokens/s of a GPU."""
-    b = own / (2 if two_batch else 1)
-    batch = b * n
-    active = 256 * (1 - (31 / 32) ** batch)
-    fullest = active / n + math.sqrt(2 * active * math.log(n) / n) + 1
-    loaded = min(math.ceil((257 + extra) / n), fullest)
-    attention_bytes = 61 * 187_105_280 + b * (context + 1) * 70272 + 2 * b * 7168 * 61
-    attention_flop = b * 61 * (374_210_560 + 212_992 * context)
-    expert_bytes = 58 * (44_040_192 * loaded + 1_835_008) + 3 * batch * 7168 * 61 * 9 / (beta * n)
-    expert_bytes += 9 * 18432 * 7168 + 2 * 129280 * 7168
-    expert_flop = 58 * (6 * batch * 7168 * 2048 * 9 / (beta * n) + 2 * batch * 7168 * 256 / n)
-    t = max(2 * attention_bytes / bw, 1.65 * attention_flop / bf16)
-    t += max(2 * expert_bytes / bw, 1.43 * expert_flop / fp8)
-    link = 1 / 450e9 if nodes == 1 else max((nodes - 1) / nodes / 50e9, 1 / nodes / 450e9)
-    sent = 1.25 * 3 * batch * 7168 * 61 * 9 / (beta * n) * link
-    return own / (2 * max(t, sent) if two_batch else t + sent)
-
-
-@pytest.mark.parametrize("two_batch", [True, False])
-@pytest.mark.parametrize("context", [500, 4989, 32768])
-@pytest.mark.parametrize("own", [1, 16, 128, 1024])
-def test_the_whole_model_by_hand(own, context, two_batch):
-    h100 = 3.35e12, 989.5e12, 1979e12
-    for at, n, nodes, beta, extra in ((FOUR, 32, 4, 0.8, 0), (NINE, 72, 9, 0.809, 32)):
-        where = at.deployment.replace(two_batch=two_batch)
-        expected = by_hand(own, n, nodes, beta, extra, *h100, context, two_batch)
-        assert mz.gpu_throughput(V3, at.gpu, where, own * n, context) == pytest.approx(expected, rel=1e-9)
-
-
 def test_memory_bound_is_a_property_of_chip_and_factor():
     factor = mz.Assumptions(value_flop=2.0)
     for chip, printed, right in (("H100 SXM", 1850, 2757), ("B200", 2053, 3231), ("H200", 4957, 40338)):
@@ -349,10 +319,6 @@ def test_overlap_reads_weights_twice(at):
     assert 1.95 < ratio < 2  # but for experts, of which half a batch wakes fewer
 
 
-def test_the_best_gain_of_overlap_is_nearly_two():
-    assert 1.8 < systems.best_overlap_gain()[0] < 2
-
-
 @pytest.mark.parametrize(("two_batch", "times"), [(True, 2), (False, 1)])
 def test_nothing_hides_an_overhead(two_batch, times):
     """At 2000 tokens, bound by the network: twice a layer with overlap, else once."""
@@ -366,12 +332,6 @@ def test_corrected_arithmetic_has_dense_layers_and_the_head():
     work, less = (eq.expert_arithmetic_time(*at, a) for a in (FIXED, mz.Assumptions()))
     dense = 2 * (9216 / 72) * 7168 * (9 * 18432 + 129280)
     assert work - less == pytest.approx(1.43 * dense / 1979e12)
-
-
-def test_what_the_errata_say_of_time():
-    assert systems.section_3_ratio() > 1.9
-    assert 0 < systems.value_flop_effect() < 0.01
-    assert systems.head_batch() == pytest.approx(2 * 2 * 1979e12 / (2 * 1.43 * 3.35e12), rel=1e-6)
 
 
 # --- decode_step ------------------------------------------------------------------------------------------
@@ -390,18 +350,6 @@ def box(chip="H200", count=8):
 
 def work(batch=32, context=4096, **formats):
     return inferlib.Workload(batch, context, **({"weights": "fp8"} | formats))
-
-
-def test_decode_step_answers():
-    step = mz.decode_step(SHARED, box(), work())
-    assert step.feasible and step.binding == "expert weights"
-    assert audit.explain(step).parts
-
-
-@pytest.mark.parametrize(("changed", "options"), [({}, {"two_batch": False}), ({"count": 16}, {})])
-def test_one_batch_and_more_gpus_are_faster(changed, options):
-    faster = mz.decode_step(SHARED, box(**changed), work(), **options)
-    assert faster.total < mz.decode_step(SHARED, box(), work()).total
 
 
 def test_a_cache_of_one_byte_takes_half_the_time():
@@ -511,16 +459,6 @@ def test_the_literal_reading():
     assert repair.strongest().loc["literal", "12x4 B200 at 2050"] > 0.25  # and on the rack it stays off
 
 
-def test_the_literal_reading_gives_experts_twice_the_time_of_the_profile():
-    parts = repair.components().loc["experts", "two batches"]
-    assert parts.literal > 1.9 * parts.measured and parts.capped < 1.2 * parts.measured
-
-
-def test_the_literal_reading_needs_no_longer_context_on_h100s():
-    found = validation.scan(systems.READINGS["literal"]).filter(like="9x8")
-    assert 1000 < found.pow(2).mean(axis=1).idxmin() < 2050
-
-
 @pytest.mark.parametrize(
     ("row", "name", "value"),
     [
@@ -548,25 +486,7 @@ def test_no_batch_is_as_fast_as_that():
     assert systems.largest_batch("4x8 H100", 1000.0) == 0
 
 
-def test_patience_runs_out_before_memory_in_figure_17():
-    data = figures.figure_17_data()
-    assert (data["by memory"] > data["by speed"]).all()
-
-
 def test_figures_13_and_14_are_one_curve():
     data = figures.curves()
     assert float(data.gpu.sel(setup="9x8 H100")[-1]) == pytest.approx(3083.7, abs=0.1)
     np.testing.assert_allclose(data.request * data.own, data.gpu, rtol=1e-12)
-
-
-def test_kimi_is_slower_in_figure_15():
-    ratio = figures.figure_15_data().sel(reading="its configuration", setup="4x8 H100")
-    assert float(ratio.sel(own=64, method="nearest")) == pytest.approx(0.89, abs=0.01)
-
-
-def test_wider_deployments_hold_fewer_experts_and_more_sequences():
-    """(256 + extra + 1) / n, rounded up; one box does not even hold the weights."""
-    table = systems.wider()
-    assert list(table["experts a layer"]) == [33, 17, 9, 5, 3]
-    assert list(table["sequences that fit"])[:3] == [0, 62, 121]
-    assert table["tokens/s at those"].iloc[0] == 0

@@ -86,11 +86,3 @@ def test_more_machines_or_fewer_arrivals_never_slow_a_token_or_a_first_token(q, 
         more = ask(q.replace(machines=machines * one.fleet.machines, arrivals=arrivals * q.arrivals))
         assert more.seconds <= one.seconds * (1 + 1e-9)
         assert more.request.first_token <= one.request.first_token * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("name", ["Llama 3 8B", "Llama 3.3 70B"])
-def test_copies_of_a_dense_model_are_machines_of_their_own(name):
-    """Two copies on eight chips serve twice the batch of one on four in the same time."""
-    one = ask(name, "4x H200", batch=16, context=4096, weights="fp8")
-    two = ask(name, "8x H200", batch=32, context=4096, weights="fp8", layout="DP2 TP4")
-    assert two.seconds == pytest.approx(one.seconds) and two.throughput == pytest.approx(2 * one.throughput)

@@ -91,18 +91,6 @@ def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
     assert principles.decode_intensity(multi_head, 1, 1e9) == pytest.approx(1, rel=1e-3)
 
 
-def test_a_large_batch_touches_every_expert_and_a_small_one_as_many_as_are_chosen():
-    """Two tokens of 8 among 256 choose 15.75 on average."""
-    model = inferlib.load_model("DeepSeek V3")
-    profile = principles.profile_of(model)
-    everything = sum(model.parameters().values()) - model.parameters()["embeddings"]
-    assert principles.weights_read(profile, 1e6) == pytest.approx(everything, rel=1e-9)
-    one = principles.weights_read(profile, 1)
-    assert one == pytest.approx(model.n_active - model.parameters()["embeddings"], rel=1e-9)
-    two = principles.weights_read(profile, 2) - profile.always_read
-    assert 256 * two / profile.expert_weights == pytest.approx(15.75)
-
-
 def test_largest_batch_fits_and_what_does_not_says_so():
     work = inferlib.Workload(batch=1, context=4096)
     b = principles.largest_batch(LLAMA, BOX, work)
