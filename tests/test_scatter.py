@@ -1,6 +1,8 @@
 """The scatter with menus: what its script draws is what Python computed, and what was measured."""
 
+import html
 import re
+from urllib.parse import parse_qsl
 
 import pytest
 
@@ -82,3 +84,16 @@ def test_rows_in_blocks_and_rows_of_steps_are_dots_too(model, lengths, chip, lea
     words = {"model": model, "weights": "fp8"}
     shown = live.price_over_speed({"one": words}, [inferlib.load_chip(chip)], [lengths])
     assert len(shown.dots) >= least
+
+
+def test_the_box_links_to_its_own_promise_in_the_calculator():
+    said = SHOWN.drawn(speed=60.0, first=2.0)["said"]
+    state = dict(parse_qsl(html.unescape(re.search(r'#ask\?([^"]+)"', said)[1])))
+    fields = {
+        "prompt": "1024",
+        "output": "1024",
+        "cached": "0%",
+        "token": "60 tokens/s",
+        "first_token": "2 s",
+    }
+    assert state == MODEL | fields | {"mode": "decide", "chips": "B200"}

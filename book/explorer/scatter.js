@@ -62,6 +62,13 @@ const inferlibScatterDrawn = (C, S) => {
     said += `<p>Kept at the estimate by ${one ? tell(one, 0) : "nothing here"}.</p>`;
     const end = sure ? `${tell(sure, 1)} (both at that end)` : "nothing here";
     said += `<p>Kept at the slow end of the interval by ${end}.</p>`;
+    if (C.asks) {
+      const asked = Object.entries(C.asks).map(([key, states]) => states[S[key]]);
+      const promised = `token=${S.speed}%20tokens/s&first_token=${S.first}%20s`;
+      const state = ["mode=decide", ...asked, promised].join("&").replace(/&/g, "&#38;");
+      const page = `<a href="calculator.html#ask?${state}">The same promise in the calculator</a>`;
+      said += `<p>${page}, with all layouts, or for a model of your own.</p>`;
+    }
   }
   const errors = [];
   for (const dot of C.dots.filter(shown)) {

@@ -25,8 +25,8 @@ class Scatter:
 
     ``x`` and ``y`` are lists of axes (label, low, high; ``right`` where a line marks right answers), of which the menu
     named in ``by`` chooses one. A dot has values for each axis (``x``, ``y``), the place in every menu that filters it
-    (``f``), a title, an address and a colour. A line has points, and factors of its interval. What is drawn at the
-    start is drawn by the same script.
+    (``f``), a title, an address and a colour. A line has points, and factors of its interval. ``asks`` has, by menu,
+    what each of its options is in a link to the calculator. What is drawn at the start is drawn by the same script.
     """
 
     title: str
@@ -39,6 +39,7 @@ class Scatter:
     prices: list | None = None
     sliders: list = field(default_factory=list)
     key: dict = field(default_factory=dict)
+    asks: dict | None = None
 
     def spec(self):
         """What the script is told; an address that many dots share is told once."""

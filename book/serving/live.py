@@ -1,6 +1,7 @@
 """Pictures to be moved: price over speed, and every answer over every measurement."""
 
 from math import isnan
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pandas as pd
@@ -61,7 +62,18 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     ]
     key = {_chips(n): k for k, n in enumerate(counts)}
     title, prices = "What does a promise cost?", [chip.price for chip in chips]
-    return Scatter(title, menus, x, y, dots, {"x": "", "y": "shown"}, lines, prices, sliders, key)
+    asks = {
+        "model": [_state(words) for words in models.values()],
+        "chip": [_state({"chips": chip.name}) for chip in chips],
+        "lengths": [_state({"prompt": prompt, "output": output}) for prompt, output in lengths],
+        "cached": [_state({"cached": f"{share:.0%}"}) for share in cached],
+    }
+    return Scatter(title, menus, x, y, dots, {"x": "", "y": "shown"}, lines, prices, sliders, key, asks)
+
+
+def _state(fields):
+    """Fields of a question as the calculator's link has them."""
+    return urlencode(fields, quote_via=quote)
 
 
 def _whole(model, chip, count):
