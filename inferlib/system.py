@@ -114,10 +114,11 @@ def of_chip(count, name):
 
     Examples
     --------
-    >>> of_chip(8, "H100 SXM"), of_chip(32, "GB200 NVL72")
-    ('8 × H100 SXM', '32 GPUs of GB200 NVL72')
+    >>> of_chip(8, "H100 SXM"), of_chip(1, "GB200 NVL72"), of_chip(32, "GB200 NVL72")
+    ('8 × H100 SXM', '1 GPU of GB200 NVL72', '32 GPUs of GB200 NVL72')
     """
-    return f"{count} GPUs of {name}" if re.search(r"NVL\d", name) else f"{count} × {name}"
+    gpus = "GPU" if count == 1 else "GPUs"
+    return f"{count} {gpus} of {name}" if re.search(r"NVL\d", name) else f"{count} × {name}"
 
 
 @frozen

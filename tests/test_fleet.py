@@ -107,6 +107,13 @@ def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer(
     )  # a little slower is a lot later
 
 
+def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
+    """Stages read a prompt each at the same time, there as here."""
+    asked = ASKED.replace(layout="PP2 x TP2")
+    here, there = (ask(asked.replace(reader=one)).request for one in (None, ASKED.machine))
+    assert there.prompt_joules == pytest.approx(here.prompt_joules)
+
+
 @pytest.mark.parametrize("more", [{}, {"layout": "PP2 x TP2"}])
 def test_headroom_is_how_many_more_may_come(more):
     many = ask(ASKED.replace(machines=12, **more)).fleet

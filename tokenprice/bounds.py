@@ -90,9 +90,11 @@ def of_step(seconds, factor):
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
     r, copies = request, layout.lanes if layout else 1
-    lanes = maximum(r.users / copies, 1), r.output_tokens, copies, keep_step(q.model, layout)
+    pieces = 1 if fleet else q.pieces
+    lanes = pieces * maximum(r.users / copies, 1), r.output_tokens, copies, keep_step(q.model, layout)
     if r.reader:
-        lanes = r.users, r.output_tokens, 1, 1
+        apart = layout.lanes if fleet and layout and r.reader == r.system else 1
+        lanes = r.users, r.output_tokens, apart, 1
     alone = fleet.station.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.users)).total
     found = {
         "alone": alone, "token": r.token, "first_token": r.first_token, "reading": r.prompt.total,

@@ -16,13 +16,23 @@ from inferlib.system import Breakdown, Layout, System
 from tokenprice import constants, mix
 from tokenprice.decode import decode_step
 from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, turn_time, until_first
-from tokenprice.request import Request, load, machine_time, passes, served, with_cautions
+from tokenprice.request import (
+    Request,
+    keep_step,
+    lane_time,
+    load,
+    machine_time,
+    passes,
+    served,
+    with_cautions,
+)
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations
 
 equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
+ROUNDS, NEAR = 200, 1e-9  # of a fixed point
 MOST = 8192  # places of a machine beyond which nobody looks
 
 
@@ -79,7 +89,8 @@ class Station:
     read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
     a place. ``door`` belongs to the first token alone. ``scatter`` is the variance of the prompts' seconds, ``varies``
     that of answers over the square of their mean: 1 where they end at random, 0 where all are equally long. ``answers``
-    are the lengths of those to which equal parts of all tokens belong.
+    are the lengths of those to which equal parts of all tokens belong. So many copies go ``in_step``: each step takes
+    as long as its longest, and ``met`` of them have a piece of another copy's prompt, besides its own.
     """
 
     prompt: float
@@ -91,6 +102,7 @@ class Station:
     scatter: float = 0.0
     varies: float = 1.0
     answers: tuple = ()
+    in_step: int = 1
 
     @property
     def places(self) -> int:
@@ -99,8 +111,35 @@ class Station:
 
     def load(self, arrivals) -> float:
         """Part of its throughput that the machine is asked for."""
-        full = machine_time(self.prompt, self.output, self.steps[-1], self.places)
-        return float(load(self.copies, full, arrivals))
+        return float(load(self.copies, self.full(self.steps[-1], self.places), arrivals))
+
+    def full(self, step, places):
+        """Seconds of a copy that a request takes where none is idle: numbers or symbols."""
+        read = lane_time(self.prompt, self.pieces * places, self.output, 1, self.in_step)
+        return machine_time(read, self.output, step, places)
+
+    def others(self, arrivals, step):
+        """Of a copy's steps without a prompt of its own, ``step`` long: in how many another copy reads, and the cling.
+
+        That is how much more often, behind a step with a prompt. Numbers or symbols.
+        """
+        if self.in_step == 1 or self.prompt == 0:
+            return 0.0, 0.0
+        run, begins = self.runs(arrivals, step, self.in_step)
+        read = run * begins / (1 + run * begins)
+        own = arrivals * (self.pieces * step + self.prompt * read)
+        last, first = self.runs(arrivals, step, self.in_step - 1)
+        return 1 - (1 - read) / (1 - own), 1 - 1 / last - first
+
+    def runs(self, arrivals, step, copies):
+        """How many steps with prompts of so many copies follow one another, and how often that begins.
+
+        Who comes in a long step is read in the next, together with others, so a run ends as if all steps were long.
+        """
+        came = arrivals * (step + self.prompt / self.pieces)
+        idle = (1 - arrivals * (step * self.pieces + self.prompt)) ** copies
+        run = (1 - idle) / (idle * (1 - (1 - came) ** copies))
+        return run, 1 - (1 - arrivals * step) ** copies
 
     def slower(self, by):
         """The same machine, when everything that it does takes so many times as long."""
@@ -117,46 +156,71 @@ class Station:
         >>> round(found.waits, 12), round(found.token, 12), round(found.blocked, 12)
         (1.0, 0.1, 0.5)
         """
-        each, busy, numbers = arrivals / self.copies, self.load(arrivals), np.arange(1, self.places + 1)
+        each, busy, near = arrivals / self.copies, self.load(arrivals), (0.0, 0.0)
         if busy >= 1:
             return None
+        for _ in range(ROUNDS):
+            found = self.beside(each, busy, near, before)
+            if found is None:
+                return None
+            state, step = found
+            last, near = near, self.others(each, step - near[0] * self.prompt / self.pieces)
+            if abs(near[0] - last[0]) < NEAR:
+                break
+        return state
+
+    def beside(self, each, busy, near, before):
+        """The state of a copy beside others as in :meth:`others`, and its mean step."""
+        met = near[0]
+        numbers, read = np.arange(1, self.places + 1), self.prompt * (1 - met)
+        steps = self.steps + met * self.prompt / self.pieces
         # the time that prompts leave, so many answers at once
-        line = each * self.output * self.steps / numbers / (1 - each * self.prompt)
+        line = each * self.output * steps / numbers / (1 - each * read)
+        if line[-1] >= 1:
+            return None
         odds = np.concatenate(([0.0], np.cumsum(np.log(line))))
         with np.errstate(under="ignore"):  # states that never are
             odds = np.exp(odds - odds.max())
         odds[-1] /= 1 - line[-1]  # with those in line, who change nothing but the line
         odds /= odds.sum()
         seen = odds[1:] * numbers
-        step = float(seen.sum() / (seen / self.steps).sum())  # as tokens see it
-        reads = each * self.reading(step) if self.prompt else 0.0
+        step = float(seen.sum() / (seen / steps).sum())  # as tokens see it
+        reads = each * self.reading(step, met) if self.prompt else 0.0
         if reads >= 1:
             return None
         blocked, queue = float(odds[-1]), (each, float(line[-1]), float(odds[-1]), step)
         # of an answer one half is before its mean token, as of one that ends at random the whole
         lengths = [max(one / 2, 1) for one in self.answers or (2 * self.output,)]
-        means = [self.means(*queue, clearing(reads, self.pieces, n), before, n) for n in lengths]
+        means = [self.means(*queue, clearing(reads, self.pieces, n), before, n, *near) for n in lengths]
         waits, token, first = np.mean(means, axis=0)
-        running = arrivals * (self.reading(step) + (self.output - 1) * token)
-        return State(busy, float(running), blocked, float(waits), float(token), float(first))
+        running = each * self.copies * (self.reading(step, met) + (self.output - 1) * token)
+        return State(busy, float(running), blocked, float(waits), float(token), float(first)), step
 
-    def reading(self, step):
+    def reading(self, step, met=0.0):
         """How long a copy reads a prompt, with the steps in which its pieces ride."""
-        return self.prompt + self.pieces * step
+        return self.prompt * (1 - met) + self.pieces * step
 
-    def means(self, arrivals, line, blocked, step, cleared, before=0.0, answer=None):
+    def means(self, arrivals, line, blocked, step, cleared, before=0.0, answer=None, met=0.0, clings=0.0):
         """Wait for a place, time of a token and time to the first, of the requests of a copy: numbers or symbols.
 
         ``line`` is how many come while a full copy finishes one, ``blocked`` the probability that it is full,
-        ``answer`` the mean of answers that end at random.
+        ``answer`` the mean of answers that end at random; ``met`` and ``clings`` as in :meth:`others`.
         """
         # Lee and Longton: the line is half as long where all answers are equally long
         waits = blocked * line / (1 - line) / arrivals * (1 + self.varies) / 2
-        reading = self.reading(step)
+        reading, piece = self.reading(step, met), self.prompt / self.pieces
         # Pollaczek and Khinchine: who comes meets a long prompt more often than a short one
         turn = turn_time(arrivals, reading) * (1 + self.scatter / reading**2) if self.prompt else 0.0
-        token = answer_gap(arrivals, self.prompt, self.pieces, answer or self.output, step, cleared)
-        first = first_token_time(self.door + before, 1, self.reading(step) - step, waits + turn, step)
+        # who comes while another copy reads waits for the rest of its step
+        plain = step - met * piece
+        turn += met * (plain + piece) ** 2 / (2 * step)
+        answer = answer or self.output
+        # an answer begins behind a prompt: the nearer, the more others read
+        after = met + (1 - met) * clings / (answer - (answer - 1) * clings)
+        token = answer_gap(
+            arrivals, self.prompt * (1 - after), self.pieces, answer, plain + after * piece, cleared
+        )
+        first = first_token_time(self.door + before, 1, reading - plain, waits + turn, plain)
         return waits, token, first
 
 
@@ -179,7 +243,10 @@ def station(q, system, layout, prompt) -> Station:
     pieces = q.pieces if prompt else 1
     door = door_of(q, pieces, prompt)
     varies, answers = mix.varies(q.output, q.equal), mix.tenths(q.output, q.equal)
-    return Station(prompt, q.output, steps, copies, door, pieces, varies=varies, answers=answers)
+    keeps = int(keep_step(q.model, layout))
+    return Station(
+        prompt, q.output, steps, copies, door, pieces, varies=varies, answers=answers, in_step=keeps
+    )
 
 
 def door_of(q, pieces, prompt):
@@ -343,7 +410,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         made = served(
             q.model, system, step, one.whole, one.fresh, q.prompt, q.output, users, cached_tokens=one.cached,
             layout=layout, engine=q.engine, price=q.hourly(system.chip), reader=reader,
-            read_price=reader and q.hourly(reader.chip),
+            read_price=reader and q.hourly(reader.chip), apart=lanes,
         )  # fmt: skip
         return with_cautions(made, q.model, work, layout, users, STEADY)
 

@@ -49,10 +49,10 @@ def others_time(users, output_tokens, prompt_time):
     return (users - 1) / output_tokens * prompt_time
 
 
-def between_tokens(users, output_tokens, prompt_time, copies, seen=0):
+def between_tokens(users, output_tokens, prompt_time, copies, seen=0, pieces=1):
     """:func:`others_time` where so many ``copies`` of so many users keep step; ``seen``: prompts waited for before."""
-    own = others_time(maximum(users - seen, 1), output_tokens, 1)
-    return passes_met(own, users / output_tokens, copies) * prompt_time
+    own = others_time(maximum(users - seen, 1), output_tokens, pieces)
+    return passes_met(own, pieces * users / output_tokens, copies) * prompt_time / pieces
 
 
 @equation(unit="s", step="s", others="s")

@@ -42,7 +42,7 @@ _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
-    Caution("in_step", "copies that share experts wait for one another's prompts: no run of many users says how long",
+    Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
 )  # fmt: skip
 FIRST = (
@@ -287,13 +287,13 @@ def passes(model, system, work, prompt_tokens, cached_tokens=0, layout=None, kee
 def served(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
-    uneven=1.0,
+    uneven=1.0, apart=1,
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
     and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
-    mean.
+    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time.
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
@@ -306,18 +306,18 @@ def served(
     seen, first = waiting(protocol, among, *each, uneven)
     # prompts for which one waits before the first token are not read between the others
     in_step = keep_step(model, layout) if reader is None else 1
-    others = between_tokens(among, output_tokens, read.total, in_step, seen)
+    others = between_tokens(among, output_tokens, read.total, in_step, seen, pieces)
     together = answered(running, layout, output_tokens, pieces, reader)
-    apart = lane_time(1.0, among, output_tokens, copies, in_step)
-    done = machine_time(read.total * apart if reader is None else 0.0, output_tokens, step.total, together)
+    share = lane_time(1.0, pieces * among, output_tokens, copies, in_step) if reader is None else 1 / apart
+    done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running,
         first_token=first + queue_time(asking, running, done), answered=together,
-        token=token_time(step.total, others), fresh_seconds=fresh * apart,
-        cached_seconds=(read.total - fresh) * apart, step_factor=bar.get("factor"),
+        token=token_time(step.total, others), fresh_seconds=fresh * share,
+        cached_seconds=(read.total - fresh) * share, step_factor=bar.get("factor"),
         first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
         read_rate=read_price, chunk=chunk, protocol=protocol,
     )  # fmt: skip
@@ -329,7 +329,7 @@ def keep_step(model, layout):
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):
-    """Time of the machine that a prompt takes of one of its lanes, each of which has so many users.
+    """Time of the machine that a prompt takes of one of its lanes, each of which has so many users (times its pieces).
 
     Lanes read at the same time; those that keep step read together what falls into one step, and wait for the rest.
     """

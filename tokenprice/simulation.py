@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import cycle
+from itertools import cycle, islice
 from math import ceil, inf
 from typing import Unpack
 
@@ -148,59 +148,80 @@ def played(found, promise, count, seed=0, slower=1.0) -> Simulation:
 
 
 @dataclass
-class _Copy:
-    """One copy of a model: a line of requests, those that run by the step in which they end, and a clock."""
+class _Copies:
+    """Copies that keep step, or one alone; each has a line, a request that it reads, and those that run.
+
+    A step takes as long as its longest prompt, and as its sequences in the mean of all copies.
+    """
 
     at: Station
     draw: "np.random.Generator"
     work: Callable  # of a user or number: seconds of a prompt, its pieces, tokens of the answer
-    line: list = field(default_factory=list)  # (when it came, user or number)
+    lines: list  # of each copy: (when it came, user or number)
     gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
     span: tuple = (0.0, inf)  # of the clock, in which gaps are counted
 
     def follow(self, left=None):
         """Yield (number, came, first, mean gap) of each request; ``left``: how often each user still asks."""
-        at, draw, clock, steps, running, new = self.at, self.draw, 0.0, 0, [], 0
-        begun = each = 0.0
-        heapify(self.line)
-        while self.line or running:
-            if not running:
-                clock = max(clock, self.line[0][0])
-            if self.line and self.line[0][0] <= clock and len(running) < at.places:
-                came, name = heappop(self.line)
-                prompt, pieces, output = self.work(name)
-                # the way in: the step in progress counts whole, as in the formula
-                in_step = begun <= came < clock if running else False
-                part = (came - begun) % each if in_step else float(at.steps[max(len(running), 1) - 1])
-                aside = 0.0 if at.prompt else prompt
-                if at.prompt:
-                    for _ in range(pieces):
-                        each = float(at.steps[max(len(running), 1) - 1])
-                        clock += prompt / pieces + each
-                        steps += 1
-                        self.gap(prompt / pieces + each, len(running), clock)
-                    begun = since = clock
-                else:  # read elsewhere: the next step makes the first token
-                    since = clock + float(at.steps[len(running)])
+        at, lines, clock, steps, begun, each = self.at, self.lines, 0.0, 0, 0.0, 0.0
+        running, reads = [[] for _ in lines], [None] * len(lines)
+        for line in lines:
+            heapify(line)
+        while any(lines) or any(running) or any(reads):
+            many = sum(map(len, running))
+            if not many and not any(reads):
+                clock = max(clock, min(line[0][0] for line in lines if line))
+            new = 0
+            for copy, line in enumerate(lines):
+                while self.free(running, reads, copy) and line and line[0][0] <= clock:
+                    came, name = heappop(line)
+                    prompt, pieces, output = self.work(name)
+                    # the way in: the step in progress counts whole, as in the formula
+                    in_step = begun <= came < clock if many else False
+                    part = at.door + ((came - begun) % each if in_step else self.step(many))
+                    if at.prompt:
+                        reads[copy] = [prompt / pieces, pieces, (name, came, part, output)]
+                        continue
+                    since, last = clock + self.step(many + new + 1), steps + output
+                    heappush(running[copy], (last, name, came, since + part + prompt, since, steps + 1))
                     new += 1
-                made = 0 if at.prompt else 1
-                last = steps + made + output - 1
-                heappush(running, (last, name, came, since + at.door + part + aside, since, steps + made))
+            each = self.step(many + new)
+            if any(reads):
+                longest = each + max(one[0] for one in reads if one)
+                clock, steps = clock + longest, steps + 1
+                self.gap(longest, many, clock)
+                begun = clock
             else:
-                each, n = float(at.steps[len(running) - 1]), running[0][0] - steps
-                if self.line and len(running) < at.places:
-                    n = min(n, max(ceil((self.line[0][0] - clock) / each - 1e-9), 1))
+                n = min(one[0][0] for one in running if one) - steps
+                soon = [line[0][0] for k, line in enumerate(lines) if line and self.free(running, reads, k)]
+                if soon:
+                    n = min(n, max(ceil((min(soon) - clock) / each - 1e-9), 1))
                 begun, clock, steps = clock, clock + n * each, steps + n
-                self.gap(each, n * len(running) - new, clock)
-                new = 0
-            while running and running[0][0] <= steps:
-                _, name, came, first, since, began = heappop(running)
-                mean = (clock - since) / max(steps - began, 1)
-                yield name, came, first - came, mean
-                if left is not None:
-                    left[name] -= 1
-                    if left[name] > 0:  # the way in and out passes before the machine hears of the next
-                        heappush(self.line, (clock + draw.exponential(at.door), name))
+                self.gap(each, n * (many + new) - new, clock)
+            for copy, one in enumerate(reads):
+                if one is None:
+                    continue
+                one[1] -= 1
+                if not one[1]:
+                    name, came, part, output = one[2]
+                    heappush(running[copy], (steps + output - 1, name, came, clock + part, clock, steps))
+                    reads[copy] = None
+            for copy, mine in enumerate(running):
+                while mine and mine[0][0] <= steps:
+                    _, name, came, first, since, began = heappop(mine)
+                    yield name, came, first - came, (clock - since) / max(steps - began, 1)
+                    if left is not None:
+                        left[name] -= 1
+                        if left[name] > 0:  # the way in and out passes before the machine hears of the next
+                            heappush(lines[copy], (clock + self.draw.exponential(at.door), name))
+
+    def free(self, running, reads, copy):
+        """Whether a copy reads nothing and has a place."""
+        return reads[copy] is None and len(running[copy]) < self.at.places
+
+    def step(self, many):
+        """Seconds of a step with so many sequences in all copies."""
+        return float(self.at.steps[max(ceil(many / len(self.lines)), 1) - 1])
 
     def gap(self, seconds, tokens, clock):
         """Count a time between two tokens, for so many of them."""
@@ -267,10 +288,10 @@ def _arriving(found, at, slower, draw, count):
     if asked is not q:
         lines = np.array(q.trace.routes(asked.cached, lines))
     first, token, gaps = np.zeros(len(came)), np.zeros(len(came)), {}
-    for copy in range(copies):
-        mine = np.flatnonzero(lines == copy)
-        line = [(float(ready[n]), int(n)) for n in mine]
-        one = _Copy(at, draw, requests.__getitem__, line, gaps, (came[warm], came[warm + count - 1]))
+    for copy in range(0, copies, at.in_step):
+        own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.in_step)]
+        line = [[(float(ready[n]), int(n)) for n in mine] for mine in own]
+        one = _Copies(at, draw, requests.__getitem__, line, gaps, (came[warm], came[warm + count - 1]))
         for n, asked, soon, mean in one.follow():
             first[n], token[n] = asked + soon - came[n], mean
     return seconds.min(), first[counted], token[counted], *_both(gaps)
@@ -283,11 +304,16 @@ def _asking(found, at, slower, draw, count):
     work, seconds = _drawn(q, q, (q.reader or q.machine, lies), at, slower, draw)
     whole, rest = divmod(max(round(q.workload.batch), 1), copies)
     first, token, gaps = [], [], {}
-    for users in cycle(filter(None, [whole + 1] * rest + [whole] * (copies - rest))):
+    each = [whole + 1] * rest + [whole] * (copies - rest)
+    groups = [each[copy : copy + at.in_step] for copy in range(0, copies, at.in_step)]
+    for group in cycle(filter(any, groups)):
         if len(first) >= count:
             break
+        users = sum(group)
         begin = np.zeros(users) if q.rounds else draw.uniform(0, found.request.seconds, users)
-        one = _Copy(at, draw, work, [(float(when), user) for user, when in enumerate(begin)], gaps)
+        asks = iter(enumerate(begin))
+        lines = [[(float(when), user) for user, when in islice(asks, many)] for many in group]
+        one = _Copies(at, draw, work, lines, gaps)
         one.span = (0.0 if q.rounds else inf, inf)
         left, warm = [q.rounds or inf] * users, 0 if q.rounds else WARM * users
         enough = len(first) + ceil(count * users / q.workload.batch)

@@ -234,7 +234,7 @@ globalThis.inferlibAsk = function (D) {
   const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
   const shown = (v) => (typeof v === "number" ? even(v).toLocaleString("en-US") : v);
   const filled = (text, facts) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => shown(facts[name]));
-  const ofChip = (n, name) => n + (/NVL\d/.test(name) ? " GPUs of " : " × ") + name;
+  const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
     const said = (bytes) => (Math.max(bytes, 0) * at.n / 1e9).toFixed(0);
     return filled(D.short[needs > own ? 0 : 1].replace(/:\.0f/g, ""), { system: ofChip(at.n, at.c.name),
@@ -351,22 +351,36 @@ globalThis.inferlibAsk = function (D) {
     return { at, lanes, context, step, places: Math.max(Math.floor(most / lanes), 1),
       ...passes(at, S.prompt, clamped(S)) };
   };
-  // Means over the requests of a copy, null where they pile up.
+  // Means over the requests of a copy, null where they pile up; copies in step slow one another.
   const steady = (s, all, before) => {
-    const arrivals = all / s.lanes, busy = arrivals * s.full, logs = [0];
+    let met = 0, clings = 0, found = null;
+    for (let k = 0, last = NaN; k < 200 && !(Math.abs(met - last) < 1e-9); k++) {
+      found = copy(s, all, before, met, clings);
+      if (!found) return null;
+      const asked = { ...s, arrivals: all / s.lanes, step: found.step - met * s.own };
+      const [next, cling, keeps] = D.glue.others(asked);
+      if (keeps === 1 || !s.own) return found;
+      [last, met, clings] = [met, next, cling];
+    }
+    return found;
+  };
+  const copy = (s, all, before, met, clings) => {
+    const arrivals = all / s.lanes, busy = arrivals * s.full, logs = [0], own = s.own * (1 - met);
+    const took = (n) => s.step(n) + met * s.own;
     if (!(busy < 1)) return null;
     let line = Infinity, most = 0;
     for (let n = 1; n <= s.places && !(line < 1 && logs[n - 1] < most + NEVER); n++) {
-      line = arrivals * s.output * s.step(n) / n / (1 - arrivals * s.own);
+      line = arrivals * s.output * took(n) / n / (1 - arrivals * own);
       logs.push(logs[n - 1] + Math.log(line));
       most = Math.max(most, logs[n]);
     }
     const odds = logs.map((v) => Math.exp(v - most)), full = odds.length > s.places;
+    if (full && !(line < 1)) return null;
     if (full) odds[s.places] /= 1 - line;
     const mean = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0);
-    const step = mean(Number) / mean((n) => n && n / s.step(n)), kind = s.own ? "queue" : "apart";
+    const step = mean(Number) / mean((n) => n && n / took(n)), kind = s.own ? "queue" : "apart";
     const blocked = full ? odds[s.places] / mean(() => 1) : 0;
-    const asked = { ...s, arrivals, before, step, line, blocked };
+    const asked = { ...s, arrivals, before, step, line, blocked, met, clings };
     const [reading] = D.glue[kind]({ ...asked, cleared: 1 }), stays = 1 - 1 / s.output;
     const reads = s.own ? arrivals * reading : 0;
     if (!(reads < 1 && before >= 0)) return null;
@@ -376,7 +390,7 @@ globalThis.inferlibAsk = function (D) {
       y -= (left + y - 1) / (1 - reads * left);
     }
     const [, waits, token, first] = D.glue[kind]({ ...asked, cleared: y });
-    return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first };
+    return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first, step };
   };
   const NEVER = -60; // logarithm of the odds of a state that nobody sees
   const fewest = (good) => {
@@ -391,7 +405,7 @@ globalThis.inferlibAsk = function (D) {
     const { arrivals, output, prompt } = S, { at, lanes, places, context } = one, { read } = reader || one;
     const put = [S, at, lanes, context, { users: lanes, running: lanes, prompt }], factor = spread(...put);
     const own = reader ? 0 : read.total, soon = firstSpread(...put);
-    const full = D.glue.machine({ own, output, step: one.step(places), users: places })[0];
+    const full = D.glue.full({ ...at.q, own, output, step: one.step(places), users: places })[0];
     const late = reader ? 0 : D.glue.late({ ...at.q, read: read.total })[0];
     const ends = [1, factor].map((by) => ({ ...at.q, output, places, late, own: own * by,
       read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
@@ -518,7 +532,7 @@ globalThis.inferlibAsk = function (D) {
     if (at.q.chip_power != null) {
       const { n_chips, lanes, chip_power } = (reader || one).at.q;
       found.promptJoules = chip_power == null ? null
-        : D.glue.prompt_joules({ ...all, n_chips, lanes, chip_power })[0];
+        : D.glue.prompt_joules({ ...all, n_chips, lanes, chip_power, ep: reader ? 1 : all.ep })[0];
       found.joules = D.glue.joules({ ...all, together: answered })[0];
     }
     found.cautions = cautions(...put);

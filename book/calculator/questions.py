@@ -244,7 +244,8 @@ def glue():
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
-    ``users`` takes; ``turn``: the wait for others' prompts; ``late``: what a prompt takes longer to its first token;
+    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy
+    meets of others; ``turn``: the wait for prompts; ``late``: what a prompt takes longer to its first token;
     ``queue``: the means of a fleet's machine, where it reads
     prompts itself, and ``apart`` where it does not.
     """
@@ -253,6 +254,7 @@ def glue():
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
     bar, came = number("spread"), number("arrivals")
     seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
+    seen += None, number("met"), number("clings")
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
     with as_written():
         asked = request.served(
@@ -262,6 +264,8 @@ def glue():
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         own = prompt.until_first(_Lengths(), read, engine=engine)
+        beside = _copies(number("own"))
+        met, clings = beside.others(came, step)
         everybody = engine.door, number("lanes"), users, running, own + step
         each = maximum(running / number("lanes"), 1)
         lanes = each, output, number("lanes"), request.keep_step(_Lengths(), _Copies())
@@ -287,17 +291,25 @@ def glue():
             "hourly": {"dollars": _asks(price).hourly(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
+            "full": {"seconds": beside.full(step, users)},
+            "others": {"met": met, "clings": clings, "in_step": beside.in_step},
             "turn": {"seconds": prompt.turn_time(came, read)},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
         }
         for name, reads in (("queue", number("own")), ("apart", 0)):
-            at = Station(reads, output, (), number("lanes"), engine.door + number("late"))
+            at = _copies(reads, engine.door + number("late"))
             means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
-            found[name] = {"reading": at.reading(step), **dict(means)}
+            found[name] = {"reading": at.reading(step, number("met")), **dict(means)}
         for name in ("request", "loop"):
             found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in bounds.KINDS[name]}
         return {name: (list(each), list(each.values())) for name, each in found.items()}
+
+
+def _copies(reads, door=0.0):
+    """A queue in symbols, of copies that share experts or not."""
+    keeps = request.keep_step(_Lengths(), _Copies())
+    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps)
 
 
 class _Facts(dict):
