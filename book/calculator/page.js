@@ -499,7 +499,7 @@ globalThis.inferlibPage = function (root, D) {
     return `${against(r, q).side || "not answered"}: ${time(r.seconds)}<br>${row}`;
   };
   const rowOf = (o, place, [best]) => {
-    const dearer = place ? `<br>× ${digits(o.dollars / best.dollars)}` : "";
+    const dearer = place ? `<br>${digits(o.dollars / best.dollars)} × the first` : "";
     const cautions = tag("span", "", o.cautions.length || "none", `title="${esc(o.cautions.join("; "))}"`);
     const name = linked(link(stateOf(o)), esc(A.ofChip(o.n, o.chip))), { many: f, sure } = o;
     const seen = [digits(o.speed), time(o.first)], known = [nearest(o), cautions];
@@ -552,8 +552,7 @@ globalThis.inferlibPage = function (root, D) {
     const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
       + "number of that chip's machines does. " : "")
       + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
-      + "The link asks for one offer; ×: times the price of the first; inside or outside: of this page's "
-      + "interval for that row.";
+      + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
     const nearly = out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);
     const missed = (m) => `${A.ofChip(m.n, m.chip)}, ${m.layout}: ${m.reason}, ${m.detail}`;
