@@ -400,22 +400,14 @@ def test_doors(call, error, message):
         call()
 
 
-def test_any_relative_from_a_config():
-    config = {
-        "model_type": "deepseek_v3", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,
-        "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, "tie_word_embeddings": False,
-        "q_lora_rank": 256, "kv_lora_rank": 128, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 48,
-        "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_routed_experts": 16, "n_shared_experts": 2,
-        "num_experts_per_tok": 4, "moe_intermediate_size": 512, "attention_bias": False, "topk_method": "noaux_tc",
-        "num_nextn_predict_layers": 0,
-    }  # fmt: skip
-    model = mz.model_of(inferlib.load_model(config))
-    assert (model.nope_dim, model.value_dim, model.used, model.n_dense_layers) == (64, 48, 6, 1)
-    assert eq.output_weights(model) == 1024 * 8 * 48
-    assert eq.key_up_weights(model) == 8 * 64 * 128 and eq.value_up_weights(model) == 8 * 48 * 128
-    assert eq.value_up_flops(model, 1, 1) == 2 * 8 * 128 * 48
-    assert eq.decode_attention_flops(model, 1, 1) == 8 * (2 * 96 + 48)
-    assert mz.decode_step(inferlib.load_model(config), box(), work()).feasible
+def test_heads_whose_keys_are_wider_than_their_values():
+    """DeepSeek V3 with 64 and 48 in the place of twice 128."""
+    other = [g.replace(attention=g.attention.replace(nope_dim=64, value_dim=48)) for g in SHARED.layers]
+    model = mz.model_of(SHARED.replace(layers=tuple(other)))
+    assert eq.output_weights(model) == 7168 * 128 * 48
+    assert eq.key_up_weights(model) == 128 * 64 * 512 and eq.value_up_weights(model) == 128 * 48 * 512
+    assert eq.value_up_flops(model, 1, 1) == 2 * 128 * 512 * 48
+    assert eq.decode_attention_flops(model, 1, 1) == 128 * (2 * (64 + 64) + 48)
 
 
 # --- What was printed -------------------------------------------------------------------------------------
