@@ -108,9 +108,21 @@ def test_seventy_tokens_a_second_at_15_percent_lie_a_little_below_what_a_box_of_
     assert speed[used >= 0.15].max() == pytest.approx(75, abs=0.5)
 
 
+def test_latent_attention_by_hand():
+    needs, has = model.bytes_and_flop_of_latents()
+    assert needs == 4 * 128 * 512 / (512 * 2)
+    assert has == pytest.approx(1.4e15 / (0.75 * 3.3e12))
+    assert needs < model.bytes_and_flop_of_latents("bf16")[1]
+
+
 def test_drafts_make_latent_attention_wait_for_arithmetic():
     assert long_contexts.arithmetic_bound_from(3) > 1e4
     assert long_contexts.arithmetic_bound_from(4, "bf16") < long_contexts.arithmetic_bound_from(4)
+
+
+def test_attention_outweighs_the_weights_of_deepseek_by_hand():
+    """35.5 billion active parameters, 4 x 128 x 512 FLOP a layer and token of context."""
+    assert long_contexts.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
 
 
 @pytest.mark.parametrize(("name", "group"), [("Llama 3 70B", 8), ("Mistral Large 2", 12)])
@@ -134,6 +146,10 @@ def test_how_many_cells_come_out_at_an_alpha(table, alpha, counts):
 
 
 SLOW = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
+
+
+def test_a_customer_gets_the_fastest_offer_that_is_not_dearer():
+    assert parallel.at_cost(SLOW, [10, 9, 8.9, 3, 1]).tolist() == [100, 100, 50, 50, 10]
 
 
 def test_a_frontier_twice_as_fast_gains_as_much_everywhere():
