@@ -206,6 +206,24 @@ def test_a_marker_is_the_last_batch_within_the_loss_and_other_rules_bracket_it()
     assert float(speed.sel(batch=past)) < 0.9 * float(speed[0]) <= float(speed.sel(batch=kept))
 
 
+def test_at_the_energy_of_break_even_both_chips_are_as_efficient():
+    energy = efficiency.break_even_energy("Kimi-K2", "HBM4", "HBM3")
+    best = []
+    for memory in ("HBM4", "HBM3"):
+        speed = efficiency.sweep("Kimi-K2", memory, 128 * 1024).stps.max()
+        best.append(float(speed / lim.chip_power(lim.load_chip(memory).bandwidth * energy)))
+    assert best[0] == pytest.approx(best[1])
+
+
+def test_pipelines_on_sram_share_the_memory_of_all_stages():
+    swept = efficiency.sweep("Llama3-70B", "SRAM", 131072)
+    stages, batch = swept.attrs["stages"], int(swept.batch[-1])
+    memory = 80 * 128 * 512 * 2**20
+    assert stages == 80 and batch == 3
+    assert lim.capacity_needed(APPS["Llama3-70B"], batch * 80, 131072) <= memory
+    assert lim.capacity_needed(APPS["Llama3-70B"], (batch + 1) * 80, 131072) > memory
+
+
 @pytest.mark.parametrize("name", ["Llama3-70B", "Qwen3-235B"])
 def test_the_layer_adds_up(name):
     layer, app = figures.layer(MODELS[name], 8), APPS[name]
