@@ -103,9 +103,8 @@ HBM = (100, 450), (0.010, 0.045)
 BANDS = {
     "H20": ((30, 50), (0.010, 0.045)),  # HBM, arithmetic cut for export
     **dict.fromkeys(("Gaudi 3", "TPU v6e"), ((450, 600), (0.015, 0.040))),  # HBM, few stacks
-    **dict.fromkeys(("L40", "L40S", "RTX 4090", "A10G", "T4"), ((100, 450), (0.020, 0.060))),  # GDDR
+    **dict.fromkeys(("L40S", "RTX 4090", "A10G", "T4"), ((100, 450), (0.020, 0.060))),  # GDDR
     **dict.fromkeys(("L4", "RTX PRO 6000"), ((300, 450), (0.055, 0.085))),  # twice the chips or half the bus
-    "A40": ((200, 230), (0.060, 0.075)),  # GDDR, many chips
     "RTX PRO 6000 Workstation": ((270, 290), (0.050, 0.055)),
     "RTX 3090": ((70, 80), (0.020, 0.030)),  # GDDR6X, 32-bit sums at half rate
     "RTX 5090": ((100, 150), (0.015, 0.030)),  # GDDR7, 32-bit sums at half rate
@@ -194,10 +193,10 @@ def test_prices_beside_each_other_are_of_near_months():
     assert load_chip("GB200 NVL72").price == 42 / 4  # that of a tray is divided
 
 
-CARDS = "RTX 3090, RTX 4090, RTX 5090, RTX PRO 6000, RTX PRO 6000 Workstation, A10G, L40, A40, T4, L4, DGX Spark, GH200"
+CARDS = "RTX 3090, RTX 4090, RTX 5090, RTX PRO 6000, RTX PRO 6000 Workstation, A10G, T4, L4, DGX Spark, GH200"
 MISSING = {
     "price": "H800, H20, MI250X GCD, Groq LPU, GB300 NVL72, L4, RTX 3090, A10G, T4, DGX Spark, MI325X, MI355X, "
-    "Gaudi 3, TPU v4, TPU v5e, TPU v5p, TPU v6e, TPU7x Ironwood, Trainium 2, L40, A40",
+    "Gaudi 3, TPU v4, TPU v5e, TPU v5p, TPU v6e, TPU7x Ironwood, Trainium 2",
     "power": "H800, H20, TPU v5e, TPU v5p, Groq LPU, B300, TPU v6e, TPU7x Ironwood, Trainium 2",
     "scale_out_bandwidth": f"H100 PCIe, H100 NVL, TPU v4, Groq LPU, MI325X, Trainium 2, {CARDS}",
     "scale_up_bandwidth": CARDS,
@@ -218,7 +217,6 @@ CARDS_TYPED = {
     "A100": "A100 80GB", "GB200": "GB200 NVL72", "4090": "RTX 4090", "Ironwood": "TPU7x Ironwood",
     "H100 SXM5": "H100 SXM", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
     "RTX 3090 24GB": "RTX 3090", "NVIDIA GeForce RTX 3090": "RTX 3090", "Tesla T4": "T4", "NVIDIA A10G": "A10G",
-    "NVIDIA L40": "L40", "A40 48GB": "A40",
     "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Workstation",
 }  # fmt: skip
 MODELS_TYPED = {
@@ -235,8 +233,8 @@ MODELS_TYPED = {
     "Qwen/QwQ-32B": "QwQ 32B", "Llama 3.2 3B": "Llama 3.2 3B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
     "DeepSeek-R1-Distill-Qwen-32B": "R1 Distill Qwen 32B", "Qwen2.5-32B-Instruct-AWQ": "Qwen2.5 32B AWQ",
     "meta-llama/Llama-3.1-8B-Instruct": "Llama 3.1 8B", "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B",
-    "Qwen3 Coder": "Qwen3 Coder 480B-A35B", "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B", "GLM-4.6": "GLM 4.6",
-    "GLM 4.7": "GLM 4.7", "GLM 4.5": "GLM 4.5", "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B",
+    "Qwen3 Coder": "Qwen3 Coder 480B-A35B", "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B",
+    "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B",
 }  # fmt: skip
 
 
