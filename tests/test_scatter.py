@@ -96,4 +96,4 @@ def test_the_box_links_to_its_own_promise_in_the_calculator():
         "token": "60 tokens/s",
         "first_token": "2 s",
     }
-    assert state == MODEL | fields | {"mode": "decide", "chips": "B200"}
+    assert state == MODEL | fields | {"mode": "decide", "only": "B200"}

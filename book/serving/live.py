@@ -64,7 +64,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     title, prices = "What does a promise cost?", [chip.price for chip in chips]
     asks = {
         "model": [_state(words) for words in models.values()],
-        "chip": [_state({"chips": chip.name}) for chip in chips],
+        "chip": [_state({"only": chip.name}) for chip in chips],
         "lengths": [_state({"prompt": prompt, "output": output}) for prompt, output in lengths],
         "cached": [_state({"cached": f"{share:.0%}"}) for share in cached],
     }
