@@ -43,9 +43,7 @@ class Offer:
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
-    sure: Fleet | None = (
-        None  # the cheapest fleet of its chip that keeps the promise at the slow end of the interval too
-    )
+    sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
     played: tuple = ()  # simulations: at the estimate, and at both ends of its interval
 
     @property
