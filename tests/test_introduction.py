@@ -203,7 +203,9 @@ def test_the_chapter_of_each_source_comes_back_to_the_running_question():
 
 
 def test_it_is_short():
-    text = plain(re.sub(r"\[[^]]*\]\((?:#fig|bibliography)[^)]*\)", "", TEXT))  # a reference is no word
+    text = plain(
+        re.sub(r"\[[^]]*\]\((?:#cell-id=fig|bibliography)[^)]*\)", "", TEXT)
+    )  # a reference is no word
     assert len(re.sub(r"\]\([^)]*\)|(?m:^>)", "", text).split()) < 1650
 
 

@@ -112,21 +112,15 @@ def test_a_list_in_the_order_of_the_contents_leads_to_every_chapter():
     assert [f"book/{stem}" for stem in re.findall(r"\]\((\w+)\.", text)] == listed()
 
 
-LABEL = re.compile(r"^\(([\w-]+)\)=|^:(?:label|name): ([\w-]+)", re.M)
+PLACE = re.compile(r"\]\((?:(\w+)\.ipynb)?#([^)\s]*)")
 
 
-def labels(nb):
-    """The places of a notebook that a link can name."""
-    printed = ["".join(output.get("data", {}).get("text/markdown", "")) for _, output in outputs(nb)]
-    text = "\n".join([cell.source for cell in nb.cells] + printed)
-    figures = {cell.metadata.get("mystnb", {}).get("figure", {}).get("name") for cell in nb.cells}
-    return figures | {"".join(found) for found in LABEL.findall(text)}
-
-
-def test_a_link_without_a_file_stays_in_its_notebook(nb):
-    """A notebook in Jupyter knows no other file's places."""
-    prose = "".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
-    assert set(re.findall(r"\]\(#([\w-]+)\)", prose)) <= labels(nb)
+def test_a_link_to_a_place_names_its_cell(nb):
+    """So JupyterLab finds it; that the page has a place of that name is for the build to say."""
+    for cell in nb.cells:
+        for stem, place in PLACE.findall(cell.source) if cell.cell_type == "markdown" else ():
+            there = opened(ROOT / "book" / f"{stem}.ipynb") if stem else nb
+            assert place in {f"cell-id={other.id}" for other in there.cells}, place
 
 
 def test_what_is_printed_bit_by_bit_is_stored_as_one():

@@ -61,26 +61,17 @@ def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     assert READER["lighter"](drawn.format(before)) == drawn.format(after)
 
 
-def test_a_link_in_the_text_sets_the_box_above_it_and_the_build_checks_what_it_asks(tmp_path):
-    from book.papers.steinhardt2022.explorers import multiply
+def test_the_build_checks_the_state_of_a_box_that_a_link_sets(tmp_path):
     from book.principles.explorers import one_step
 
-    boxes = [multiply()._repr_html_(), one_step()._repr_html_()]
-    link = '<a class="sets" href="#box?{}">x</a>'
-    at = link.format("network=1"), link.format("batch=8&amp;chip=H200")
-    page = READER["boxed"](at[0] + boxes[0] + boxes[1] + at[1])
-    assert READER["boxed"]("no box") == "no box"
-    first, second = re.findall(r'data-slug="([^"]*)"', page)
-    assert re.findall(r'href="#([^"]*)[?]', page) == [first, second]
-    above = READER["boxed"](boxes[0] + link.format("batch=8") + boxes[1] + link.format("k=2"))
-    assert re.findall(r'href="#([^"]*)[?]', above) == [second, first]  # whichever box has such an input
-    (tmp_path / "p.html").write_text(page)
-    assert LINKS["check"](tmp_path) == []
-    for state in ("batch=9000", "chip=H20", "batch=x", "speed=1"):
-        (tmp_path / f"{state}.html").write_text(READER["boxed"](boxes[1] + link.format(state)))
+    box = one_step()._repr_html_()
+    slug = re.search(r'data-slug="([^"]*)"', box)[1]
+    wrong = "batch=9000", "batch=x", "chip=H20"
+    for state in ("batch=8&amp;chip=H200", *wrong, "speed=1"):
+        (tmp_path / f"{state}.html").write_text(f'{box}<a href="#{slug}?{state}">x</a>')
+    (tmp_path / "z.html").write_text(f'{box}<a href="#box?batch=8">x</a>')
     faults = [fault for _, _, fault in LINKS["check"](tmp_path)]
-    wrong = [f"the box has no {state}" for state in ("batch=9000", "batch=x", "chip=H20")]
-    assert faults == [*wrong, "no such anchor"]
+    assert faults == [f"the box has no {state}" for state in (*wrong, "speed=1")] + ["no such anchor"]
 
 
 def test_a_curve_follows_what_it_is_given():
@@ -196,14 +187,14 @@ def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
 
     page = new_document("page")
     page.settings.env = SimpleNamespace(docname="book/page")
-    linked = ("the figure", "#fig-a"), ("the record", "#er-top"), ("16 GPUs", "#box?n_gpu=16")
-    page += [nodes.reference("", words, refuri=at, id_link=True) for words, at in linked]
+    linked = ("the figure", "fig-a", ""), ("the record", "er-top", ""), ("16 GPUs", "box", "n_gpu=16")
+    for words, at, title in linked:
+        page += nodes.reference("", words, refuri=f"#cell-id={at}", reftitle=title, id_link=True)
     for words in ("Erdil (2025)", "(Erdil 2025)"):
         source = dict(reftarget="book/bibliography", reftargetid="erdil2025", reftype="myst")
         page += addnodes.pending_xref("", nodes.inline("", words), refdomain="doc", **source)
-    page += addnodes.pending_xref(
-        "", nodes.inline("", "there"), refdomain="doc", reftarget="book/x", reftargetid="x-y", reftype="myst"
-    )
+    there = dict(reftarget="book/x", reftargetid="cell-id=x-y", reftype="myst")
+    page += addnodes.pending_xref("", nodes.inline("", "there"), refdomain="doc", **there)
     READER["Links"](page).apply()
     told = [(x["refdomain"], x["reftype"], x["reftarget"]) for x in page.findall(addnodes.pending_xref)]
     assert told == [("std", "numref", "fig-a"), ("cite", "t", "erdil2025"), ("cite", "p", "erdil2025")]

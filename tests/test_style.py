@@ -84,6 +84,6 @@ def test_no_sentence_about_a_figure_names_a_shade(path):
     cells = json.loads(path.read_text("utf-8"))["cells"]
     captions = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for cell in cells]
     prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    linked = [text for text in prose if any(captions) or "#fig-" in text]
+    linked = [text for text in prose if any(captions) or "=fig-" in text]
     for text in captions + linked:
         assert not (named := SHADE.search(text)), text[max(0, named.start() - 60) : named.end() + 60]

@@ -165,7 +165,7 @@ def finish(app, pagename, templatename, context, doctree):
         return
     body = REPEATED.sub("", filtered(context["body"], context.get("title", "")))
     body = UNDATED.sub(r"\1\2\3", body)
-    context["body"] = headed(boxed(once(body)))
+    context["body"] = headed(once(body))
     source = app.env.doc2path(pagename) if doctree is not None else ""
     if app.builder.name == "html":
         context["body"] = answered(app, context["body"], context["pathto"])
@@ -249,29 +249,30 @@ class Words(Transform):
 
 
 class Links(Transform):
-    """Ordinary links that name no anchor of MyST's, and lead somewhere in a page: a figure becomes its number, a source
-    its reference, a place in another notebook an anchor of the book, and the state of a box, such as
-    `[16 GPUs](#box?n_gpu=16)`, is left to :func:`boxed`.
+    """Links to the cells of notebooks, `[the record](x_record.ipynb#cell-id=x-top)`, lead to a place of that name in
+    the page: a figure becomes its number, another place an anchor of the book, and a link with a title,
+    `[16 GPUs](#cell-id=one-layout "n_gpu=16")`, the state of a box. A link to the bibliography becomes a reference.
     """
 
     default_priority = 870  # before MyST looks for anchors
 
     def apply(self):
         for link in list(self.document.findall(addnodes.pending_xref)):
-            if place := link.get("reftargetid"):
-                if link["reftarget"].endswith("bibliography"):
-                    kind = "p" if link.astext().startswith("(") else "t"
-                    self.become(link, "cite", kind, place)
-                else:  # the file is for who reads the notebook; in the book no two places have one name
-                    link.replace_self(
-                        nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True)
-                    )
+            place = link.get("reftargetid")
+            if place and link["reftarget"].endswith("bibliography"):
+                self.become(link, "cite", "p" if link.astext().startswith("(") else "t", place)
+            elif place:  # the file is for who reads the notebook; in the book no two places have one name
+                link.replace_self(nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True))
         for link in list(self.document.findall(nodes.reference)):
-            target = link["refuri"][1:] if link.get("id_link") else ""
+            if not link.get("id_link"):
+                continue
+            target = link["refuri"].removeprefix("#").removeprefix("cell-id=")
+            link["refuri"] = f"#{target}"
             if target.startswith("fig-"):
                 self.become(link, "std", "numref", target)
-            elif "?" in target:
+            elif state := link.attributes.pop("reftitle", ""):
                 del link["id_link"]
+                link["refuri"] += f"?{state}"
                 link["classes"], link["internal"] = ["sets"], True
 
     def become(self, link, domain, kind, target):
@@ -280,29 +281,6 @@ class Links(Transform):
         told = dict(refdomain=domain, reftype=kind, reftarget=target, refdoc=env.docname)
         words = nodes.inline("", link.astext(), classes=["xref", domain, f"{domain}-{kind}"])
         link.replace_self(addnodes.pending_xref("", words, refexplicit=False, refwarn=True, **told))
-
-
-BOX = re.compile(r' data-slug="([^"]*)"')
-STATE = re.compile(r'(?<= href=")#box\?([^"]*)(?=")')
-
-
-def boxed(body):
-    """The page with `#box` as the name of a box that has the inputs that the link sets: the last above, or the next."""
-    found = list(BOX.finditer(body))
-    ends = [box.start() for box in found[1:]] + [len(body)]
-    boxes = [
-        (box.start(), box[1], set(re.findall(r'data-key="(\w+)"', body[box.start() : end])))
-        for box, end in zip(found, ends, strict=False)  # a page may have none
-    ]
-
-    def named(link):
-        wanted = {pair.split("=")[0] for pair in re.split("&(?:amp;)?", link[1])}
-        fitting = [box for box in boxes if wanted <= box[2]]
-        above = [slug for at, slug, _ in fitting if at < link.start()]
-        slugs = above[-1:] or [slug for _, slug, _ in fitting] or ["box"]
-        return f"#{slugs[0]}?{link[1]}"
-
-    return STATE.sub(named, body)
 
 
 def launch(app, config):

@@ -6,7 +6,7 @@ import re
 FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
 OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
 TARGET = re.compile(r"(?m)^\([\w-]+\)=\n?")
-INSIDE = re.compile(r"\[([^\]]*)\]\(#[\w-]+(?:\?[^)\s]*)?\)")  # a place or a box of the same page
+INSIDE = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")  # a place or a box of the same page
 NAMES = {
     "exercise": "Exercise.",
     "solution": "Solution.",
