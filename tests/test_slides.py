@@ -209,15 +209,6 @@ def test_those_questions_are_on_chapters_that_were_shown(session):
     assert {one.problem.place.partition("#")[0] for one in sheet("Ada", f"session-{session}")} <= taught
 
 
-def test_homework_that_is_named_is_there():
-    text = "\n".join(map(slides.source, slides.chapter("course")))
-    named = re.findall(r"#((?:\w+-)?ex-[\w-]+)\)", text)
-    stories = [path.read_text("utf-8") for path in (ROOT / "book").glob("*.ipynb")]
-    assert len(named) >= 4
-    for label in named:
-        assert any(f":label: {label}\\n" in story for story in stories), label
-
-
 @pytest.mark.parametrize("session", range(1, 6))
 def test_the_course_names_the_homework_that_is_made(session):
     (text,) = [slides.source(c) for c in slides.chapter("course") if c["id"] == f"course-{session}-after"]

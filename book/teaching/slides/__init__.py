@@ -271,7 +271,7 @@ def parts(name, reference, at):
     key, _, words = (part.strip() for part in reference.partition(":"))
     if cell["cell_type"] == "markdown":
         text = source(cell)
-        if key != cell["id"]:
+        if f":label: {key}\n" in text:
             return [("text", exercise(text, key))]
         if words == "math":
             return [("text", "\n\n".join(re.findall(r"(?s)\$\$.+?\$\$|\\begin\{.*?\\end\{\w+\*?\}", text)))]
