@@ -200,7 +200,7 @@ def named(api, shown):
     for view, entries in zip(shown.views, api, strict=True):
         for entry, name in zip(entries, getattr(view, "steps", getattr(view, "outputs", ())), strict=False):
             if isinstance(view, Bars):
-                found |= {f"{name}: {t}": 1e3 * s for t, s, _ in entry.get("terms", ())}
+                found |= {f"{name}: {t['name']}": 1e3 * t["seconds"] for t in entry.get("terms", ())}
                 found[f"{name}: total"] = None if "na" in entry else 1e3 * entry["value"]
             else:
                 found[name] = entry["value"] / (1e-3 if view.unit == "ms" else 1)
@@ -297,7 +297,7 @@ def test_text_cannot_leave_its_place():
     slider = Slider("a", nasty, 1, 2, 1)
     shown = explorer.curves(nasty, [slider], {nasty: lambda a: a}, x="a", y_label=nasty, unit="1")
     html = shown._repr_html_() + Guess(nasty, 5, "ms", 1, 10)._repr_html_()
-    assert html.count("</script>") == 4 and "<b onclick" not in re.sub(r"(?s)<script>.*?</script>", "", html)
+    assert html.count("</script>") == 6 and "<b onclick" not in re.sub(r"(?s)<script>.*?</script>", "", html)
     page_of(shown)
 
 

@@ -23,7 +23,7 @@ from book import measured
 from book.calculator import fields, instrument, questions, sources, tables
 from inferlib import catalog, principles
 from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
-from inferlib.system import Layout, System, Workload
+from inferlib.system import System, Workload
 from tokenprice import Promise, Question, ask, change, decide, link, terminal
 from tokenprice.change import doubled
 from tokenprice.question import REQUEST, STEP
@@ -31,7 +31,7 @@ from tokenprice.words import in_words
 
 ROOT = Path(__file__).parents[1]
 START = {
-    "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 1, "weights": "bf16",
+    "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "", "weights": "bf16",
     "cache": "bf16", "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
     "output": 512, "cached": 0,
 }  # fmt: skip
@@ -62,17 +62,8 @@ MONEY = ("price", "electricity", "pue", "utilisation")
 
 def records(state):
     """The same question in the records of the library."""
-    model, n, split = catalog.load_model(state["model"]), state["n_chips"], state["split"]
-    layout = None
-    if state["layout"] == "stages":
-        layout = Layout(tp=n // split, pp=split)
-    elif state["layout"] == "copies":
-        layout = Layout(tp=split, dp=n // split, ep=n if model.sparse and n > split else 1)
-    elif state["layout"] == "experts" and model.sparse:
-        layout = Layout(tp=n, ep=n)
-    more = {"layout": layout, "engine": state["engine"] or None, "keep": state["keep"] or None}
-    more |= {name: state[name] or None for name in ("weights", "cache")}
-    return model, box(state["chip"], n), more
+    more = {name: state[name] or None for name in ("layout", "engine", "keep", "weights", "cache")}
+    return catalog.load_model(state["model"]), box(state["chip"], state["n_chips"]), more
 
 
 def box(chip="H100 SXM", n=8):
@@ -110,11 +101,15 @@ def drawn(seed, n):
     models, chips = list(tables.models()[0]), catalog.chips()
     for _ in range(n):
         count = choose.choice((1, 2, 4, 8, 8, 16, 32, 64, 72, 12))
-        divisors = [d for d in range(1, count + 1) if count % d == 0]
+        tp = choose.choice([d for d in range(1, count + 1) if count % d == 0])
+        model, rest = choose.choice(models), count // tp
+        spread = f"PP{rest} x TP{tp}", f"DP{rest} TP{tp}"
+        if catalog.load_model(model).sparse:
+            spread = f"DP{rest} x TP{tp} with EP{count}", f"TP{count} EP{count}", *spread
         prompt = choose.choice((100, 1000, 4096, 20_000, 100_000))
         yield START | {
-            "model": choose.choice(models), "chip": choose.choice(chips), "n_chips": count,
-            "layout": choose.choice(("tp", "copies", "stages", "experts")), "split": choose.choice(divisors),
+            "model": model, "chip": choose.choice(chips), "n_chips": count,
+            "layout": choose.choice(("", "", *spread)),
             "weights": choose.choice(("", "", *tables.WEIGHTS)), "cache": choose.choice(("", *tables.CACHES)),
             "keep": choose.choice(({}, {}, {"attention": "bf16"}, {"experts": "fp8", "head": "int8"})),
             "drafted": choose.choice((0, 0, 0, 3)), "length": 2.5, **choose.choice(BILLS),
@@ -238,7 +233,7 @@ def test_fleets_at_random():
     "more",
     [
         {"cached": 1000, "machines": 3},
-        {"model": "DeepSeek V3", "chip": "H200", "layout": "copies", "weights": "fp8", "users": 40},
+        {"model": "DeepSeek V3", "chip": "H200", "layout": "DP8 EP8", "weights": "fp8", "users": 40},
         {"drafted": 3, "length": 2.5, "price": 2.25, "engine": "compiled"},
     ],
 )
@@ -549,8 +544,7 @@ def test_copied_python_returns_the_number_on_the_page():
     for _ in range(60):
         state = START | {
             "mode": draw.choice(("step", "request")), "model": draw.choice(("Llama 3 70B", "DeepSeek V3", "Qwen3 32B")),
-            "chip": draw.choice(("H100 SXM", "B200")), "layout": draw.choice(("tp", "copies")),
-            "split": draw.choice((1, 2)),
+            "chip": draw.choice(("H100 SXM", "B200")), "layout": draw.choice(("", "DP4 TP2")),
             "weights": draw.choice(("", "bf16", "fp8", "mxfp4")), "engine": draw.choice(("", "compiled")), "prices": {},
             "cached": draw.choice((0, 100, 5000)), "keep": draw.choice(({}, {}, {"attention": "bf16"})),
             "price": draw.choice((1.25, 3)),

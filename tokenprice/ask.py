@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 ALL = "all"
 OTHERS = "prompts of others"
+CROWDED = (
+    "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
+    "no steady state; {enough} are enough"
+)
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
@@ -432,10 +436,8 @@ def _crowded(q):
     if enough is None:
         return "no number of machines has a steady state"
     load, some = enough.station.load(q.arrivals / q.machines), "machines" if q.machines > 1 else "machine"
-    return (
-        f"{q.machines} {some} would be asked for {load:.0%} of what they can do; above {1 / enough.factor:.0%} the "
-        f"slow end of the interval has no steady state; {enough.machines} are enough"
-    )
+    said = {"machines": q.machines, "some": some, "enough": enough.machines}
+    return CROWDED.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
 
 
 def _request(q, step, running):

@@ -17,7 +17,7 @@ def refusal(model, system, layout=None):
     if uneven:
         return f"{in_words(at)} cuts {uneven} heads in {at.tp} parts, which cannot be"
     if at.ep > 1 and not model.sparse:
-        return f"{in_words(at)} spreads experts, but {model.name} has none"
+        return f"{in_words(at)} spreads experts, but the model has none"
     return ""
 
 

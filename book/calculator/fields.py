@@ -16,7 +16,7 @@ from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
 # Fields that the page leaves to Python and the terminal, and why.
 LEFT_OUT = {
-    "trace": "a page reads no files",
+    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
     "rounds": "the page asks what goes on for long",
     "equal": "the page asks answers that end at random",
     "chunk": "the page reads prompts whole",
@@ -27,10 +27,9 @@ LEFT_OUT = {
 POWER = ("electricity", "pue")  # of a chip whose power is known
 # The question that the page opens with; what is not named here is not given.
 START = {
-    "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "tp", "split": 2,
-    "weights": "", "cache": "", "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
-    "output": 512, "cached": "0%", "token": 0.02, "first_token": 1, "sure": False, "only": "",
-    "prices": "", "drafted": 0, "curve": "", "length": 1,
+    "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "", "weights": "", "cache": "",
+    "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096, "output": 512, "cached": "0%",
+    "token": 0.02, "first_token": 1, "sure": False, "only": "", "prices": "", "drafted": 0, "length": 1,
 }  # fmt: skip
 # What a reader may change of a chip: field, label, unit and how many SI units it has.
 CHIP = (
@@ -42,9 +41,10 @@ CHIP = (
 )  # fmt: skip
 # Numbers of the page that are part of a field: what they are read by, and the field.
 PARTS = {
-    "n_chips": (words.whole, "machine"), "split": (words.whole, "layout"), "goal": (words.seconds, "token"),
-    "budget": (words.dollars, "dollars"), "measured": (words.seconds, "token"),
+    "n_chips": (words.whole, "machine"), "goal": (words.seconds, "token"), "budget": (words.dollars, "dollars"),
 }  # fmt: skip
+TEXTS = ("layout", "keep", "reader")  # which are read as words
+LISTED = ("layout", "length")  # words that are offered, too
 UNITS = (
     "", "k", "m", "tokens", "k tokens", "%", "us", "ms", "s", "min", "tokens/s", "tok/s", "usd", "/s", "/min",
 )  # fmt: skip
@@ -104,7 +104,7 @@ def numbers():
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
-    found["goal"]["show"] = found["measured"]["show"] = "ms"
+    found["goal"]["show"] = "ms"
     found["drafted"]["least"] = 0  # none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
@@ -120,7 +120,7 @@ def rows(identity, blocks, **filled):
         mode = " ".join(when[name])
         if name in blocks:
             made.append(blocks[name].replace("{modes}", mode))
-        elif name in known or name == "reader":
+        elif name in known or name in TEXTS:
             made.append(_row(identity, name, about, known.get(name), mode))
         else:
             raise LookupError(f"{name} has no row in instrument.html, and is no number")
@@ -134,11 +134,12 @@ def _row(identity, name, about, number, mode):
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
     empty = number is None or number["empty"] and name != "users"
     example = f' placeholder="{html.escape(about["example"])}"' if empty else ""
+    listed = f' list="{identity}-{name}-list"' if name in LISTED else ""
     short = "; 1k is 1,024" if about["read"] is words.tokens else ""
     told = html.escape(about["help"] + short, quote=True)
     return (
         f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'
-        f'<input type="text" inputmode="decimal" id="{identity}-{name}" data-key="{name}" title="{told}"{example}>'
+        f'<input type="text" id="{identity}-{name}" data-key="{name}" title="{told}"{example}{listed}>'
         f'<span class="unit">{unit}</span></div>\n'
     )
 
@@ -153,8 +154,7 @@ def blocks():
 def beyond():
     """What of a question and of a promise the page does not ask, each with its reason, as items of a list."""
     told = (f"<li><code>{name.replace('_', '-')}</code>: {why}</li>" for name, why in LEFT_OUT.items())
-    mixed = "<li>lengths that differ, such as <code>2k ± 50%</code>: the page asks their mean</li>"
-    return "".join(told) + mixed
+    return "".join(told)
 
 
 def data():

@@ -13,6 +13,7 @@ from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
+from tokenprice.ask import CROWDED
 from tokenprice.estimate import CAUTIONS
 from tokenprice.offers import MOST
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
@@ -81,7 +82,7 @@ def data():
         "stages": operators.STAGES,
         "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS,
-        "short": [decode.SHORT, decode.TIGHT],
+        "short": [decode.SHORT, decode.TIGHT], "crowded": CROWDED,
         "timed": questions.timed(), "sparse": tables.sparse(), "no_window": link.NO_WINDOW,
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
@@ -105,7 +106,8 @@ def _palette():
 
 def core():
     """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
-    return f"{script('ask.js')}\nconst {literal(data())},D={{...$,...{functions()}}};"
+    scripts = f"{still.script('explorer', 'shared.js')}\n{script('ask.js')}"
+    return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 
 def literal(value):
@@ -167,7 +169,7 @@ def _options(groups, chosen):
 
 def _chip(identity):
     return "".join(
-        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="text" inputmode="decimal" '
+        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="text" '
         f'id="{identity}-{field}" data-key="{field}"><span class="unit">{unit}</span></div>'
         for field, label, unit, _ in fields.CHIP
     )
@@ -202,11 +204,11 @@ def page():
         weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, ""),
         caches=_options({"": tables.CACHES}, ""),
         engines=_options({"": [(name, _ENGINES.get(name, name)) for name in constants.engines()["class"]]}, ""),
-        curves=_options({"": list(measured())}, ""),
     )  # fmt: skip
     body = template.format(
         id=identity,
         rows=rows,
+        curves=_options({"": list(measured())}, ""),
         chip=_chip(identity),
         start=f"<p>{html.escape(start)}</p>",
         beyond=fields.beyond(),

@@ -1,14 +1,14 @@
 // The page of the instrument: what a reader sets goes into one state; what is drawn comes from ask.js.
 globalThis.inferlibPage = function (root, D) {
   "use strict";
-  const A = inferlibAsk(D), { digits, known, machineOf } = A, W = 430;
+  const { digits, esc, plane, once, pairsOf, addressed } = inferlibShared;
+  const A = inferlibAsk(D), { known, machineOf } = A, { form } = D;
+  const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const all = (query) => [...root.querySelectorAll(query)];
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const control = (key) => root.querySelector(`[data-key="${key}"]`);
-  const esc = (text) => String(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
   const time = (s) => (s == null ? "n/a" : s >= 1 ? `${digits(s)} s` : `${digits(1e3 * s)} ms`);
-  const span = (a, b) => (b >= 1 ? `${digits(a)} to ${digits(b)} s`
-    : `${digits(1e3 * a)} to ${digits(1e3 * b)} ms`);
+  const span = (a, b) => `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`;
   const usd = (v) => (v == null ? "n/a" : `$${v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)}`);
   const GB = (bytes) => `${digits(bytes / 1e9)} GB`;
   const percent = (part) => `${digits(100 * part)} %`;
@@ -18,140 +18,127 @@ globalThis.inferlibPage = function (root, D) {
   const bold = (text) => tag("b", "", text), note = (text) => tag("p", "note", text);
 
   // --- The state -------------------------------------------------------------------------------------------
-  const form = D.form, has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
-  const START = { ...Object.fromEntries(form.fields.map((name) => [name, null])), own: null, changed: {},
-    goal: null, budget: null, measured: null, ...form.start, price: undefined };
+  const START = { ...Object.fromEntries(form.fields.map((name) => [name, null])), own: null, mix: null,
+    changed: {}, goal: null, budget: null, ...form.start, price: undefined };
   let S = { ...START }, refused = {}, shown = null, search = 0;
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
-  const listed = () => {
-    const found = {}, wrong = [];
-    S.prices.split(/\n|;/).map((line) => line.trim()).filter(Boolean).forEach((line) => {
-      const [, name, number] = /^(.*):\s*\$?\s*([\d.]+)$/.exec(line) || [];
-      const chip = name && known("chip", name);
-      if (has(D.chips, chip) && +number > 0 && +number <= 1e4) found[chip] = +number;
-      else wrong.push(line.slice(0, 60));
-    });
-    return { found, wrong };
+  const pricesOf = (text) => {
+    const pairs = text.split(/[;\n]/).filter((line) => line.trim()).map((line) => line.split(/[:=]\s*\$?/))
+      .map(([name, usd]) => [known("chip", name.trim()), +usd]);
+    return pairs.every(([chip, usd]) => has(D.chips, chip) && usd > 0 && usd <= 1e4)
+      ? Object.fromEntries(pairs) : null;
   };
   // What a state asks: of what to rent the machine, its price and its users are the answer.
   const CHOSEN = { price: undefined, electricity: null, pue: null, changed: {}, users: null, machines: null,
-    reader: null, drafted: 0 };
-  const asked = (of = S) => {
-    const share = String(of.cached).endsWith("%");
-    const cached = share ? (of.prompt * parseFloat(of.cached)) / 100 : of.cached;
-    const chosen = of.mode === "decide" ? { ...CHOSEN, chip: of.only || of.chip } : { dollars: null };
-    return { ...of, prices: listed().found, cached, ...chosen };
-  };
+    reader: null, drafted: 0, layout: "" };
+  const asked = (of = S) => A.mixed({ ...of, prices: pricesOf(of.prices), ...(of.mode === "decide"
+    ? { ...CHOSEN, chip: of.only || of.chip } : { dollars: null }) });
   const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
   const unreadable = (key, text, says) => {
     const c = control(key);
-    refused[key] = `${c ? label(c) : key}: ${String(text).slice(0, 40) || "nothing"} is ${says}`;
+    refused[key] = `${c ? label(c) : key}: ${String(text).slice(0, 60) || "nothing"} is ${says}`;
   };
+  // Fields of words: what their words stand for, nothing where they are none, and an example.
+  const WORDS = {
+    keep: [A.keepOf, "attention=bf16"], layout: [(text) => A.layout({ layout: text }) && text, "DP8 EP8"],
+    reader: [(text) => (!text || machineOf(text) ? text : null), "2x H100"],
+    prices: [(text) => pricesOf(text) && text, "H100 SXM: 2.10; B300: 5"],
+  };
+  const LENGTHS = ["prompt", "output", "cached"];
   const put = (key, text) => {
-    const c = control(key), empty = String(text).trim() === "";
+    const c = control(key), { units, whole, empty } = form.numbers[key] || {};
     delete refused[key];
-    if (key === "keep") {
-      const kept = A.keepOf(text);
-      if (kept) S.keep = kept; else unreadable(key, text, "not like attention=bf16");
-    } else if (key === "reader") {
-      if (empty || machineOf(text)) S.reader = empty ? null : text;
-      else unreadable(key, text, "not like 2x H100");
-    } else if (!has(form.numbers, key)) S[key] = c.type === "checkbox" ? text === true : text;
-    else if (empty && form.numbers[key].empty) {
+    if (LENGTHS.includes(key)) S.mix = null; // of a file of requests
+    if (has(WORDS, key)) {
+      const [read, example] = WORDS[key], found = text.trim() === "" ? START[key] : read(text);
+      if (found === null && text.trim()) unreadable(key, text, `not like ${example}`);
+      else S[key] = found;
+    } else if (!units) S[key] = c.type === "checkbox" ? text === true : text;
+    else if (String(text).trim() === "" && empty) {
       if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
     } else {
-      const v = A.read(key, text), { units: known, whole } = form.numbers[key];
-      const named = whole ? [] : Object.keys(known).filter(Boolean);
-      const units = has(known, "%") ? ["%, as in 40% or 0.4"] : named;
-      if (Number.isNaN(v)) unreadable(key, text, "no number that fits" + (units.length
-        ? `; units: ${units.join(", ")}` : ""));
+      const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean);
+      const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
+      const words = key === "length" ? has(D.accepted, text)
+        : ["prompt", "output"].includes(key) && A.lengths(key, text).every(Number.isFinite);
+      if (Number.isNaN(v) && !words)
+        unreadable(key, text, `no number that fits${told && `; units: ${told}`}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
-      else S[key] = v;
+      else S[key] = Number.isNaN(v) ? text : v;
     }
   };
   // Choosing a chip brings its own numbers and its own price or none.
   const chose = (key) => {
     if (key === "model") S.own = null;
-    if (key === "chip") {
-      Object.assign(S, { changed: {}, price: undefined });
-      [...CHIP, "price"].forEach((k) => delete refused[k]);
-    }
-    if (key === "layout") S.split = S.layout === "copies" ? 1 : 2;
+    if (key !== "chip") return;
+    Object.assign(S, { changed: {}, price: undefined });
+    [...CHIP, "price"].forEach((k) => delete refused[k]);
   };
   // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
   const accepted = () => {
-    const lengths = S.curve && D.accepted[S.curve];
+    const lengths = has(D.accepted, S.length) && D.accepted[S.length];
     delete refused.length;
-    if (!S.drafted) return;
-    if (lengths && S.drafted > lengths.length)
-      unreadable("length", S.drafted, `more drafts than ${S.curve} was measured with, ${lengths.length}`);
-    else if (lengths) S.length = lengths[S.drafted - 1];
-    else if (S.length > S.drafted + 1) unreadable("length", S.length, "more than the drafts and one");
+    if (lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1)
+      unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
+        : "more than the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
   const link = (of = S) => {
-    const said = (of) => ({ ...A.said(asked(of)), cached: of.cached, goal: of.goal && A.told("goal", of.goal),
-      measured: of.measured && A.told("measured", of.measured), budget: of.budget,
-      length: of.drafted ? of.curve || of.length : null, prices: of.prices.split("\n").join(";") });
+    const said = (of) => ({ ...A.said(asked(of)), layout: of.layout, cached: of.mix ? null : of.cached,
+      goal: of.goal && A.told("goal", of.goal), budget: of.budget, prices: of.prices, trace: null });
     const now = said(of), start = said({ ...START, mode: of.mode });
     const pairs = [["mode", of.mode], of.own ? ["own", JSON.stringify(of.own)] : ["model", of.model]];
     const text = (value) => (value == null ? "" : value === true ? "yes" : String(value));
     for (const key in { ...start, ...now }) {
       const differs = key === "machine" || text(now[key]) !== text(start[key]);
-      if (key !== "model" && differs) pairs.push([key, text(now[key])]);
+      if (key !== "model" && differs && !(of.mix && LENGTHS.includes(key))) pairs.push([key, text(now[key])]);
     }
+    if (of.mix) pairs.push(["mix", JSON.stringify(of.mix)]);
     for (const key in of.changed)
       pairs.push([key, +(of.changed[key] / form.numbers[key].units[""][0]).toPrecision(12)]);
     return `#ask?${pairs.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&")}`;
   };
-  // A model in a link, as tokenprice.link counts it: null where this page cannot ask it.
-  const ownOf = (text) => {
-    try {
-      const own = { told: [], ...JSON.parse(text) };
-      const name = String(own.name || "a model of yours").slice(0, 80);
-      const tried = A.step({ ...START, own, n_chips: 1 }, 1, 1);
-      const sound = own.told.every((t) => typeof t === "string") && [tried.fit.needs, ...own.stored].every(
-        Number.isFinite) && (tried.status !== "ok" || tried.low > 0);
-      return sound ? { ...own, name } : null;
-    } catch (e) { return null; }
+  // What a link brings as tokenprice.link counts it; null where this page cannot ask it.
+  const brought = (text, of) => {
+    try { return of(JSON.parse(text)); } catch (e) { return null; }
   };
-  const offered = (key, value) => [...control(key).options].some((o) => o.value === value);
-  const among = (key, value) => offered(key, value) && { [key]: value };
+  // A model: its parameters and formats.
+  const ownOf = (told) => {
+    const own = { told: [], ...told, name: String(told.name || "a model of yours").slice(0, 80) };
+    const tried = A.step({ ...START, own, n_chips: 1 }, 1, 1);
+    return own.told.every((t) => typeof t === "string") && [tried.fit.needs, ...own.stored].every(
+      Number.isFinite) && (tried.status !== "ok" || tried.low > 0) ? { own } : null;
+  };
+  // Lengths of a file of requests, which means of prompts and answers stand for in the form.
+  const mixOf = ({ prompt, output, cached, ...mix }) => {
+    const { reads, answers, varies, context, longest } = mix, plain = [prompt, output, context, longest];
+    return [...plain, ...answers, ...reads.map(([n, held]) => n - held)].every((n) => n > 0)
+      && reads.every(([, held]) => held >= 0) && varies >= 0 && cached >= 0
+      && typeof mix.words.trace === "string" ? { prompt, output, cached, mix } : null;
+  };
+  const among = (key, value) => [...control(key).options].some((o) => o.value === value) && { [key]: value };
   // What a field of a link sets, where the page shows it in parts; nothing where it cannot be read.
   const FIELDS = {
-    machine: (text) => machineOf(text) && { ...machineOf(text), changed: {}, price: undefined },
-    layout: (text) => {
-      const [tp, pp, dp, ep] = ["tp", "pp", "dp", "ep"].map((name) =>
-        +(new RegExp(`${name}(\\d+)`, "i").exec(text) || [0, 1])[1]);
-      return tp * pp * dp === S.n_chips && (ep === 1 || (ep === S.n_chips && pp === 1))
-        && A.placed({ tp, pp, dp, ep });
-    },
-    chips: (text) => among("only", known("chip", text)),
-    model: (text) => among("model", known("model", text)),
-    sure: (text) => ["yes", "no"].includes(text) && { sure: text === "yes" },
-    length: (text) => (has(D.accepted, text) ? { curve: text } : put("length", text) || {}),
-    prices: (text) => ({ prices: text.split(";").join("\n").slice(0, 4000) }),
-    own: (text) => { const own = ownOf(text); return own && { own }; },
     mode: (text) => ["step", "request", "decide"].includes(text) && { mode: text },
+    model: (text) => among("model", known("model", text)),
+    machine: (text) => machineOf(text) && { ...machineOf(text), changed: {}, price: undefined },
+    chips: (text) => among("only", known("chip", text)),
+    sure: (text) => ["yes", "no"].includes(text) && { sure: text === "yes" },
+    own: (text) => brought(text, ownOf), mix: (text) => brought(text, mixOf),
   };
   const ORDER = ["mode", "model", "machine"];
   const follow = (hash) => {
-    const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
-    if (slug !== "ask" || !pairs) return false;
+    const given = pairsOf(hash, "ask");
+    if (!given) return false;
     S = { ...START, changed: {} };
     refused = {};
     ensure("step");
-    const given = [];
-    pairs.split("&").forEach((pair) => {
-      const at = pair.indexOf("=");
-      try { given.push([pair.slice(0, at), pair.slice(at + 1)].map(decodeURIComponent)); }
-      catch (e) { refused[pair.slice(0, 40)] = `The link is damaged at ${pair.slice(0, 40)}`; }
-    });
-    const place = ([key]) => (ORDER.includes(key) ? ORDER.indexOf(key) - ORDER.length : 0);
-    given.sort((a, b) => place(a) - place(b)).forEach(([key, value]) => {
+    const place = ([key]) => (ORDER.includes(key) ? ORDER.indexOf(key) : key === "mix" ? 9 : 5);
+    given.sort((a, b) => place(a) - place(b)).forEach(([key, value, damaged]) => {
       const c = /^\w+$/.test(key) && control(key), own = has(FIELDS, key), name = key.slice(0, 40);
       const found = own ? FIELDS[key](value) : c && c.tagName === "SELECT" && among(key, value);
-      if (found) Object.assign(S, found);
+      if (damaged) refused[name] = `The link is damaged at ${name}`;
+      else if (found) Object.assign(S, found);
       else if (own || (c && c.tagName === "SELECT"))
         refused[name] = `${name}: ${value.slice(0, 60)} is not offered`;
       else if (c) put(key, value);
@@ -163,11 +150,11 @@ globalThis.inferlibPage = function (root, D) {
 
   // --- Controls --------------------------------------------------------------------------------------------
   // Sliders go by doublings, those of a share by per cent.
-  const plain = (range) => range.dataset.for === "cached", steps = (range) => range.dataset.for === "n_chips";
+  const plain = ({ dataset }) => dataset.for === "cached", steps = ({ dataset }) => dataset.for === "n_chips";
   const most = (range) => (steps(range) ? 1024
     : form.slides[/batch|users/.test(range.dataset.for) ? "users" : "tokens"]);
-  const toRange = (range, v) => (!plain(range) ? Math.log2(Math.max(v, 1))
-    : String(v).endsWith("%") ? parseFloat(v) : (100 * v) / S.prompt);
+  const toRange = (range, v) => (!plain(range) ? Math.log2(Math.max(parseFloat(v), 1))
+    : String(v).endsWith("%") ? parseFloat(v) : (100 * v) / asked().prompt);
   const fromRange = (range, p) => {
     const v = Math.pow(2, steps(range) ? Math.round(p) : p);
     if (plain(range)) return `${p}%`;
@@ -189,15 +176,12 @@ globalThis.inferlibPage = function (root, D) {
   };
   const showControls = (besides) => {
     all("[data-mode]").forEach((row) => { row.hidden = !row.dataset.mode.split(" ").includes(S.mode); });
-    all("[data-layout]").forEach((row) => {
-      if (!row.dataset.layout.split(" ").includes(S.layout)) row.hidden = true;
-    });
     all("[data-key]").forEach((c) => {
-      const key = c.dataset.key, text = c.type === "text";
+      const { key } = c.dataset, text = c.type === "text";
       if (c.type === "radio") c.checked = c.value === S.mode;
       else if (c.type === "checkbox") c.checked = S[key];
       else if (!text || (c !== besides && !(key in refused))) c.value = valueOf(key);
-      if (text) c.setAttribute("aria-invalid", key in refused ? "true" : "false");
+      if (text) c.setAttribute("aria-invalid", String(key in refused));
     });
     all("input[type=range]").forEach((range) => {
       const key = range.dataset.for;
@@ -205,63 +189,38 @@ globalThis.inferlibPage = function (root, D) {
       range.setAttribute("aria-valuetext", A.told(key, S[key]));
     });
     control("model").classList.toggle("aside", Boolean(S.own));
-    const q = asked(), l = A.layout(q, A.model(q)), cost = A.hourly(q, S.chip), list = listed();
-    const { weights, cache } = A.formats({ ...q, weights: "", cache: "", keep: {} }, A.model(q));
+    const q = asked(), m = A.model(q), cost = A.hourly(q, S.chip), { prices } = q;
+    const { weights, cache } = A.formats({ ...q, weights: "", cache: "", keep: {} }, m);
     [["weights", weights.kernel], ["cache", cache]].forEach(([key, name]) => {
       control(key).options[0].textContent = `the checkpoint's, ${name}`;
     });
-    const changed = Object.keys(S.changed).length, priced = Object.keys(list.found).length;
-    const source = D.chips[S.chip].source, notes = {
+    const changed = Object.keys(S.changed).length, { source } = D.chips[S.chip], notes = {
       own: S.own ? `Asked: ${S.own.name}, which the link brings.` : "",
-      "split-label": S.layout === "stages" ? "Stages" : "TP of a copy",
-      "price-note": S.price != null ? "$ an hour and chip, yours" : has(list.found, S.chip)
+      mix: S.mix ? `Lengths of ${S.mix.words.trace}, which the link brings, and their means.` : "",
+      "price-note": S.price != null ? "$ an hour and chip, yours" : has(prices, S.chip)
         ? "$ an hour, your list" : cost == null ? "no list price: type one" : `$/h, ${source.split(",")[0]}`,
       "changed-label": `Numbers of this chip${changed ? `: ${changed} changed` : ""}`,
-      "prices-error": list.wrong.length ? `Not read: ${list.wrong.join("; ")}` : "",
-      "prices-label": priced ? `Your price list: ${priced} chips` : "A price list of your own",
-      words: [l.tp, l.dp, l.pp].every(Number.isInteger) ? A.words(l) : "",
     };
     for (const name in notes) part(name).textContent = notes[name];
     part("price-note").title = source;
-    const area = root.querySelector(".prices textarea");
-    if (area !== besides) area.value = S.prices;
+    part("layouts").innerHTML = many(A.layouts(m, A.chips[S.chip], S.n_chips), (l) =>
+      tag("option", "", "", `value="${A.words(l)}"`));
   };
 
   // --- Pictures --------------------------------------------------------------------------------------------
   const hue = (name) => `c${D.palette[name] ?? 7}`;
-  const ticks = ({ low, high }) => {
-    const found = [];
-    for (let e = Math.floor(Math.log10(low)); e <= Math.ceil(Math.log10(high)); e++)
-      for (const m of high / low < 12 ? [1, 1.5, 2, 3, 4, 5, 7] : [1, 2, 5]) found.push(m * Math.pow(10, e));
-    const inside = found.filter((t) => t >= low * 0.999 && t <= high * 1.001);
-    return inside.length > 9 ? inside.filter((t) => /^1/.test(t.toExponential())) : inside;
-  };
-  const plane = (x, y, draw) => {
-    const H = 202, L = 42, R = W - 8, T = 6, B = H - 38, of = ({ low, high }, v) =>
-      Math.log(v / low) / Math.log(high / low);
-    const X = (v) => L + (R - L) * of(x, v), Y = (v) => B - (B - T) * of(y, v);
-    const line = (x1, x2, y1, y2) => `<line class="grid" x1="${x1}" x2="${x2}" y1="${y1}" y2="${y2}"/>`;
-    const text = (at, anchor, t) => `<text ${at} text-anchor="${anchor}">${esc(t)}</text>`;
-    const grid = many(ticks(x), (t) => line(X(t), X(t), T, B)
-      + text(`x="${X(t)}" y="${B + 14}"`, "middle", t >= 1e4 ? `${t / 1e3}k` : +t.toPrecision(3)))
-      + many(ticks(y), (t) => line(L, R, Y(t), Y(t))
-      + text(`x="${L - 5}" y="${Y(t) + 4}"`, "end", +t.toPrecision(3)));
-    const name = text(`x="${(L + R) / 2}" y="${H - 4}"`, "middle", x.label)
-      + text(`transform="translate(11 ${(T + B) / 2}) rotate(-90)"`, "middle", y.label);
-    return `<svg viewBox="0 0 ${W} ${H}" role="group" aria-label="${esc(`${x.label} against ${y.label}`)}">`
-      + `${grid}${name}${draw(X, Y)}</svg>`;
-  };
+  const drawing = (x, y, draw) => `<svg viewBox="0 0 430 202" role="group" aria-label="${
+    esc(`${x.label} against ${y.label}`)}">${plane({ L: 42, R: 422, T: 6, B: 164 }, x, y, draw)}</svg>`;
   const path = (points, X, Y) =>
     points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`).join("");
   const linked = (url, inside, more) => tag("a", "", inside, `href="${esc(url)}" ${more || ""}`);
-  const dot = (kind, x, y, r, title = "") => `<circle class="${kind}" cx="${x}" cy="${y}" r="${r}">`
-    + (title && `<title>${esc(title)}</title>`) + "</circle>";
+  const dot = (kind, x, y, r, title = "") => tag("circle", kind, title && tag("title", "", esc(title)),
+    `cx="${x}" cy="${y}" r="${r}"`);
   const range = (values, least = 4) => {
     const low = Math.min(...values), high = Math.max(...values), middle = Math.sqrt(low * high);
-    const wide = Math.sqrt(Math.max(least, high / low)), more = high / low < least ? 1.1 : 1.15;
-    return { low: middle / wide / more, high: middle * wide * more };
+    const wide = 1.12 * Math.sqrt(Math.max(least, high / low));
+    return { low: middle / wide, high: middle * wide };
   };
-  const BATCHES = Array.from({ length: 53 }, (_, k) => Math.pow(2, k / 4));
 
   // What is drawn and compared: a step, or the time between tokens of a request, with its interval.
   const timeOf = (one) => (one.token == null ? [one.seconds, one.low, one.high]
@@ -272,15 +231,16 @@ globalThis.inferlibPage = function (root, D) {
   });
   const drawUsers = (q, one, near) => {
     const step = S.mode === "step", who = one.token == null || one.many ? one.batch : S.users || 1;
-    const batches = BATCHES.filter((b, k) => b <= Math.max(one.batch * 2, 1024) && (step || k % 4 === 0));
+    const most = Math.log2(Math.max(one.batch * 2, 1024)), each = step ? 4 : 1;
+    const batches = Array.from({ length: Math.min(13, most) * each + 1 }, (_, k) => Math.pow(2, k / each));
     const line = step ? A.overBatches(q, one.context, batches) : overUsers(q, batches);
     if (!line.length) return "";
-    const [seconds, low, high] = timeOf(one), own = S.measured ? [1e3 * S.measured] : [];
+    const [seconds, low, high] = timeOf(one);
     const rows = near.filter((r) => r.same && !!r.output === !step && !(one.many && r.output));
-    const y = range([...own, ...[...line, ...rows].map((p) => 1e3 * p.seconds), 1e3 * low, 1e3 * high]);
+    const y = range([...[...line, ...rows].map((p) => 1e3 * p.seconds), 1e3 * low, 1e3 * high]);
     const last = Math.max(line[line.length - 1].batch, who, ...rows.map((r) => r.users));
     const x = { low: 0.9, high: last * 1.15, label: "users at a time" };
-    return plane(x, { ...y, label: "ms per token" }, (X, Y) => {
+    return drawing(x, { ...y, label: "ms per token" }, (X, Y) => {
       const at = (by) => line.map((p) => [p.batch, Math.min(Math.max(1e3 * p.seconds * by, y.low), y.high)]);
       const band = at(high / seconds).concat(at(seconds / high).reverse());
       const measured = many(rows, (r) => {
@@ -293,8 +253,7 @@ globalThis.inferlibPage = function (root, D) {
       });
       const drawn = (kind, d) => `<path class="${kind}" d="${d}"/>`;
       return drawn("band", `${path(band, X, Y)}Z`) + drawn("curve c0", path(at(1), X, Y)) + measured
-        + dot("here", X(who), Y(1e3 * seconds), 5.5)
-        + many(own, (v) => dot("dot c1", X(who), Y(v), 5.5, `mine: ${digits(v)} ms`));
+        + dot("here", X(who), Y(1e3 * seconds), 5.5);
     });
   };
 
@@ -306,6 +265,7 @@ globalThis.inferlibPage = function (root, D) {
     const whole = tag("table", kind, tag("thead", "", tag("tr", "", head)) + tag("tbody", "", body));
     return tag("div", "scroll", whole, `tabindex="0" role="region" aria-label="${name}"`);
   };
+  const list = (items, kind = "") => tag("ul", kind, many(items, (item) => tag("li", "", item)));
   const tile = ([name, value, more]) => tag("div", "tile", tag("span", "", name) + bold(value + (more
     ? ` ${tag("small", "", more)}` : "")));
   const big = (value, says, small) => tag("div", "big", `${bold(value)} ${says}${tag("small", "", small)}`);
@@ -314,8 +274,7 @@ globalThis.inferlibPage = function (root, D) {
     if (!cautions.length) return tag("p", "fine", "No caution: model, chip, formats, layout and lengths lie "
       + "within what was measured.");
     const how = `${cautions.length} caution${cautions.length > 1 ? "s" : ""}; each widens the interval`;
-    const list = tag("ul", "", many(cautions, (c) => tag("li", "", esc(c))));
-    return tag("details", "cautions", tag("summary", "", how) + list, "open");
+    return tag("details", "cautions", tag("summary", "", how) + list(cautions.map(esc)), "open");
   };
   const swatch = (name, more = "") => tag("i", hue(name), "", more);
   const bar = (one) => {
@@ -331,31 +290,29 @@ globalThis.inferlibPage = function (root, D) {
   };
   const gauge = (fit) => {
     if (!fit || fit.has == null) return note("The chip states no memory.");
-    const share = fit.needs / fit.has, over = fit.needs > fit.left, left = GB(fit.left);
-    const filled = tag("i", "c2", "", `style="width:${Math.min(100, 100 * share)}%"`);
+    const over = fit.needs > fit.left, wide = Math.min(100, (100 * fit.needs) / fit.has);
     const says = over ? `: ${tag("strong", "", "does not fit")}` : `, ${percent(fit.needs / fit.left)}`;
-    return tag("div", `gauge${over ? " over" : ""}`, filled, 'role="img" aria-label="Memory"')
-      + tag("p", "legend", tag("span", "", `${bold(GB(fit.needs))} of ${left} that engines leave of ${
-        GB(fit.has)}${says}`));
+    const told = `${bold(GB(fit.needs))} of ${GB(fit.left)} that engines leave of ${GB(fit.has)}${says}`;
+    return tag("div", `gauge${over ? " over" : ""}`, tag("i", "c2", "", `style="width:${wide}%"`),
+      'role="img" aria-label="Memory"') + tag("p", "legend", tag("span", "", told));
   };
-  const listing = (items) => tag("ol", "gains", many(items, (each) => tag("li", "", each)));
-  const gains = (list) => {
-    const most = Math.max(0.5, ...list.map((o) => Math.abs(o.gain - 1)));
-    return listing(list.map(({ name, gain }) => {
+  const gains = (found) => {
+    const most = Math.max(0.5, ...found.map((o) => Math.abs(o.gain - 1)));
+    return list(found.map(({ name, gain }) => {
       const wide = `style="width:${(100 * Math.abs(gain - 1)) / most}%"`;
       const meter = tag("span", "meter", tag("i", gain >= 1 ? "c0" : "c3", "", wide));
       return `${tag("span", "name", name)}${meter}${bold(`×${gain.toFixed(2)}`)}`;
-    }));
+    }), "gains");
   };
   const kernelOf = (q) => A.formats(q, A.model(q)).weights.kernel;
   // A measured row asked of this page: its estimate, and whether the row lies in the interval.
   const against = (r, q) => {
-    const layout = r.dp > 1 ? { layout: "copies", split: r.tp }
-      : { layout: r.tp < r.n ? "stages" : "tp", split: r.tp < r.n ? r.n / r.tp : 2 };
+    const rest = r.n / r.tp, copies = { dp: rest, pp: 1, ep: A.sparse(r) ? r.n : 1 };
+    const layout = A.words({ tp: r.tp, ...(r.dp > 1 ? copies : { dp: 1, pp: rest, ep: 1 }) });
     const known = has(D.formats.each, r.weights), keep = r.weights === "mxfp4" ? { attention: "bf16" } : {};
     const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
-    const again = { ...q, own: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, ...layout,
-      ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
+    const again = { ...q, own: null, mix: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n,
+      layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
       output: r.output, prompt: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
@@ -363,13 +320,13 @@ globalThis.inferlibPage = function (root, D) {
     const [here, low, high] = timeOf(same);
     return { here: digits(1e3 * here), side: r.seconds < low || r.seconds > high ? "outside" : "inside" };
   };
+  const nameOf = (r, machine) => (r.alike ? "" : `${r.model.replace(/^.*\//, "")}, `) + machine;
   const rows = (near, q) => table("Measured neighbours", "near", ["measured", "on", "users", "tokens", "ms",
     '<span title="the same row, asked of this page">here</span>'], near.slice(0, 4).map((r) => {
-    const { here, side } = against(r, q), model = r.alike ? "" : `${r.model.replace(/^.*\//, "")}, `;
-    const on = `${model}${A.ofChip(r.n, r.chip)}${r.weights ? `, ${r.weights}` : ""}`;
+    const { here, side } = against(r, q), on = nameOf(r, A.ofChip(r.n, r.chip));
     const publisher = esc(r.publisher.replace("aiconfigurator silicon sample / ", ""));
-    const measured = [digits(r.users), digits(r.context), bold(digits(1e3 * r.seconds))];
-    return [linked(r.url, publisher), esc(on), ...measured, here + (side && ` (${side})`)];
+    return [linked(r.url, publisher), esc(on + (r.weights && `, ${r.weights}`)), digits(r.users),
+      digits(r.context), bold(digits(1e3 * r.seconds)), here + (side && ` (${side})`)];
   })) + note(`Inside or outside: of the interval of ${CASES} that this page states for the row.`);
   const CASES = `${Math.round(100 * D.facts.confidence)} %`;
   const reach = (q, one) => {
@@ -387,7 +344,7 @@ globalThis.inferlibPage = function (root, D) {
     const said = (f) => (/users/.test(f.name) ? `${digits(users(f))} users`
       : `×${digits(f.less ? 1 / f.factor : f.factor)}`);
     const reached = found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor);
-    return listing(reached.map((f) => tag("span", "name", f.name) + bold(said(f))))
+    return list(reached.map((f) => tag("span", "name", f.name) + bold(said(f))), "gains")
       + note(none.length === found.length ? "No single change reaches it."
         : `Alone not enough: ${none.map((f) => f.name).join(", ")}.`);
   };
@@ -422,6 +379,7 @@ globalThis.inferlibPage = function (root, D) {
     return `first token ${time(state.first)}, ${line} in line`
       + (slow.waits < 5e-4 ? "" : ` (${time(slow.waits)} at the slow end)`);
   };
+  const simulated = (why, line) => note(why) + tag("pre", "python", esc(line));
   // How many machines for the arrivals, prompts read by all or apart, and the command for percentiles.
   const fleets = (q, { many: first, apart }) => many([first, apart].filter(Boolean), (f) => {
     const paid = f.hour ? `${usd(f.hour)} an hour, ${monthly(f)}, ${bold(usd(f.million))} a million out`
@@ -429,7 +387,6 @@ globalThis.inferlibPage = function (root, D) {
     return tag("p", "drafted", `${f.readers ? "Prompts read apart: " : "All machines read and decode: "}${
       machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`);
   }) + simulated("Means of a formula. Percentiles, simulated:", A.simulate(q));
-  const simulated = (why, line) => note(why) + tag("pre", "python", esc(line));
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
@@ -437,26 +394,23 @@ globalThis.inferlibPage = function (root, D) {
       refusal(one.status === "n/a" ? "No answer:" : "Does not fit:", one.reason, one.fit);
       return;
     }
-    const paid = one.million || {}, joules = one.joules == null ? "n/a" : digits(one.joules);
-    const ends = (a, b) => `${CASES}: ${span(a, b)}`;
+    const { drafts, million: paid = {} } = one, ends = (a, b) => `${CASES}: ${span(a, b)}`;
     const bigs = r ? big(time(one.first), "to the first token", ends(one.firstLow, one.firstHigh))
       + big(time(one.token), "a token then", ends(one.tokenLow, one.tokenHigh))
       : big(time(one.seconds), "a token", ends(one.low, one.high));
     const cents = one.request == null ? "n/a" : `${digits(100 * one.request)} ¢`;
-    const tiles = r ? [["tokens/s a user", digits(one.speed)],
-      [one.many ? "users in a machine" : "users served", digits(one.running)],
-      ["tokens/s in all", digits(one.sum)], ["$ a million in", usd(paid.input)], ["cached", usd(paid.cached)],
-      ["out", usd(paid.output)], ["a request", cents],
-      ["joules a token", joules, one.promptJoules == null ? "" : `prompt ${digits(one.promptJoules)}`]]
-      : [["tokens/s a user", digits(one.speed)], ["tokens/s a chip", digits(one.perChip)],
-        ["$ a million", usd(one.dollars)], ["joules a token", joules]];
-    const { drafts } = one, few = drafts && drafts.gain < 1
-      ? " A step yields too few tokens to pay for its drafts." : "";
-    const drafted = drafts && `With ${S.drafted} drafts and length ${digits(S.length)}: ${
+    const joules = ["joules a token", digits(one.joules),
+      r && one.promptJoules != null ? `prompt ${digits(one.promptJoules)}` : ""];
+    const tiles = [["tokens/s a user", digits(one.speed)], ...(r
+      ? [[one.many ? "users in a machine" : "users served", digits(one.running)],
+        ["tokens/s in all", digits(one.sum)], ["$ a million in", usd(paid.input)],
+        ["cached", usd(paid.cached)], ["out", usd(paid.output)], ["a request", cents]]
+      : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars)]]), joules,
+    ["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]];
+    const drafted = drafts && `With ${S.drafted} drafts and length ${digits(drafts.length)}: ${
       bold(time(drafts.token))} a token, ×${drafts.gain.toFixed(2)}; ${time(drafts.verify)} to verify, ${
-      time(drafts.draft)} a draft.${few}`;
+      time(drafts.draft)} a draft.${drafts.gain < 1 ? " A step yields too few tokens to pay for them." : ""}`;
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
-    tiles.push(["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]);
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
       + (one.many ? fleets(q, one) : "") + bar(one) + (one.price == null ? tag("p", "missing", unpriced) : "")
       + told(one.cautions));
@@ -464,47 +418,45 @@ globalThis.inferlibPage = function (root, D) {
     html("gains", gains(A.changes(q, one.batch, one.context)) + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
-    html("mine", S.measured && `${mine(r ? one.token : one.seconds)} of this page's; of the sources', below`);
     html("picture", drawUsers(q, one, near));
     html("reach", reach(q, one));
   };
 
   // The search runs in slices of a frame.
   const drawDecide = (q) => {
-    const ticket = ++search, out = A.search(), list = A.machines(q);
+    const ticket = ++search, out = A.search(), machines = A.machines(q);
     shown = null;
-    let k = 0;
-    const none = A.twice(q) || (list.length ? "" : "no chip has a price. Give one in the price list.");
+    const none = A.twice(q) || (machines.length ? "" : "no chip has a price. Give one in the price list.");
     if (none) { refusal("Nothing to choose from:", none); return; }
+    let k = 0;
     const slice = () => {
       if (ticket !== search) return;
       const until = performance.now() + 12;
-      while (k < list.length && performance.now() < until) A.judge(q, list[k++], out);
-      if (k === list.length) { drawDecision(q, A.decided(out, q), list.length); return; }
-      if (k > 40) html("head", note(`${k} of ${list.length} machines asked`));
+      while (k < machines.length && performance.now() < until) A.judge(q, machines[k++], out);
+      if (k === machines.length) { drawDecision(q, A.decided(out, q), k); return; }
+      if (k > 40) html("head", note(`${k} of ${machines.length} machines asked`));
       setTimeout(slice, 0);
     };
     slice();
   };
   // The question about one offer: its machine, and as many users, or as many machines for the arrivals.
-  const stateOf = (o) => ({ ...S, mode: "request", chip: o.chip, n_chips: o.n, ...A.placed(o.l), changed: {},
-    price: undefined, ...(o.many ? { users: null, machines: o.many.n, reader: o.many.readers
+  const stateOf = (o) => ({ ...S, mode: "request", chip: o.chip, n_chips: o.n, layout: A.words(o.l),
+    changed: {}, price: undefined, ...(o.many ? { users: null, machines: o.many.n, reader: o.many.readers
       ? `${o.many.reader.at.n}x ${o.chip}` : null } : { users: o.users }) });
   // The measured row that is nearest to an offer, and on which side of this page's interval for it.
   const nearest = (o) => {
-    const q = asked(stateOf(o)), [r] = A.neighbours(q, o.users, q.prompt + q.output / 2, 1);
-    const machine = r.same && r.n === o.n ? "" : `${r.alike ? "" : `${r.model.replace(/^.*\//, "")}, `}${
-      A.ofChip(r.n, r.chip)}, `;
+    const q = asked(stateOf(o)), [r] = A.neighbours(q, o.users, q.mix.context, 1);
+    const machine = r.same && r.n === o.n ? "" : `${nameOf(r, A.ofChip(r.n, r.chip))}, `;
     const row = linked(r.url, esc(`${machine}${digits(r.users)} users`));
     return `${against(r, q).side || "not answered"}: ${time(r.seconds)}<br>${row}`;
   };
   const rowOf = (o, place, [best]) => {
-    const dearer = place ? `<br>${digits(o.dollars / best.dollars)} × the first` : "";
+    const { many: f, sure } = o, dearer = place ? `<br>${digits(o.dollars / best.dollars)} × the first` : "";
     const cautions = tag("span", "", o.cautions.length || "none", `title="${esc(o.cautions.join("; "))}"`);
-    const name = linked(link(stateOf(o)), esc(A.ofChip(o.n, o.chip))), { many: f, sure } = o;
+    const name = linked(link(stateOf(o)), esc(A.ofChip(o.n, o.chip)));
     const seen = [digits(o.speed), time(o.first)], known = [nearest(o), cautions];
-    const paid = [bold(digits(100 * o.dollars)) + dearer, usd(o.million)];
-    if (!f) return [name, o.layout, o.users, ...seen, ...paid, ...known];
+    if (!f) return [name, o.layout, o.users, ...seen, bold(digits(100 * o.dollars)) + dearer, usd(o.million),
+      ...known];
     const reads = f.readers ? `<br>${f.readers} × (${A.ofChip(f.reader.at.n, o.chip)}) read prompts` : "";
     const month = (f) => usd(D.facts.month * f.hour);
     const reading = f.readers ? `, ${percent(f.readerLoad)} reading` : "";
@@ -512,20 +464,27 @@ globalThis.inferlibPage = function (root, D) {
     return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + dearer + slow,
       `${percent(f.state.busy)}${reading}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
-  const NONE_SLOW = "At the slow end no number of this chip's machines keeps the promise.";
   const HEADS = {
     one: ["machine", "layout", "users", "tokens/s", "first token", "¢ a request", "$/M out"],
     fleet: ["machines", "chips", "$ a month", "load, room", "tokens/s", "first token"],
     both: ["nearest measured", '<abbr title="cautions">⚠</abbr>'],
   };
+  // What keeps the promise at the slow end as well.
+  const surely = ({ chip, n, many, sure }) => {
+    if (sure === undefined) return "";
+    if (!sure) return note("At the slow end no number of this chip's machines keeps the promise.");
+    const [own, slow] = [[many, chip, n], [sure.many, sure.chip, sure.n]].map((of) => machinesOf(...of));
+    return note(own === slow ? "This keeps the promise at the slow end too."
+      : `Kept at the slow end too: ${slow}, ${monthly(sure.many)}.`);
+  };
   const drawDecision = (q, out, tried) => {
     shown = out;
-    const { best } = out, count = {}, offers = best ? [best, ...out.runnersUp] : [];
-    const f = best && best.many;
-    out.misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
+    const { best, misses, narrower } = out, count = {}, offers = best ? [best, ...out.runnersUp] : [];
+    const f = best && best.many, fewer = narrower && note(`${esc(narrower)}.`);
+    misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
     if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing keeps the promise.")} ${tried} `
-      + `machines were asked: ${failed}.`) + (out.narrower && note(`${esc(out.narrower)}.`)));
+      + `machines were asked: ${failed}.`) + fewer);
     else {
       const among = `the cheapest of ${out.offers.length} that keep the promise${esc(out.untried)}; ${tried} `
         + "machines asked";
@@ -533,46 +492,34 @@ globalThis.inferlibPage = function (root, D) {
       const ends = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
         best.firstHigh)} to the first${f ? "" : `, ${ends.join(" to ")} ¢ a request`}`;
-      const machinery = f && machinesOf(f, best.chip, best.n);
-      const slowEnd = ({ many: one, chip, n }) => (machinesOf(one, chip, n) === machinery
-        ? "This keeps the promise at the slow end too."
-        : `Kept at the slow end too: ${machinesOf(one, chip, n)}, ${monthly(one)}.`);
-      const sure = best.sure === undefined ? "" : best.sure ? slowEnd(best.sure) : NONE_SLOW;
-      const bigs = f ? big(monthly(f), `for ${machinery}`, among)
+      const bigs = f ? big(monthly(f), `for ${machinesOf(f, best.chip, best.n)}`, among)
         : big(esc(A.ofChip(best.n, best.chip)), `${best.layout}, ${best.users} users`, among);
       const tiles = [["a request", `${digits(100 * best.dollars)} ¢`], ["$ a million out",
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
       const line = f && (q.token || q.first_token ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
-      html("head", top(bigs, tiles) + note(spans) + (sure && note(sure))
-        + (out.narrower && note(`${esc(out.narrower)}.`)) + told(best.cautions)
+      html("head", top(bigs, tiles) + note(spans) + surely(best) + fewer + told(best.cautions)
         + (f ? simulated("Means of a formula. For 99 of 100 requests, simulated:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
-    const unsure = offers.some((o) => o.at.spread === 1);
     const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
-      + "number of that chip's machines does. " : "")
-      + (unsure ? "Copies that share experts are ranked by the slow end of their interval. " : "")
+      + "number of that chip's machines does. " : "") + (offers.some((o) => o.at.spread === 1)
+      ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
-    const nearly = out.misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);
-    const missed = (m) => `${A.ofChip(m.n, m.chip)}, ${m.layout}: ${m.reason}, ${m.detail}`;
-    html("misses", note(failed ? `Of ${tried} machines: ${failed}.` : "None.")
-      + tag("ul", "", many(nearly, (m) => tag("li", "", esc(missed(m))))));
+    const nearly = misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);
+    html("misses", note(failed ? `Of ${tried} machines: ${failed}.` : "None.") + list(nearly.map((m) =>
+      esc(`${A.ofChip(m.n, m.chip)}, ${m.layout}: ${m.reason}, ${m.detail}`))));
     const line = out.frontier.map((p) => [p.speed, 100 * p.dollars]);
-    if (!line.length) html("picture", "");
-    else html("picture", plane({ ...range(line.map((p) => p[0])), label: "tokens/s for a user" },
-      { ...range(line.map((p) => p[1])), label: "¢ a request" }, (X, Y) => {
-        const dots = many(out.frontier, (p) => dot("dot c0", X(p.speed), Y(100 * p.dollars), 3,
-          `${A.ofChip(p.n, p.chip)}, ${p.layout}, ${digits(p.users)} users, first token ${time(p.first)}`));
-        return `<path class="curve c0" d="${path(line, X, Y)}"/>${dots}`
-          + (best ? dot("here", X(best.speed), Y(100 * best.dollars), 5.5) : "");
-      }));
+    const [x, y] = [0, 1].map((k) => range(line.map((p) => p[k])));
+    html("picture", !line.length ? "" : drawing({ ...x, label: "tokens/s for a user" },
+      { ...y, label: "¢ a request" }, (X, Y) => `<path class="curve c0" d="${path(line, X, Y)}"/>`
+        + many(out.frontier, (p) => dot("dot c0", X(p.speed), Y(100 * p.dollars), 3,
+          `${A.ofChip(p.n, p.chip)}, ${p.layout}, ${digits(p.users)} users, first token ${time(p.first)}`))
+        + (best ? dot("here", X(best.speed), Y(100 * best.dollars), 5.5) : "")));
     say();
   };
 
   // --- The five sources -----------------------------------------------------------------------------------
-  // How many times as long as an answer the time is that the reader measured.
-  const mine = (seconds) => (S.measured ? ` ×${(S.measured / seconds).toFixed(2)}` : "");
   const drawSources = () => {
     const fold = part("sources-fold"), one = shown && shown.status === "ok" ? shown : S;
     fold.hidden = S.mode === "decide";
@@ -586,7 +533,7 @@ globalThis.inferlibPage = function (root, D) {
       const stack = many(counted, (t) => swatch(t.name, `style="width:${(100 * t.seconds) / value}%" title="${
         t.name} ${digits(1e3 * t.seconds)} ms"`));
       return [esc(name), tag("div", "stack", stack, `style="width:${(100 * value) / longest}%"`),
-        bold(`${digits(1e3 * value)} ms${mine(value)}`), esc(counted[0].name), esc(chosen || "")];
+        bold(`${digits(1e3 * value)} ms`), esc(counted[0].name), esc(chosen || "")];
     });
     html("sources", table("The five sources", "five", [], rows) + note("One tensor-parallel instance on all "
       + "chips, weights of one size without scales. The chapters search more layouts."));
@@ -615,30 +562,21 @@ globalThis.inferlibPage = function (root, D) {
     say();
     root.dataset.took = (performance.now() - begun).toFixed(1);
   };
-  let waiting = false, kept = false;
-  const later = (besides) => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(besides); });
-  };
+  const later = once(draw), address = addressed(link);
   root.addEventListener("input", (event) => {
     const c = event.target, { key } = c.dataset;
-    if (c.dataset.for) { delete refused[c.dataset.for]; S[c.dataset.for] = fromRange(c, +c.value); }
+    if (c.dataset.for) put(c.dataset.for, String(fromRange(c, +c.value)));
     else if (key) {
       if (key === "arrivals" && !S.arrivals) S.users = null; // places
       put(key, c.type === "checkbox" ? c.checked : c.value);
       if (c.tagName === "SELECT") chose(key);
-    } else if (c.closest(".prices")) S.prices = c.value.slice(0, 4000);
-    else return;
+    } else return;
     later(c);
   });
-  const remember = () => {
-    try { history.replaceState(null, "", link()); kept = true; } catch (e) { kept = false; }
-  };
   root.addEventListener("change", (event) => {
     if (!event.target.dataset.key && !event.target.dataset.for) return;
     later(null);
-    if (kept && !Object.keys(refused).length) remember();
+    if (!Object.keys(refused).length) address.moved();
   });
   root.addEventListener("submit", (event) => event.preventDefault());
   const copy = (text, button) => {
@@ -651,7 +589,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   const ACTS = {
     reset: () => { S = { ...START, changed: {} }; refused = {}; later(null); },
-    link: (button) => { remember(); copy(location.href, button); },
+    link: (button) => { address.hold(); copy(location.href, button); },
     python: (button) => {
       const text = A.python(asked());
       copy(text, button);
@@ -663,11 +601,7 @@ globalThis.inferlibPage = function (root, D) {
     if (button) ACTS[button.dataset.act](button);
   });
   part("sources-fold").addEventListener("toggle", () => later(null));
-  follow(location.hash);
-  kept = location.hash.startsWith("#ask?");
-  draw();
-  window.addEventListener("hashchange", () => { if (follow(location.hash)) later(null); });
-  if (kept) window.addEventListener("load", () => root.scrollIntoView());
+  address.open(root, follow, draw);
   const set = (key, value) => {
     put(key, value);
     if (control(key).tagName === "SELECT") chose(key);

@@ -39,8 +39,9 @@ CUT, COPIED, WITHIN = (
 
 
 def number(name):
-    """The symbol of a number of a question; there may be no shared experts, and nothing cached."""
-    return sympy.Symbol(name, **{"nonnegative" if name in ("l_d_shared", "cached") else "positive": True})
+    """The symbol of a number of a question; there may be no shared experts, nothing cached and one length."""
+    least = "nonnegative" if name in ("l_d_shared", "cached", "scatter", "varies") else "positive"
+    return sympy.Symbol(name, **{least: True})
 
 
 def numbers(prefix, names):
@@ -254,13 +255,13 @@ def glue():
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
     bar, came = number("spread"), number("arrivals")
     seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
-    seen += None, number("met"), number("clings")
+    seen += number("answer"), number("met"), number("clings")
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
     with as_written():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
-            engine=engine,
+            engine=engine, uneven=number("uneven"),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         own = prompt.until_first(_Lengths(), read, engine=engine)
@@ -309,7 +310,8 @@ def glue():
 def _copies(reads, door=0.0):
     """A queue in symbols, of copies that share experts or not."""
     keeps = request.keep_step(_Lengths(), _Copies())
-    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps)
+    about = {name: number(name) for name in ("scatter", "varies")}
+    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps, **about)
 
 
 class _Facts(dict):

@@ -2,6 +2,8 @@
 
 from functools import cache
 
+import pandas as pd
+
 from book import measured
 from book.calculator import questions
 from book.calculator.questions import DEGREES, ENGINE
@@ -10,7 +12,7 @@ from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
-from tokenprice import blocks, constants, energy, link
+from tokenprice import blocks, constants, energy, link, mix
 from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
 from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
 from tokenprice.fleet import MONTH
@@ -183,7 +185,7 @@ def constant_facts():
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
         "exchange_share": constants.stated()["exchange"]["share"][0], "share": SHARE,
-        "month": MONTH,
+        "month": MONTH, "points": mix.PARTS,
         "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
         "energy_error": energy.stated()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
@@ -195,38 +197,36 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests by what was measured: places in lists of names, and numbers."""
-    lists = {key: {} for key in ("model", "chip", "publisher", "weights", "engine")}
-
-    def places(row, publisher, weights):
-        """Where a row's names stand in the lists, which grow as names come."""
-        names = (row.model, row.hardware, (publisher, row.url), weights, row.engine)
-        at = [known.setdefault(name, len(known)) for known, name in zip(lists.values(), names, strict=True)]
-        return [*at, row.n_gpus, row.tp, row.dp]
-
-    known, rows = set(models()[0]), []
-    table = measured.load()
-    single = table[(table.duplicate_of == "") & table.tpot.notna() & table.model.isin(known)]
-    for row in single[single.hardware.isin(catalog.chips()) & (single.speculation == "none")].itertuples():
-        at = places(row, row.source, row.weight_format)
-        rows.append([*at, row.sequences, row.context, _ms(row.tpot), None, None])
-    table = fit.serving_rows()
-    for row in table[(table.use == "clean") & table.model.isin(known)].itertuples():
-        at = places(row, row.publisher, row.weights)
-        rows.append([*at, row.concurrency, row.context, _ms(row.tpot), _ms(row.ttft), row.output_tokens])
-    machines = {}
-    for row in rows:
-        tidy = [None if v is None or v != v else int(v) if v == int(v) else v for v in row]
-        users, context, token, first, output = tidy[8:]
-        alike, times = (*tidy[:8], context), [users, token]
-        if first is not None:
-            alike, times = (*alike, output), [*times, first]
-        machines.setdefault(alike, []).extend(times)
-    return {
-        "names": {key: list(known) for key, known in lists.items()},
-        "rows": [[list(alike), found] for alike, found in machines.items()],
-    }
+    """Measured steps and requests: names of columns, rows, and for columns of names what their places stand for."""
+    steps, served = measured.load(), fit.serving_rows()
+    steps = steps[(steps.duplicate_of == "") & steps.tpot.notna() & (steps.speculation == "none")]
+    steps = steps.assign(output=0).rename(columns=_OF_STEPS)
+    served = served[served.use == "clean"].rename(columns=_SERVED)
+    rows = pd.concat([steps, served])[list(_COLUMNS)]
+    rows = rows[rows.model.isin(models()[0]) & rows.chip.isin(catalog.chips())]
+    rows["seconds"] = [float(f"{seconds:.4g}") for seconds in rows.seconds]
+    names = {}
+    for key in ("model", "chip", "publisher", "url", "weights"):
+        rows[key], known = pd.factorize(rows[key])
+        names[key] = list(known)
+    plain = [[int(v) if v == int(v) else float(v) for v in row] for row in rows.itertuples(index=False)]
+    return {"names": names, "columns": _COLUMNS, "rows": plain}
 
 
-def _ms(seconds):
-    return float(f"{1e3 * seconds:.4g}")
+_COLUMNS = (
+    "model",
+    "chip",
+    "publisher",
+    "url",
+    "weights",
+    "n",
+    "tp",
+    "dp",
+    "users",
+    "context",
+    "seconds",
+    "output",
+)
+_ALIKE = {"hardware": "chip", "n_gpus": "n", "tpot": "seconds"}
+_OF_STEPS = _ALIKE | {"source": "publisher", "weight_format": "weights", "sequences": "users"}
+_SERVED = _ALIKE | {"concurrency": "users", "output_tokens": "output"}

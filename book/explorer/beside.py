@@ -1,8 +1,8 @@
 """What the sixth model says of the very question that a box asks, in a line below the box.
 
 ``asks`` of an explorer says which of its inputs are the fields of the question where they do not bear the same name;
-several are multiplied: ``{"model": "app", "n_chips": "nodes size"}``. ``layout`` is the calculator's word for how the
-model lies on the chips, ``names`` the catalogue's for options that bear another. Another option that the catalogue
+several are multiplied: ``{"model": "app", "n_chips": "nodes size"}``. ``layout`` is how the model lies on n chips, as
+questions say it, ``names`` the catalogue's for options that bear another. Another option that the catalogue
 does not know is a reader's own, and nothing is said.
 """
 
@@ -10,12 +10,10 @@ from functools import cache
 from math import prod
 
 from inferlib import catalog
-from inferlib.system import Layout
 from tokenprice import ask
 
 FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
 FORMATS = {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}
-LAYOUTS = {"copies": lambda n: Layout(tp=1, dp=n, ep=n)}
 
 
 def asked(shown):
@@ -26,7 +24,7 @@ def asked(shown):
     told = {name: name for name in FIELDS if name not in ("weights", "cache") or name in known} | shown.asks
     labels = (*known[told["model"]].options, *known[told["chip"]].options)
     names = {label: label for label in labels if label in (*catalog.models(), *catalog.chips())}
-    return {"layout": "tp"} | told | {"formats": FORMATS, "names": names | shown.asks.get("names", {})}
+    return {"layout": ""} | told | {"formats": FORMATS, "names": names | shown.asks.get("names", {})}
 
 
 def said(shown, digits, **values):
@@ -43,7 +41,7 @@ def said(shown, digits, **values):
 
     n, *work = (round(prod(map(number, told[name].split()))) for name in ("n_chips", "batch", "context"))
     formats = (FORMATS[state[told[name]]] if name in told else None for name in ("weights", "cache"))
-    layout = LAYOUTS[told["layout"]](n) if told["layout"] in LAYOUTS else None
+    layout = told["layout"].replace("n", str(n)) or None
     try:
         answer = _answered(model, f"{n}x {chip}", layout, *work, *formats)
     except ValueError as refusal:

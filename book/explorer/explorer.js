@@ -1,21 +1,13 @@
 // The runtime of all explorers of a page. What is computed comes with each, generated from equations.
 window.inferlibExplorer = function (C) {
   "use strict";
+  const { digits, tick, decades, scale, staged, once, pairsOf, addressed } = globalThis.inferlibShared;
   const root = document.getElementById(C.id);
   const find = (part) => root.querySelector("#" + C.id + "-" + part);
-  const sliders = C.inputs.filter((i) => i.kind === "slider");
   const kinds = C.inputs.filter((i) => i.kind === "kind");
   const input = (key) => C.inputs.find((i) => i.key === key);
   const W = 600, POINTS = 160;
 
-  // Numbers for people, as the library prints them.
-  const digits = (v) => {
-    if (!Number.isFinite(v)) return "n/a";
-    const size = Math.abs(v);
-    if (v === 0) return "0";
-    if (size >= 1e7 || size < 1e-3) return v.toExponential(2).replace("e+", "e");
-    return size >= 1000 ? Math.round(v).toLocaleString("en-US") : String(+v.toPrecision(3));
-  };
   // A term too short for the unit of its bar is told in a finer one.
   const FINER = { s: "ms", ms: "µs", "µs": "ns" };
   const told = (v, unit, least = 1e-3) => (v > 0 && v < least && FINER[unit]
@@ -44,30 +36,14 @@ window.inferlibExplorer = function (C) {
     const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
     return { args, variant, raw: C.functions[variant](...args), plan: C.plans[variant] };
   };
-  const limits = (now) => C.limits
-    .map((l, k) => [l, now.raw[now.plan.limits + 2 * k] / l.factor,
-      now.raw[now.plan.limits + 2 * k + 1] / l.factor]);
-  const short = (now, caution = false) => limits(now).filter(([l, needed, has]) => l.caution === caution &&
-    !(needed <= has));
+  // Each limit with what is needed and what there is.
+  const limits = ({ raw, plan }) => C.limits.map((l, k) =>
+    [l, ...[0, 1].map((n) => raw[plan.limits + 2 * k + n] / l.factor)]);
+  const short = (now, caution = false) =>
+    limits(now).filter(([l, needed, has]) => l.caution === caution && !(needed <= has));
   const factorOf = (view, k) => view.factor || view.factors[k];
   const unitOf = (view, k) => (view.units ? view.units[k] : view.unit) || "";
 
-  // Stages add; within a stage the longest group counts, and the others are hidden behind it.
-  const staged = (option, raw) => {
-    const terms = option.names.map((name, k) => [name, raw[option.at + k], false]);
-    let total = 0, k = 0;
-    option.stages.forEach((groups) => {
-      let longest = [], most = -1;
-      groups.forEach((n) => {
-        const members = terms.slice(k, (k += n));
-        const sum = members.reduce((s, t) => s + t[1], 0);
-        if (sum > most || sum !== sum) { longest = members; most = sum; }
-      });
-      longest.forEach((t) => { t[2] = true; });
-      total += most;
-    });
-    return { value: total, terms };
-  };
   const answer = (entry, raw) => {
     if ("na" in entry) return { na: entry.na };
     const found = entry.stages ? staged(entry, raw) : { value: raw[entry.at] };
@@ -105,29 +81,16 @@ window.inferlibExplorer = function (C) {
     return parent.appendChild(element);
   };
   const rule = (parent, kind, x1, x2, y1, y2) => put(parent, "line", { x1, x2, y1, y2, class: kind });
-  const counted = (one) => (one.terms || []).filter((t) => t[2]);
+  const counted = (one) => (one.terms || []).filter((t) => t.counts);
   const clear = (node) => node.replaceChildren();
   const ticks = (low, high, log) => {
-    const found = [];
-    if (log) {
-      for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9;
-        e++) found.push(10 ** e);
-      const decades = found.length ? [found[0] / 10, ...found] : [10 ** Math.floor(Math.log10(low))];
-      if (found.length < 3) [2, 5].forEach((m) => decades.forEach((t) => {
-        if (t * m >= low && t * m <= high) found.push(t * m);
-      }));
-      return found.sort((a, b) => a - b);
-    }
+    if (log) return decades(low, high);
     const rough = 10 ** Math.floor(Math.log10((high - low) / 4));
-    const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6);
+    const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6), found = [];
     for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(t);
     return found;
   };
-  const scale = (low, high, from, to, log) => (v) =>
-    from + (to - from) * (log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
   const LEFT = 56, RIGHT = 12, TOP = 26, BOTTOM = 46, H = 300;
-  const tick = (v) => (v >= 1e6 && v < 1e9 ? digits(v / 1e6) + "M" : v >= 1e4 && v < 1e6
-    ? digits(v / 1e3) + "K" : digits(v));
   const axes = (picture, x, y) => {
     const X = scale(x.low, x.high, LEFT, W - RIGHT, x.log), Y = scale(y.low, y.high, H - BOTTOM, TOP, y.log);
     ticks(x.low, x.high, x.log).forEach((t) => {
@@ -228,7 +191,7 @@ window.inferlibExplorer = function (C) {
       clear(list);
       if (one.na) put(picture, "rect", { x: 8, y: 2, width: W - RIGHT - 8, height: 22, class: "none" });
       let left = 0;
-      counted(one).forEach(([name, seconds]) => {
+      counted(one).forEach(({ name, seconds }) => {
         put(picture, "rect", { x: X(left), y: 2, width: Math.max(X(left + seconds) - X(left), 0), height: 22,
           class: "bar c" + view.colours[k][name] });
         left += seconds;
@@ -238,7 +201,8 @@ window.inferlibExplorer = function (C) {
       if (one.na) listed("reason").textContent = one.na;
       // Every term keeps its place, in every state, so that nothing below moves.
       view.terms[k].forEach((name) => {
-        const [, seconds, counts] = (one.terms || []).find((t) => t[0] === name) || [name, NaN, true];
+        const { seconds, counts } = (one.terms || []).find((t) => t.name === name)
+          || { seconds: NaN, counts: true };
         const entry = listed(Number.isNaN(seconds) ? "absent" : "");
         const number = document.createElement("b"), remark = document.createElement("em");
         const [size, unit] = told(seconds / view.factor || 0, view.unit);
@@ -249,7 +213,7 @@ window.inferlibExplorer = function (C) {
         entry.append(name + " ", number, " " + unit, remark);
       });
       text(part + "-t", digits(one.value / view.factor));
-      text(part + "-b", counted(one).sort((a, b) => b[1] - a[1])[0]?.[0] || "");
+      text(part + "-b", counted(one).sort((a, b) => b.seconds - a.seconds)[0]?.name || "");
     });
     const axis = find("v" + v + "-axis");
     clear(axis);
@@ -333,14 +297,11 @@ window.inferlibExplorer = function (C) {
   const link = () => "#" + C.slug + "?" + C.inputs.map((i) => i.key + "=" + encodeURIComponent(
     i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
-    const [slug, pairs] = (hash || "").replace(/^#/, "").split("?");
-    if (slug !== C.slug || !pairs) return false;
+    const pairs = pairsOf(hash, C.slug), given = {};
+    if (!pairs) return false;
     start();
-    const given = {};
-    pairs.split("&").forEach((pair) => {
-      let key = "", value = "";
-      try { [key, value = ""] = pair.split("=").map(decodeURIComponent); } catch {
-        refused[pair] = "The link is damaged at " + pair.slice(0, 60); return; }
+    pairs.forEach(([key, value, damaged]) => {
+      if (damaged) { refused[key] = "The link is damaged at " + key.slice(0, 60); return; }
       const i = input(key), slider = i?.kind === "slider", place = i && !slider
         ? Array.from(find(key).options).findIndex((o) => o.text === value) : 0;
       if (!i) refused[key] = "The link asks for " + key.slice(0, 60) + ", which is no input here";
@@ -362,14 +323,7 @@ window.inferlibExplorer = function (C) {
     if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
     else { state[key] = value; if (i.sets) apply(i.sets[value]); }
   };
-  let waiting = false, linked = false;
-  const later = (besides) => {
-    if (waiting) return;
-    waiting = true;
-    requestAnimationFrame(() => { waiting = false; draw(besides); });
-  };
-  const remember = () => { try { history.replaceState(null, "", link()); linked = true; } catch {
-    linked = false; } };
+  const later = once((besides) => draw(besides)), address = addressed(link);
   root.addEventListener("input", (event) => {
     const control = event.target, key = control.getAttribute("data-key"), i = key && input(key);
     if (!i) return;
@@ -383,7 +337,7 @@ window.inferlibExplorer = function (C) {
     }
     later(control);
   });
-  root.addEventListener("change", () => { later(null); if (linked && !wrong().length) remember(); });
+  root.addEventListener("change", () => { later(null); if (!wrong().length) address.moved(); });
   root.addEventListener("click", (event) => {
     const at = event.target.closest?.("[data-act],svg[data-x]");
     if (!at) return;
@@ -396,7 +350,7 @@ window.inferlibExplorer = function (C) {
       later(null);
     } else if (act === "reset") { start(); later(null); }
     else if (act === "link") {
-      remember();
+      address.hold();
       const say = (more) => text("said", "The address now holds this state" + more);
       if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(
         () => say("; it is copied, too."), () => say("."));
@@ -407,18 +361,12 @@ window.inferlibExplorer = function (C) {
   });
   reset();
   let begun = C.asks && link();
-  const arrive = () => follow(location.hash) && (linked = true);
-  const arrived = arrive();
-  draw();
-  // A link in the text sets the box and brings it into view, also when the address holds it already.
-  const shown = () => { if (!arrive()) return; later(null);
-    root.scrollIntoView({ block: "start", behavior: "smooth" }); };
-  window.addEventListener("hashchange", shown);
+  const arrive = address.open(root, follow, () => draw());
+  // A link in the text sets the box also when the address holds it already.
   window.addEventListener("click", (event) => {
     const a = event.target.closest && event.target.closest("a.sets");
-    if (a && a.hash === location.hash) shown();
+    if (a && a.hash === location.hash) arrive();
   });
-  if (arrived) window.addEventListener("load", () => root.scrollIntoView());
   return { evaluate, answers: () => answers(evaluate()), link, set: (key, value) => { set(key, value);
     draw(); } };
 };

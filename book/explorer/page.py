@@ -61,7 +61,7 @@ def page(shown):
     code = f"{{functions:[{','.join(functions)}],worth:{shown.worth()}}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
-    runtime = (*(("pictures.js",) if pictures else ()), "explorer.js")
+    runtime = ("shared.js", *(("pictures.js",) if pictures else ()), "explorer.js")
     return drawn(_box(identity, shown.title, body, runtime, call, shown.slug))
 
 
@@ -80,7 +80,7 @@ def guess_page(guess, start):
         '<p class="readout" role="status" aria-live="polite"></p>'
     )
     call = f"inferlibGuess({_json(config | {'id': identity})});"
-    return _box(identity, guess.question, body, ("guess.js",), call)
+    return _box(identity, guess.question, body, ("shared.js", "guess.js"), call)
 
 
 def _start(i):

@@ -53,7 +53,9 @@ class Scatter:
 
         start = {menu.key: 0 for menu in self.menus} | {one["key"]: one["start"] for one in self.sliders}
         call = f"inferlibScatterDrawn({_json(self.spec())},{_json(start | state)})"
-        return json.loads(MiniRacer().eval(f"{_shared('scatter.js')};JSON.stringify({call})"))
+        return json.loads(
+            MiniRacer().eval(f"{_shared('shared.js')}{_shared('scatter.js')};JSON.stringify({call})")
+        )
 
     def _repr_html_(self):
         identity = _identity(self.title, self.spec(), "scatter")
@@ -74,7 +76,7 @@ class Scatter:
         body += f'<div class="readout legend">{colours}</div>'
         body += f'<div id="{identity}-said" aria-live="polite">{start["said"]}</div>'
         call = f"inferlibScatter({_json(self.spec() | {'id': identity})});"
-        return _box(identity, self.title, body, ("scatter.js",), call)
+        return _box(identity, self.title, body, ("shared.js", "scatter.js"), call)
 
     def __repr__(self):
         return f"Scatter({self.title!r}, {len(self.dots)} dots, menus: {', '.join(menu.key for menu in self.menus)})"

@@ -48,7 +48,7 @@ globalThis.setTimeout = () => 0;
 const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
 """
 
-SCRIPT = re.compile(r"(?s)<script>((?:window\.inferlib|inferlibExplorer\().*?)</script>")
+SCRIPT = re.compile(r"(?s)<script>((?:(?:window|globalThis)\.inferlib|inferlibExplorer\().*?)</script>")
 SELECT = re.compile(r'(?s)<select id="([^"]+)"[^>]*>(.*?)</select>')
 OPTION = re.compile(r"(?s)<option[^>]*>(.*?)</option>")
 # What the script fills: pictures, totals, cells of tables.

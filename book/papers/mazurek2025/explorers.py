@@ -112,7 +112,7 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
             Bars({"": step}, title="One step, in two half batches"),
         ],
         limits=memory(held, name=MEMORY) | {"More GPUs than experts of a layer": an_expert_each},
-        asks={"n_chips": "nodes size", "batch": "own nodes size", "layout": "copies"},
+        asks={"n_chips": "nodes size", "batch": "own nodes size", "layout": "DPn EPn"},
     )
 
 

@@ -8,23 +8,23 @@ window.inferlibBeside = (() => {
     const label = (name) => told.get(asks[name]), value = (part) => parseFloat(told.has(part)
       ? told.get(part) : part);
     const number = (name) => Math.round(asks[name].split(" ").map(value).reduce((a, b) => a * b));
-    const found = { mode: "step", model: asks.names[label("model")], chip: asks.names[label("chip")],
-      n_chips: number("n_chips"), batch: number("batch"), context: number("context") };
+    const n_chips = number("n_chips"), layout = asks.layout.replace(/n/g, n_chips);
+    const found = { mode: "step", model: asks.names[label("model")], chip: asks.names[label("chip")], n_chips,
+      batch: number("batch"), context: number("context"), ...(layout && { layout }) };
     for (const name of ["weights", "cache"]) if (name in asks) found[name] = asks.formats[label(name)];
-    return asks.layout === "tp" ? found : { ...found, layout: asks.layout, split: 1 };
+    return found;
   };
   const says = (state) => {
     A = A || inferlibAsk(inferlibKnown);
-    const { form, facts } = inferlibKnown, S = { ...form.start, ...state }, ms = (v) => A.digits(1e3 * v);
-    const r = A.step(S, S.batch, S.context), part = Math.round(100 * facts.confidence);
+    const { form, facts } = inferlibKnown, { digits } = inferlibShared, ms = (v) => digits(1e3 * v);
+    const S = { ...form.start, ...state }, r = A.step(S, S.batch, S.context);
+    const part = Math.round(100 * facts.confidence);
     return r.status !== "ok" ? "The sixth model does not answer: " + r.reason : "The sixth model says " +
       ms(r.seconds) + " ms (" + ms(r.low) + " to " + ms(r.high) + " ms in " + part + " % of cases).";
   };
-  // The same question in the words of the calculator, and of Python.
-  const words = ({ chip, n_chips, layout, split, ...same }) => ({ ...same, machine: `${n_chips}x ${chip}`,
-    ...(layout && { layout: `DP${n_chips} EP${n_chips}` }) });
-  const show = (node, state, text) => {
-    const pairs = Object.entries(words(state)).map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
+  const show = (node, { chip, n_chips, ...same }, text) => {
+    const words = Object.entries({ ...same, machine: `${n_chips}x ${chip}` });
+    const pairs = words.map(([key, value]) => `${key}=${encodeURIComponent(value)}`);
     node.textContent = text + " Your own model: ";
     node.append(Object.assign(document.createElement("a"), { href: `calculator.html#ask?${pairs.join("&")}`,
       textContent: "the calculator, with these settings" }));
