@@ -30,6 +30,7 @@ from tokenprice.question import REQUEST, STEP
 from tokenprice.words import in_words
 
 ROOT = Path(__file__).parents[1]
+TRACES = ROOT / "book" / "measured" / "traces"
 START = {
     "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "", "weights": "bf16",
     "cache": "bf16", "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096,
@@ -229,6 +230,40 @@ def test_fleets_at_random():
     assert answered > 40 and crowded > 2
 
 
+MIXES = (
+    ("2k ± 50%", "500 ± 50%", "30%"),
+    ("100-2k-16k", 500, 0),
+    (2000, "20-50-4k", 100),
+    ("1k-3k", "9-90", 50),
+)
+LOADS = {"users": 300}, {"arrivals": 3}, {"arrivals": 30, "reader": "8x H100"}, {"arrivals": 9, "drafted": 3}
+
+
+@pytest.mark.parametrize("lengths", MIXES)
+@pytest.mark.parametrize("load", LOADS)
+@pytest.mark.parametrize("more", [{}, {"model": "DeepSeek V3", "chip": "H200", "layout": "DP8 EP8"}])
+def test_lengths_that_differ_are_answered_as_in_python(lengths, load, more):
+    state = START | {"users": None, "weights": "fp8", "length": 2.5} | more | load
+    state |= dict(zip(("prompt", "output", "cached"), lengths, strict=True))
+    assert same_answer(page("request", **state), state).feasible
+
+
+@pytest.mark.parametrize("name", ["azure_code", "azure_conv", "mooncake_conversation"])
+def test_a_file_of_requests_in_a_link_is_answered_as_in_python(name):
+    """A hundred prompts stand for two thousand: so it is the same to a five-hundredth."""
+    told = ask("Llama 3.3 70B", "8x B200", weights="fp8", trace=TRACES / f"{name}.csv")
+    given = of_link(told)[1]
+    state = {"chip": "B200", "weights": "fp8", "cache": "", "users": None, "machines": told.fleet.machines}
+    state |= {"mix": json.loads(given["mix"]), "arrivals": float(given["arrivals"])}
+    found = page("request", **state | {"model": given["model"]})
+    numbers = [found["many"][which][what] for which in ("state", "slow") for what in ("token", "first")]
+    numbers += [found["many"]["hour"], found["request"]]
+    many = told.fleet
+    expected = [getattr(end, what) for end in (many.state, many.slow) for what in ("token", "first_token")]
+    expected += [many.dollars_per_hour, told.request.dollars]
+    assert numbers == pytest.approx(expected, rel=2e-3)
+
+
 @pytest.mark.parametrize(
     "more",
     [
@@ -379,8 +414,8 @@ def to_rent(choose):
     given = {
         "model": choose.choice(("Llama 3 8B", "Llama 3.3 70B", "GPT-OSS 120B", "DeepSeek V3")),
         "weights": choose.choice(("", "fp8")), "engine": choose.choice(("", "compiled")),
-        "arrivals": choose.choice((0.02, 1, 20, 400)), "prompt": choose.choice((300, 4000, 20_000)),
-        "output": choose.choice((100, 800)), "cached": choose.choice((0, 200)),
+        "arrivals": choose.choice((0.02, 1, 20, 400)), "prompt": choose.choice((300, 20_000, "2k ± 50%")),
+        "output": choose.choice((100, 800, "20-100-1k")), "cached": choose.choice((0, 200)),
         "token": choose.choice((None, 0.015, 0.05)), "first_token": choose.choice((None, 0.3, 2)),
         "dollars": choose.choice((None, None, None, 3)),
     }  # fmt: skip
@@ -585,9 +620,9 @@ def test_every_model_is_answered_and_neighbours_are_rows_of_the_measurements():
 
 
 # --- A model that a link brings ------------------------------------------------------------------------------------
-def of_link(question):
-    """The address of a question, taken apart: the path of the page, and the words of each field."""
-    path, _, pairs = tokenprice.ask(question).link.partition("#ask?")
+def of_link(answer):
+    """The address of an answer's question, taken apart: the path of the page, and the words of each field."""
+    path, _, pairs = answer.link.partition("#ask?")
     return path, {name: words[0] for name, words in parse_qs(pairs).items()}
 
 
@@ -596,7 +631,7 @@ def test_a_model_in_a_link_is_answered_as_the_library_reads_it(name):
     """Mixed formats of its checkpoint included, and what measurements say of its kind."""
     model = catalog.load_model(name).replace(name="of a reader")
     question = Question(model, "16x H200", batch=32, context=4096)
-    path, told = of_link(question)
+    path, told = of_link(ask(question))
     assert path == "calculator.html" and told["machine"] == "16x H200" and "model" not in told
     state = {"own": json.loads(told["own"]), "chip": "H200", "n_chips": 16, "weights": "", "cache": ""}
     same_step(page("step", **state), ask(question))
@@ -607,12 +642,12 @@ def test_a_model_of_the_catalogue_stands_in_a_link_by_its_name_and_a_changed_chi
     question = Question("Qwen3 32B", System(chip, 8), prompt=2000, output=300, users=8, keep="attention=bf16")
     expected = {"mode": "request", "model": "Qwen3 32B", "machine": "8x H200", "memory_bandwidth": "6.0"}
     expected |= {"prompt": "2000", "output": "300", "users": "8", "keep": "attention=bf16"}
-    assert of_link(question)[1] == expected
+    assert of_link(ask(question))[1] == expected
 
 
 def test_bits_of_a_weight_travel_with_the_model():
     question = Question("Llama 3 70B", "4x H100", weights="4.85", batch=4)
-    told = of_link(question)[1]
+    told = of_link(ask(question))[1]
     assert "weights" not in told
     state = {"own": json.loads(told["own"]), "n_chips": 4, "weights": "", "cache": "", "batch": 4}
     same_step(page("step", **state), ask(question))

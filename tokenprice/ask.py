@@ -156,7 +156,12 @@ class Answer:
         """The address, from the folder of the book on, of the calculator's page that asks the same question."""
         from tokenprice.link import link
 
-        return link(self.question)
+        q = self.question
+        if q.trace is None or self.fleet is None:
+            return link(q)
+        # what is still in the cache follows from the machines
+        machines = self.fleet.machines if q.trace.blocks else q.machines
+        return link(q.replace(machines=machines), cached=self.fleet.request.cached_tokens)
 
     @property
     def binding(self) -> str:

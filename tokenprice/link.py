@@ -1,21 +1,23 @@
 """The address of the calculator's page that asks the same question.
 
-A model that the page does not know by name travels as what is counted of it: its dimensions, parameters and formats.
+A model that the page does not know by name travels as what is counted of it: its dimensions, parameters and formats;
+a file of requests as what a formula takes of it.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from math import fsum
 from numbers import Real
 from urllib.parse import quote
 
 from inferlib import catalog
 from inferlib.attention import Attention, Indexer
 from inferlib.system import System, Workload
-from tokenprice import blocks, constants, words
+from tokenprice import blocks, constants, mix, words
 from tokenprice.decode import Instance
 from tokenprice.estimate import new_experts
-from tokenprice.question import Question
+from tokenprice.question import Promise, Question
 
 PAGE = "calculator.html"
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
@@ -99,8 +101,38 @@ def formats_of(model, weights, kept, cache):
     return [named(weights), list(map(named, constants.formats(model, weights, kept).values())), cache]
 
 
-def link(question: Question) -> str:
-    """The address, from the folder of the book on, of the page that asks a question.
+READS = 100  # prompts that stand for those of a file
+
+
+def requests(question, cached) -> dict:
+    """What a formula takes of a file of requests: means, answers, and how many prompts are like each of a few.
+
+    These have as many fresh tokens together as others: the longest, which are few, decide how long one waits.
+    """
+    prompts, held = question.prompt.points, mix.points(cached)
+    held = held if len(held) > 1 else held * len(prompts)
+    pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
+    groups, passed, fresh = {}, 0.0, fsum(prompts) - fsum(held)
+    for whole, part in pairs:
+        place = int((passed + (whole - part) / 2) / fresh * READS)
+        groups.setdefault(place, []).append((whole, part))
+        passed += whole - part
+    reads = (
+        [len(group), *(fsum(part) / len(group) for part in zip(*group, strict=True))]
+        for group in groups.values()
+    )
+    return {
+        "trace": str(question.trace), "prompt": float(question.prompt), "output": float(question.output),
+        "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
+        "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
+        "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
+    }  # fmt: skip
+
+
+def link(question: Question, promise: Promise | None = None, cached=0.0, **more) -> str:
+    """The address, from the folder of the book on, of the page that asks a question, or what to rent.
+
+    ``cached``: tokens of the prompts of a trace that are in the cache.
 
     Examples
     --------
@@ -108,9 +140,12 @@ def link(question: Question) -> str:
     'calculator.html#ask?mode=step&batch=8&model=Llama%203%208B&machine=1x%20H100%20SXM'
     """
     # the page opens with numbers of its own where a question leaves them out
-    alone = {} if question.arrivals else {"users": 1}
-    given = {"mode": "request", **alone} if question.is_request else {"mode": "step", "batch": 1}
-    given |= question.words()
+    alone = {} if question.arrivals or promise else {"users": 1}
+    mode = "decide" if promise else "request"
+    given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
+    given |= question.words() | (promise.words() if promise else {}) | more
+    if given.pop("trace", ""):
+        given["mix"] = _packed(requests(question, cached))
     model, (weights, cache, kept) = question.model, question.formats
     bits = any(
         not isinstance(format, str) for format in (question.weights or "", *(question.keep or {}).values())
@@ -118,11 +153,15 @@ def link(question: Question) -> str:
     known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
     if bits or model.name not in known or catalog.load_model(model.name) != model:
         own = {"name": model.name, **counted(model, (weights, kept, cache) if bits else None)}
-        given |= {"model": "", "own": json.dumps(own, separators=(",", ":"))}
+        given |= {"model": "", "own": _packed(own)}
         given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
-    given |= _changed(question.needs_machine().chip)
-    pairs = (f"{name}={quote(_text(value), safe='')}" for name, value in given.items() if value != "")
+    given |= _changed(question.machine.chip) if question.machine else {}
+    pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _packed(value):
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _changed(chip):

@@ -219,6 +219,18 @@ class Decision:
         counted = Counter(miss.reason for miss in self.misses)
         return {reason: counted[reason] for reason in FAILURES if counted[reason]}
 
+    @property
+    def link(self) -> str:
+        """The address, from the folder of the book on, of the calculator's page that looks for the same."""
+        from tokenprice.link import link
+
+        tried = {offer.system.chip.name for offer in self.offers} | {miss.chip for miss in self.misses}
+        more = {"chips": next(iter(tried))} if len(tried) == 1 else {}
+        more |= {"sure": True} if self.sure else {}
+        return link(
+            self.question, self.promise, self.best.request.cached_tokens if self.best else 0.0, **more
+        )
+
     def table(self):
         """The offers as a pandas DataFrame, cheapest first."""
         from inferlib.extras import pandas as pd

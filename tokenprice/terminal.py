@@ -130,16 +130,17 @@ def _command(name):
         add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
         add("--top", default=5, help="how many offers to print; 5")
         add("--why", action="store_true", help="which chips were not tried, and why")
-    if name == "simulate":
-        add("--requests", type=int, help="how many are counted; 5000")
-        add("--seed", type=int, help="of the random numbers; 0")
-    if name == "ask":
-        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
+    if name in ("ask", "decide"):
         add(
             "--link",
             action="store_true",
             help="the address of the calculator's page that asks the same, no more",
         )
+    if name == "simulate":
+        add("--requests", type=int, help="how many are counted; 5000")
+        add("--seed", type=int, help="of the random numbers; 0")
+    if name == "ask":
+        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
     add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
     add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
     add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
@@ -180,13 +181,17 @@ def _answer(name, given):
     linked = given.pop("link", False)
     found = getattr(tokenprice, name)(*_records(given), **given)
     if linked:
-        return {"link": found.link}, found.link, 0
+        return _linked(found)
     if isinstance(found, list):
         return found, str(found), 0 if found else 1
     return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1
 
 
-def _decide(model, top, why, **given):
+def _linked(found):
+    return {"link": found.link}, found.link, 0
+
+
+def _decide(model, top, why, link=False, **given):
     from tokenprice import decide
     from tokenprice.words import whole
 
@@ -199,6 +204,8 @@ def _decide(model, top, why, **given):
     if "counts" in given:
         given["counts"] = [whole("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
+    if link:
+        return _linked(found)
     return found.to_dict(), found.text(whole("top", top), why), 0 if found.offers else 1
 
 

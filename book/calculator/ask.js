@@ -314,11 +314,15 @@ globalThis.inferlibAsk = function (D) {
   // What a formula takes of lengths: prompts with what is cached, the context of a token, the longest
   // sequence, how answers vary, and those to which equal parts of all tokens belong. A link may bring it.
   const mixed = (S) => {
-    if (S.mix || S.mode === "step") return S;
+    if (S.mode === "step" || (S.mix || {}).words) return S;
+    if (S.mix) {
+      const { trace, prompt, output, cached } = S.mix, none = { prompt: null, output: null, cached: null };
+      return { ...S, prompt, output, cached, mix: { ...S.mix, words: { trace, ...none } } };
+    }
     const [prompts, outputs] = ["prompt", "output"].map((name) => lengths(name, S[name]));
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
-    const reads = prompts.map((n) => [n, Math.min(share === false ? S.cached || 0 : n * share, n - 1)]);
-    const prompt = mean(prompts), cached = mean(reads, (read) => read[1]), differ = outputs.length > 1;
+    const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : n * share, n - 1)]);
+    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), differ = outputs.length > 1;
     const varies = differ ? mean(outputs, (n) => n * n) / output ** 2 - 1 : 1;
     const sorted = outputs.slice().sort((a, b) => a - b), all = total(outputs);
     let sum = 0;
@@ -331,12 +335,14 @@ globalThis.inferlibAsk = function (D) {
   };
   // How prompts are read: the mean by terms as far as they count, the fresh part, and how seconds vary.
   const passes = (at, S) => {
+    const { reads } = S.mix, often = total(reads, (read) => read[0]);
+    const mean = (of) => reads.reduce((sum, [n], k) => sum + n * of(each[k], k), 0) / often;
     const pass = (tokens, cached) => timed(at, "prompt", { ...at.q, ...at.reading, tokens, cached });
-    const each = S.mix.reads.map((one) => pass(...one)), [first] = each, all = mean(each, (one) => one.total);
-    const terms = each.length < 2 ? first.terms : first.terms.map(({ name }, k) =>
-      ({ name, counts: true, seconds: mean(each, ({ terms }) => terms[k].counts && terms[k].seconds) }));
-    const fresh = S.cached ? mean(S.mix.reads, ([tokens, cached]) => pass(tokens - cached, 0).total) : all;
-    const scatter = mean(each, (one) => (one.total - all) ** 2);
+    const each = reads.map(([, tokens, cached]) => pass(tokens, cached)), all = mean((one) => one.total);
+    const terms = reads.length < 2 ? each[0].terms : each[0].terms.map(({ name }, k) =>
+      ({ name, counts: true, seconds: mean(({ terms }) => terms[k].counts && terms[k].seconds) }));
+    const fresh = S.cached ? mean((_, k) => pass(reads[k][1] - reads[k][2], 0).total) : all;
+    const scatter = mean((one) => (one.total - all) ** 2);
     return { read: { terms, total: all }, fresh, scatter, uneven: 1 + scatter / all ** 2 };
   };
   const rooms = (at, { engine, mix: { longest, context } }) => {

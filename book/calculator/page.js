@@ -110,11 +110,12 @@ globalThis.inferlibPage = function (root, D) {
       Number.isFinite) && (tried.status !== "ok" || tried.low > 0) ? { own } : null;
   };
   // Lengths of a file of requests, which means of prompts and answers stand for in the form.
-  const mixOf = ({ prompt, output, cached, ...mix }) => {
-    const { reads, answers, varies, context, longest } = mix, plain = [prompt, output, context, longest];
-    return [...plain, ...answers, ...reads.map(([n, held]) => n - held)].every((n) => n > 0)
-      && reads.every(([, held]) => held >= 0) && varies >= 0 && cached >= 0
-      && typeof mix.words.trace === "string" ? { prompt, output, cached, mix } : null;
+  const mixOf = (mix) => {
+    const { trace, prompt, output, cached, reads, answers, varies, context, longest } = mix;
+    const some = [prompt, output, context, longest, ...answers, ...reads.flatMap(([n, whole, held]) =>
+      [n, whole - held])], none = [cached, varies, ...reads.map((read) => read[2])];
+    return some.every((n) => n > 0) && none.every((n) => n >= 0) && typeof trace === "string"
+      ? { prompt, output, cached, mix } : null;
   };
   const among = (key, value) => [...control(key).options].some((o) => o.value === value) && { [key]: value };
   // What a field of a link sets, where the page shows it in parts; nothing where it cannot be read.
@@ -196,7 +197,7 @@ globalThis.inferlibPage = function (root, D) {
     });
     const changed = Object.keys(S.changed).length, { source } = D.chips[S.chip], notes = {
       own: S.own ? `Asked: ${S.own.name}, which the link brings.` : "",
-      mix: S.mix ? `Lengths of ${S.mix.words.trace}, which the link brings, and their means.` : "",
+      mix: S.mix ? `Lengths of ${S.mix.trace}, which the link brings, and their means.` : "",
       "price-note": S.price != null ? "$ an hour and chip, yours" : has(prices, S.chip)
         ? "$ an hour, your list" : cost == null ? "no list price: type one" : `$/h, ${source.split(",")[0]}`,
       "changed-label": `Numbers of this chip${changed ? `: ${changed} changed` : ""}`,
