@@ -55,6 +55,7 @@ def drawn(choose, kind):
         asked |= {name: word} if choose.random() < 0.3 else {}
     if kind == "loop":
         asked |= {"equal": choose.random() < 0.3, "rounds": choose.choice((None, None, 1, 5))}
+        asked |= {"hold": choose.choice((None, None, 20))}
     try:
         return ask(choose.choice(MODELS), f"{chips}x {choose.choice(MACHINES)}", **asked)
     except ValueError:  # such a model has no such layout, or such a chip no network

@@ -513,7 +513,7 @@ def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone(
         for line in (("-m", "tokenprice", "ask", "-h"), ("-c", code))
     )
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
-        "model", "rounds", "equal", "highest",
+        "model", "rounds", "equal", "hold", "hold_tokens", "highest",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
     assert printed.splitlines()[-1] == "set()" and "ms per token" in printed
@@ -543,7 +543,8 @@ EFFECTS = {
     "context": ({}, "4k", "8k"), "prompt": (SERVED, 2000, 4000), "output": (SERVED, 200, 400),
     "trace": ({}, f"{TRACES}/azure_code.csv", f"{TRACES}/azure_conv.csv"),
     "cached": (SERVED, 0, "50%"), "users": (SERVED, 8, 16), "rounds": (SERVED, None, 10),
-    "equal": (SERVED, False, True), "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
+    "equal": (SERVED, False, True), "hold": (SERVED, None, 20), "hold_tokens": (SERVED | {"hold": 20}, None, 1000),
+    "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
     "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
     "keep": (STEP | {"weights": "fp8"}, None, "attention=bf16"), "engine": (STEP, "serving", "compiled"),
     "memory": (SERVED | {"users": 4000}, "80%", "95%"), "drafted": (STEP | {"length": 2}, 2, 3),

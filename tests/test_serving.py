@@ -10,7 +10,7 @@ from questions import request, step
 
 import inferlib
 from book import measured
-from book.serving import energy as watts, fit, operators, tables
+from book.serving import energy as watts, fit, operators, recent, tables
 from book.serving.check import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.ops import where
@@ -338,8 +338,6 @@ def test_errors_are_as_stated_and_the_aims_that_are_missed_are_known():
         assert error <= stated()["step"][name][engine]["error"] * 1.001
     assert table["dense", "known"].max() < 0.09 and table["dense", "unknown"].max() < 0.12  # the aims: met
     assert table["experts", "known"].max() < 0.12  # the aim was 13 %: met
-    logs = fit.first_left_out("model")
-    assert np.mean(np.abs(np.expm1(logs))) < 0.23 < stated()["first_token"]["error"] < 0.25  # the aim: met
 
 
 def test_the_prompts_of_others_belong_there_and_operator_tables_carry_over_to_whole_steps():
@@ -512,16 +510,25 @@ def test_room_is_what_a_queue_shows():
     assert all(3 / 4 < one < 5 / 4 for one in seen[True])
 
 
-def test_the_time_to_the_first_token_is_as_far_off_as_stated():
-    """Missed: 25 % was the aim, and is reached by model where lengths differ; equal ones have a wider interval."""
-    first, equal = stated()["first_token"], fit.first_rows().equal.astype(bool)
+@BY
+def test_the_time_to_the_first_token_is_as_far_off_as_stated(by):
+    """The aims: 20 % of dense models, 30 % of copies of the attention, to which nothing is fitted. Both are met."""
+    first, table, logs = stated()["first_token"], fit.first_rows(), fit.first_left_out(by)
+    misses, equal = np.abs(np.expm1(logs)), table.equal.astype(bool)
+    assert misses.mean() <= first["error"] * 1.001 and misses[~table.experts].mean() < 0.2
     wide = math.exp(math.hypot(math.log(first["factor"]), math.log(stated()["widen"]["equal"])))
-    for by in ("publisher", "model"):
-        logs = fit.first_left_out(by)
-        assert float(np.mean(np.abs(np.expm1(logs)))) <= first["error"] * 1.001
-        for own, bar in ((logs[~equal], first["factor"]), (logs[equal], wide)):
-            assert np.mean(np.abs(own) <= math.log(bar)) >= 0.79
-    assert np.mean(np.abs(np.expm1(logs[~equal]))) < 0.25 and first["error"] < 0.35
+    for own, bar in ((logs[~equal], first["factor"]), (logs[equal], wide)):
+        assert np.mean(np.abs(own) <= math.log(bar)) >= 0.79
+    copied = fit.first_rows(near=False).copies > 1
+    assert np.abs(np.expm1(fit.first_left_out(by, near=False)[copied])).mean() < 0.2
+
+
+def test_what_recent_models_wait_for_is_not_the_chip():
+    """The same model, engine and layout by InferenceX: a tenth of a second more on its B200s, whatever the prompt."""
+    alike = ["model", "version", "weights", "count", "ep", "dp_attention", "isl", "osl", "concurrency"]
+    table = recent.rows().query("use == 'clean'").pivot_table("ttft_ms", alike, "chip")
+    later = (table.B200 - table.B300).dropna().groupby("isl")
+    assert (later.size() >= 9).all() and later.median().between(100, 140).all()
 
 
 def test_a_burst_by_hand_and_a_protocol_says_when_the_first_token_comes():
@@ -536,9 +543,12 @@ def test_a_burst_by_hand_and_a_protocol_says_when_the_first_token_comes():
     alone = calm.prompt.total
     # a tenth of the others comes in the burst, and no longer at random
     assert 0.9 < (burst.first_token - calm.first_token) / (31 / 20 * alone) < 1
-    # one waits for the step in progress, and is read with another
-    one = request(MODEL, BOX, 4096, 512, 1, rounds=1)
-    assert one.first_token == pytest.approx(constants.engine().door + alone + 2 * one.step.total)
+    # one waits for the step in progress, and is read with another; in a row each of these reads a prompt
+    one, row = request(MODEL, BOX, 4096, 512, 1, rounds=1), request(MODEL, BOX, 4096, 512, 3, equal=True)
+    for r, prompts in ((one, 1), (row, 3)):
+        assert r.first_token == pytest.approx(constants.engine().door + prompts * alone + 2 * r.step.total)
+    held = request(MODEL, BOX, 4096, 512, 1, hold=20)
+    assert held.first_token - one.first_token == pytest.approx(20 * one.step.total)
     assert equal.first_factor > calm.first_factor == burst.first_factor
 
 

@@ -447,7 +447,8 @@ def _crowded(q):
 
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
-    own, protocol = q.layout if q.reader is None else None, Protocol(q.rounds, bool(q.equal))
+    own = q.layout if q.reader is None else None
+    protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0, q.hold_tokens)
     read = reading_of(q, q.reader or q.machine, own)
     made = served(
         q.model, q.machine, step, read.whole, read.fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,

@@ -106,7 +106,7 @@ def of_request(q, request, layout=None, fleet=None):
     if fleet is None:
         asking = maximum(q.users or 1, r.users)
         read = until_first(q.model, r.prompt.total, q.pieces, q.engine)
-        door = constants.engine(q.engine).door
+        door = constants.engine(q.engine).door + (q.hold or 0) * r.step.total
         reading = chunked_time(q.pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it

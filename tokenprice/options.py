@@ -20,6 +20,8 @@ class Fields(TypedDict, total=False):
     users: str | float
     rounds: str | float
     equal: str | bool
+    hold: str | float
+    hold_tokens: str | float
     arrivals: str | float
     machines: str | int
     layout: str | Layout

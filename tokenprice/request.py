@@ -302,7 +302,8 @@ def served(
     if reader is not None:
         among = minimum(among, 1)
     own = until_first(model, read.total, pieces, engine)
-    each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door
+    wait = protocol.held(prompt_tokens - cached_tokens, output_tokens, running) * step.total
+    each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
     seen, first = waiting(protocol, among, *each, uneven)
     # prompts for which one waits before the first token are not read between the others
     in_step = keep_step(model, layout) if reader is None else 1
@@ -350,7 +351,7 @@ def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door
 
     ``own``: seconds of a prompt as its own first token sees them, see :func:`~tokenprice.prompt.until_first`.
     """
-    group = minimum(users, stated()["first_token"]["group"] if protocol.equal else 1)
+    group = minimum(users, protocol.group)
     burst = 1 / protocol.rounds if protocol.rounds else 0
     ahead = prompts_ahead(burst, group, users)
     reading = chunked_time(pieces, prompt_time, step)

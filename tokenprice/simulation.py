@@ -127,6 +127,8 @@ def simulate(
     q, promise = both(question, machine, promise, options, chips)
     if not q.is_request:
         raise ValueError("prompt and output are missing: requests are simulated, not a step")
+    if q.hold:
+        raise ValueError("hold is not simulated: ask says what it costs in the mean")
     q.needs_machine()
     found = sixth(q, beside=False)
     if not found.feasible:

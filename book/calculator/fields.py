@@ -19,6 +19,8 @@ LEFT_OUT = {
     "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
     "rounds": "the page asks what goes on for long",
     "equal": "the page asks answers that end at random",
+    "hold": "the page asks engines as they come",
+    "hold_tokens": "the page asks engines as they come",
     "chunk": "the page reads prompts whole",
     "highest": "the page has one price for a chip",
     "token_p99": "the page prints the command that simulates",

@@ -89,6 +89,7 @@ def serving():
     table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
     for name in ("url", "rounds", "equal"):
         table[name] = [about["publisher"][who][name] for who in table.publisher]
+    table["hold"] = table.engine.map(about["hold"]).where(table.dp > 1, 0).fillna(0)
     table["doubt"] = [about["in_doubt"].get(row, "") for row in table.index]
     table["licence"] = about["collection"]["licence"]
     return table
