@@ -1,8 +1,8 @@
 """What takes long, as products of the build: files in ``_build`` that `make` fills.
 
 A result answers only for what it was made from: the module that computes it, all that this one imports or names, the
-data that these name, Python and its packages. A chapter that passed stands for all that its kernel read. Where `make`
-has not run, a result is computed in memory, and nothing is written.
+data that these name, Python and its packages. A chapter that passed stands for all that its kernel read, a file of
+tests for what it takes and opens. Where `make` has not run, a result is computed in memory, and nothing is written.
 """
 
 import hashlib
@@ -108,6 +108,11 @@ def _taken(text):
     yield from _NAMED.findall(text)
 
 
+def taken_by(text):
+    """The files of the modules that a text which is no module takes, and all that these are made of."""
+    return closure(tuple(sorted({name for name in _taken(text) if _path(name)})))
+
+
 def _path(name):
     """The file of a module of the floors, or None."""
     place = ROOT / name.replace(".", "/")
@@ -171,22 +176,28 @@ pyproject.toml tests/nbval_sanitize.cfg""".split()
 
 def passed(chapter, since):
     """Note, in the kernel that ran it, that a chapter passed, unless what it was made from changed ``since``."""
-    files = {chapter, *ALWAYS, *READ}
-    if modules() <= files and not _changed(files, since):
+    if modules() <= {chapter, *ALWAYS, *READ}:
+        passed_with(chapter, READ, since)
+
+
+def passed_with(name, files, since=START):
+    """Note that a chapter or a file of tests passed as some files are, unless one of them changed ``since``."""
+    files = {name, *ALWAYS, *files}
+    if not _changed(files, since):
         states = {file: _state(file) for file in sorted(files)}
-        _write(_stamp(chapter), json.dumps([_interpreter(), states], indent=1))
+        _write(_stamp(name), json.dumps([_interpreter(), states], indent=1))
 
 
-def unchanged(chapter):
-    """Whether a chapter passed, and nothing that it was made from has changed."""
-    if "TOKENPRICE_BUILD" not in os.environ or not _stamp(chapter).exists():
+def unchanged(name):
+    """Whether a chapter or a file of tests passed, and nothing that it was made from has changed."""
+    if "TOKENPRICE_BUILD" not in os.environ or not _stamp(name).exists():
         return False
-    interpreter, states = json.loads(_stamp(chapter).read_text("utf-8"))
+    interpreter, states = json.loads(_stamp(name).read_text("utf-8"))
     return interpreter == _interpreter() and all(_state(file) == state for file, state in states.items())
 
 
-def _stamp(chapter):
-    return Path(os.environ["TOKENPRICE_BUILD"]) / "passed" / f"{Path(chapter).stem}.json"
+def _stamp(name):
+    return Path(os.environ["TOKENPRICE_BUILD"]) / "passed" / f"{Path(name).stem}.json"
 
 
 def _write(path, text):

@@ -1,6 +1,80 @@
-"""Property tests draw the same examples in every run, so that a red run can be repeated."""
+"""Property tests draw the same examples in every run, and a file of tests that passed is a product of the build.
 
+As with a chapter, it is run again when something changes that it was made from, or where it is named.
+"""
+
+import os
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from book import kept
+from book.reading import READ, ROOT
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+HERE = Path(__file__).parent
+LEFT = Counter()  # by file of tests, how many have not passed
+OPENED = defaultdict(set)  # by file of tests, what was opened while it was collected and run
+
+
+def made_from(path):
+    """The files that a file of tests takes, besides those that it opens; None where it starts a process.
+
+    It may go through the rooms of all sources, and where it speaks of chapters through all of these.
+    """
+    own, todo = set(), [path]
+    while todo:
+        own.add(one := todo.pop())
+        words = set(re.findall(r"\w+", one.read_text("utf-8")))
+        todo += [file for file in HERE.glob("*.py") if file.stem in words and file not in own]
+    text = "\n".join(file.read_text("utf-8") for file in sorted(own))
+    if "subprocess" in text:
+        return None
+    patterns = ["inferlib/papers/**/*.*", "book/papers/**/*.*"]
+    if "ipynb" in text:
+        patterns += ["book/*.ipynb", "book/*.md"]
+    found = {HERE / "conftest.py", *own, *(file for pattern in patterns for file in ROOT.glob(pattern))}
+    return {_name(file) for file in found if file.suffix != ".pyc"} | kept.taken_by(text)
+
+
+def _name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def pytest_ignore_collect(collection_path):
+    if collection_path.parent == HERE and kept.unchanged(_name(collection_path)):
+        return True
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector):
+    READ.clear()
+    report = yield
+    OPENED[collector.path].update(READ)
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Of a file that is not run whole nobody says that it passed."""
+    if not any("::" in argument for argument in config.args):
+        LEFT.update(item.path for item in items)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item):
+    report = yield
+    LEFT[item.path] -= report.when == "call" and report.passed
+    LEFT[item.path] += report.when == "teardown" and report.failed
+    if report.when == "teardown":
+        OPENED[item.path].update(READ)
+        files = LEFT[item.path] == 0 and "TOKENPRICE_BUILD" in os.environ and made_from(item.path)
+        if files:
+            kept.passed_with(_name(item.path), files | OPENED[item.path])
+        READ.clear()
+    return report
