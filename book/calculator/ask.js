@@ -456,7 +456,8 @@ globalThis.inferlibAsk = function (D) {
   const twice = ({ arrivals, utilisation }) => (arrivals && utilisation
     ? "utilisation follows from arrivals: leave one of them out" : "");
   const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
-  const request = (S) => {
+  // Whoever asks the same for other numbers of users keeps how prompts are read.
+  const request = (S, kept = {}) => {
     const at = asked(S), { output, arrivals, mix } = S, refused = (reason) => ({ status: "n/a", reason });
     if (twice(S)) return refused(twice(S));
     if (S.reader && !arrivals) return refused("reader belongs to arrivals on this page: give arrivals, or "
@@ -473,7 +474,7 @@ globalThis.inferlibAsk = function (D) {
       ? D.glue.running({ users, places })[0] : users;
     const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
     if (step.status !== "ok") return step;
-    if (!arrivals) return served(S, { at, ...passes(at, S) }, step, users, running);
+    if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
     const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);

@@ -226,8 +226,8 @@ globalThis.inferlibPage = function (root, D) {
   // What is drawn and compared: a step, or the time between tokens of a request, with its interval.
   const timeOf = (one) => (one.token == null ? [one.seconds, one.low, one.high]
     : [one.token, one.tokenLow, one.tokenHigh]);
-  const overUsers = (q, all) => all.map(Math.round).flatMap((users) => {
-    const one = A.request({ ...q, arrivals: null, reader: null, users });
+  const overUsers = (q, all, kept = {}) => all.map(Math.round).flatMap((users) => {
+    const one = A.request({ ...q, arrivals: null, reader: null, users }, kept);
     return one.status === "ok" ? [{ batch: users, seconds: one.token }] : [];
   });
   const drawUsers = (q, one, near) => {
