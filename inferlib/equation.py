@@ -5,7 +5,6 @@ its arguments and result; everything else (sweeps, symbols, LaTeX, JavaScript, d
 that ``explain`` shows) follows from calling that one function on other kinds of argument.
 """
 
-import dataclasses
 import inspect
 import os
 import sys
@@ -92,7 +91,8 @@ class Record:
             # a changed number is no longer what its source states
             changed = {name: f"changed from: {stated[name]}" for name in changes if name in stated}
             changes = changes | {"sources": {**stated, **changed}}
-        return dataclasses.replace(self, **changes)
+        known = vars(self)
+        return type(self)(**{name: known[name] for name in self.__dataclass_fields__} | changes)
 
     def __repr__(self):
         shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)

@@ -54,7 +54,7 @@ def maximum(a, b):
     >>> maximum(sympy.Symbol("x"), 1)
     Max(1, x)
     """
-    if _plain(a) and _plain(b):
+    if type(a) in _NUMBERS and type(b) in _NUMBERS or _plain(a) and _plain(b):
         larger = a if a >= b or a != a else b
         branch = on_branch.get()
         if branch is not None:
@@ -73,7 +73,7 @@ def minimum(a, b):
     >>> minimum(1.0, 2.0)
     1.0
     """
-    if _plain(a) and _plain(b):
+    if type(a) in _NUMBERS and type(b) in _NUMBERS or _plain(a) and _plain(b):
         smaller = a if a <= b or a != a else b
         branch = on_branch.get()
         if branch is not None:
@@ -222,11 +222,15 @@ def symbolic(x):
 
 def _library(x):
     """Whose functions take ``x``: those of numbers, of symbols, or of arrays."""
-    return math if _plain(x) else modules["sympy"] if symbolic(x) else np
+    plain = type(x) in _NUMBERS or _plain(x)
+    return math if plain else modules["sympy"] if symbolic(x) else np
+
+
+_NUMBERS = float, int  # most are such, and a look at the type is no call
 
 
 def _plain(x):
-    return isinstance(x, (float, int))
+    return isinstance(x, _NUMBERS)
 
 
 def _labelled(x):

@@ -24,9 +24,9 @@ def format_bytes(name):
     >>> format_bytes("bf16"), format_bytes("fp4"), format_bytes(4.25 / 8)
     (2.0, 0.5, 0.53125)
     """
-    if isinstance(name, str):
-        return FORMATS[checks.one_of("format", name, FORMATS)].bits / 8
-    return checks.number("format", name)
+    if not isinstance(name, str):
+        return checks.number("format", name)
+    return FORMATS[name if name in FORMATS else checks.one_of("format", name, FORMATS)].bits / 8
 
 
 @frozen
@@ -62,6 +62,15 @@ class Accelerator(Record):
 
     def at(self, format):
         """The same chip computing in another number format; LookupError if it has no such format."""
+        if format not in self._others:
+            self._others[format] = self._at(format)
+        return self._others[format]
+
+    @cached_property
+    def _others(self):
+        return {}
+
+    def _at(self, format):
         if format == self.format and (self.peaks.get(format) == self.flops) is True:
             return self
         peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]

@@ -7,6 +7,7 @@ norms, rotary positions, softmax, biases, decays and look-ups are not counted as
 
 from collections.abc import Mapping
 from dataclasses import field
+from functools import cached_property
 
 from inferlib import checks
 from inferlib.attention import (  # noqa: F401  the kinds belong to a model
@@ -242,7 +243,7 @@ class Transformer(Record):
             found.append("layers without a feed-forward block")
         if any(getattr(group.feed_forward, "d_latent", None) is not None for group in self.layers):
             found.append("experts on a narrower stream")
-        if any(not _zero(group.connections) for group in self.layers):
+        if any(_connections(group) for group in self.layers):
             found.append("mixed residual streams")
         if self.outputs is not None:
             found.append("no head over the vocabulary")
@@ -280,6 +281,13 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").parameters()["attention"]
         12079595520
         """
+        return dict(self._parts) if not active else self._by_use(active)
+
+    @cached_property
+    def _parts(self):
+        return self._by_use(active=False)
+
+    def _by_use(self, active):
         own = not self.tied or self.outputs is not None
         head = self._head() if own else self.vocab_size if self.head_bias else 0
         tables = {"embeddings": self._table(), "positions": self.positions * self.d_model}
@@ -525,13 +533,9 @@ def _by_part(tables):
 
 def _present(counted):
     """The parts a model has: those that are not simply the number 0."""
-    return {part: value for part, value in counted.items() if not _zero(value)}
+    return {part: value for part, value in counted.items() if type(value) is not int or value}
 
 
 def _connections(group):
     """What mixes the residual streams of a layer, as a part of it."""
     return _present({"connections": group.connections})
-
-
-def _zero(value):
-    return isinstance(value, int) and value == 0

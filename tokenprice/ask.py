@@ -57,7 +57,7 @@ class Answer:
     factor: float | None = None
     confidence: float | None = None
     cautions: tuple = ()
-    notes: tuple = ()
+    remarks: tuple = ()
 
     @property
     def feasible(self) -> bool:
@@ -140,6 +140,12 @@ class Answer:
             return {}
         shared = self.fleet is None and self.question.reader is None
         return doubled(self.question.replace(**_step_of(self)), self.request if shared else None)
+
+    @cached_property
+    def notes(self) -> tuple:
+        """Remarks on the question, and whether 16 bits would be faster than what it asks for."""
+        asked = self.by == SIXTH and self.feasible and self.request is None
+        return self.remarks + (_wider(self.question, self.step) if asked else ())
 
     @property
     def room(self) -> int | None:
@@ -380,14 +386,16 @@ def sixth(question, beside=True):
         broken = broken or (apart and bounds.of_request(q, apart.request, q.layout, apart))
     if broken:
         return _no_answer(q, "n/a", broken)
-    most, notes = q.model.max_context, ()
+    most, remarks = q.model.max_context, ()
     longest = q.longest if q.is_request else running.context
     if most and longest > most:
-        notes = (f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",)
-    notes += _recorded(q, request) if q.is_request else _wider(q, step)
+        remarks = (
+            f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
+        )
+    remarks += _recorded(q, request)
     return Answer(
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
-        confidence=stated()["confidence"], cautions=cautions, notes=notes,
+        confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
     )  # fmt: skip
 
 
@@ -462,15 +470,15 @@ def _request(q, step, running):
 
 def _no_answer(question, status, reason):
     """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
-    notes = ()
+    remarks = ()
     if status == "infeasible" or refusal(question.model, question.machine, question.layout):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != (question.layout or Layout(tp=question.machine.count)) and _fits(other):
-                notes = (f"{in_words(layout)} fits.",)
+                remarks = (f"{in_words(layout)} fits.",)
                 break
     step = Breakdown(status=status, reason=reason, source=SIXTH)
-    return Answer(question, SIXTH, step, status, reason, notes=notes)
+    return Answer(question, SIXTH, step, status, reason, remarks=remarks)
 
 
 def _fits(question):

@@ -102,11 +102,13 @@ def engine(name=None):
     ``"compiled"`` (TensorRT-LLM, gpt-fast, TurboMind), ``"serving"`` (vLLM and SGLang of 2025 and 2026; also when
     none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025).
     """
-    if isinstance(name, Engine):
-        return name
-    classes = engines()["class"]
-    name = checks.one_of("engine", name or "serving", classes)
-    return Engine(**{key: value[0] for key, value in classes[name].items()}, name=name)
+    return name if isinstance(name, Engine) else _engine(name or "serving")
+
+
+@cache
+def _engine(name):
+    known = engines()["class"][checks.one_of("engine", name, engines()["class"])]
+    return Engine(**{key: value[0] for key, value in known.items()}, name=name)
 
 
 def engine_class(software):
@@ -222,7 +224,9 @@ def stored_bytes(name):
     >>> stored_bytes("fp4"), stored_bytes(0.53125)
     (0.5625, 0.53125)
     """
-    return FORMATS[checks.one_of("format", name, FORMATS)].stored / 8 if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    return FORMATS[name if name in FORMATS else checks.one_of("format", name, FORMATS)].stored / 8
 
 
 def format_name(name):

@@ -93,10 +93,14 @@ CAUTIONS = (
 )  # fmt: skip
 
 
-def widened(factor, declared, facts):
+def held(declared, facts):
+    """The cautions that hold, each with what :attr:`Caution.beyond` says."""
+    return {caution: by for caution in declared if (by := caution.beyond(facts)) > 0}
+
+
+def widened(factor, held):
     """The factor of an interval with that of every caution that holds: errors of their own add by their squares."""
-    far = {caution: min(caution.beyond(facts), 1) for caution in declared}
-    wider = [by * math.log(caution.factor) for caution, by in far.items() if by > 0]
+    wider = [min(by, 1) * math.log(caution.factor) for caution, by in held.items()]
     return math.exp(math.hypot(math.log(factor), *wider))
 
 
@@ -131,9 +135,9 @@ def new_experts(model):
     return float(model.sparse and not blocks.among(model, names))
 
 
-def sentences(declared, facts):
+def sentences(held, facts):
     """The texts of those cautions that hold."""
-    return tuple(caution.text.format(**facts) for caution in declared if caution.beyond(facts) > 0)
+    return tuple(caution.text.format(**facts) for caution in held)
 
 
 def facts(model, system, workload, layout=None, step=None):
@@ -158,5 +162,6 @@ def facts(model, system, workload, layout=None, step=None):
 def interval(model, system, workload, layout=None, engine=None, step=None):
     """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
     found = facts(model, system, workload, layout, step)
-    factor = widened(error_bar(model, layout, engine)["factor"], CAUTIONS, found)
-    return factor, sentences(CAUTIONS, found) + blocks.cautions(model)
+    beyond = held(CAUTIONS, found)
+    factor = widened(error_bar(model, layout, engine)["factor"], beyond)
+    return factor, sentences(beyond, found) + blocks.cautions(model)

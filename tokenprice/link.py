@@ -112,7 +112,8 @@ def requests(question, cached) -> dict:
     prompts, held = question.prompt.points, mix.points(cached)
     held = held if len(held) > 1 else held * len(prompts)
     pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
-    groups, passed, fresh = {}, 0.0, fsum(prompts) - fsum(held)
+    groups: dict = {}
+    passed, fresh = 0.0, fsum(prompts) - fsum(held)
     for whole, part in pairs:
         place = int((passed + (whole - part) / 2) / fresh * READS)
         groups.setdefault(place, []).append((whole, part))

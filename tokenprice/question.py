@@ -159,8 +159,9 @@ class Question(Words):
             self._record()
         if self.pue is not None and self.electricity is None:
             raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
-        given = self.words()
-        step, request = ([name for name in names if name in given] for names in (STEP, REQUEST))
+        step, request = (
+            [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST)
+        )
         if step and request:
             raise ValueError(
                 f"{step[0]} belongs to a step and {request[0]} to a request: give {' and '.join(STEP)}, "

@@ -14,6 +14,7 @@ from tokenprice.estimate import (
     doublings,
     error_bar,
     facts,
+    held,
     sentences,
     stated,
     widened,
@@ -371,9 +372,10 @@ def with_cautions(request, model, work, layout, users, protocol=STEADY):
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(protocol.equal),
     }  # fmt: skip
-    steps = (*OF_STEPS, *CAUTIONS)
+    steps = held((*OF_STEPS, *CAUTIONS), found)
+    first = steps | held(FIRST, found)
     return replace(
-        request, cautions=sentences((*steps, *FIRST), found) + blocks.cautions(model),
-        step_factor=widened(request.step_factor, steps, found),
-        first_factor=widened(request.first_factor, (*steps, *FIRST), found),
+        request, cautions=sentences(first, found) + blocks.cautions(model),
+        step_factor=widened(request.step_factor, steps),
+        first_factor=widened(request.first_factor, first),
     )  # fmt: skip

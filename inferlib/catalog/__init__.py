@@ -61,7 +61,12 @@ def load_chip(name):
     >>> load_chip("V100 SXM2").format
     'fp16'
     """
-    name = resolve("chip", name)
+    return _stated(resolve("chip", name))
+
+
+@cache
+def _stated(name):
+    """A chip of the catalogue; records are frozen, so one is enough."""
     return _chip(name, _table("chips.toml")[name], _table("prices.toml").get(name))
 
 
