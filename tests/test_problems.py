@@ -24,8 +24,8 @@ from inferlib.units import factor
 
 ROOT = Path(__file__).parents[1]
 STUDENTS = [f"student {k}" for k in range(6)]
-DRAWN = [name for name, p in BANK.items() if p.choices]
-HEAD = [name for name, p in BANK.items() if not p.choices]
+DRAWN = [name for name, p in BANK.items() if p.level != "in the head"]
+HEAD = [name for name in BANK if name not in DRAWN]
 SEVENTY, H100 = load_model("Llama 3 70B"), load_chip("H100 SXM")
 
 

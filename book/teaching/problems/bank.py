@@ -2,7 +2,7 @@
 
 import string
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from inspect import signature
 from random import Random
@@ -165,9 +165,9 @@ class Asked:
     def worked(self):
         """The solution in words; a sum without a full stop ends in the answer."""
         worked = self.key.worked
-        if self.problem.level == "in the head":
-            return f"{self.answer}. {worked}"
-        return worked if worked.endswith(".") else f"{worked} = {in_sums(self.key.value, self.problem.unit)}."
+        if not worked.endswith("."):
+            worked = f"{worked} = {in_sums(self.key.value, self.problem.unit)}."
+        return f"{self.answer}. {worked}" if self.problem.level == "in the head" else worked
 
     @property
     def answer(self):
@@ -185,15 +185,20 @@ def problem(topic, level, unit, **given):
     checks.one_of("level", level, TOLERANCE)
     own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
 
-    def enter(function):
-        name = f"{topic}-{1 + sum(p.topic == topic for p in BANK.values())}"
+    def made(function):
         if set(signature(function).parameters) != set(given):
-            raise TypeError(f"{function.__name__} of {name} does not take what is drawn: {sorted(given)}")
+            raise TypeError(f"{function.__name__} of {topic} does not take what is drawn: {sorted(given)}")
         text = " ".join(function.__doc__.split())
-        BANK[name] = Problem(name, topic, level, unit, text, given, function, **own)
+        enter(Problem("", topic, level, unit, text, given, function, **own))
         return function
 
-    return enter
+    return made
+
+
+def enter(problem):
+    """Put a problem into the bank, as the next one of its topic."""
+    name = f"{problem.topic}-{1 + sum(p.topic == problem.topic for p in BANK.values())}"
+    BANK[name] = replace(problem, name=name)
 
 
 def say(value, unit, digits=3):

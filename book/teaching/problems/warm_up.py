@@ -1,10 +1,11 @@
 """Questions to be answered in the head: four on each session of the course, with which the next one begins."""
 
 import functools
+from dataclasses import replace
 from functools import partial
 
 from book.serving import tables
-from book.teaching.problems.bank import Choice, Key, problem, say
+from book.teaching.problems.bank import BANK, Choice, Key, enter, problem, say
 from inferlib import load_chip, load_model, principles
 from inferlib.papers import erdil2025, liminal2025, pope2022
 from tokenprice import prompt
@@ -17,10 +18,34 @@ def recalled(topic, place, unit=None, **also):
     return problem(topic, "in the head", unit, place=place, **also)
 
 
-memory, cache, arithmetic, experts, network, prompts, cost = (
-    partial(recalled, topic)
-    for topic in ("memory", "cache", "arithmetic", "experts", "network", "prompts", "cost")
+def again(name, place, session, **numbers):
+    """Enter a problem of the bank once more, with numbers that are the same for everybody."""
+    drawn = BANK[name]
+    same = {parameter: (value,) for parameter, value in numbers.items()}
+    enter(replace(drawn, level="in the head", choices=same, place=place, session=session))
+
+
+memory, cache, experts, network, prompts, cost = (
+    partial(recalled, topic) for topic in ("memory", "cache", "experts", "network", "prompts", "cost")
 )
+
+BYTES = "principles#bytes-the-weights-once-a-step"
+BOX = {"model": LLAMA.name, "chip": H100.name, "count": 8, "weights": "bf16"}
+again("memory-2", BYTES, 1, **BOX)
+again("arithmetic-1", "principles#arithmetic-two-operations-for-every-weight", 1, model=LLAMA.name)
+again("arithmetic-2", "principles#the-roofline", 1, peak=1979, bandwidth=3.35)
+again("cache-1", "principles#p-cache", 2, model=LLAMA.name)
+again("experts-1", BYTES, 2, model=DEEPSEEK.name, batch=32)
+
+again(
+    "network-4",
+    "erdil2025_toy#how-many-gpus-make-one-token-fastest",
+    3,
+    model=LLAMA.name,
+    chip=H100.name,
+    hop=1e-6,
+)
+again("cost-2", "price#what-a-target-costs", 5, full=1.2, share=40)
 
 
 @functools.cache
@@ -53,36 +78,6 @@ def idle_arithmetic():
     )
 
 
-@memory("principles#bytes-the-weights-once-a-step", "ms", session=1)
-def weights_read():
-    """How long do eight H100s need at the least to read all of the 16-bit weights of Llama 3 70B once, the input
-    embedding too?"""
-    data = sum(LLAMA.weight_bytes("bf16").values())
-    time = principles.memory_time(H100, data, 8)
-    mistakes = {
-        "that is one chip alone; all eight read at the same time": 8 * time,
-        "a weight of 16 bits has two bytes": time / 2,
-    }
-    return Key(time, f"{say(data, 'GB')} over eight times {say(H100.memory_bandwidth, 'TB/s')}.", mistakes)
-
-
-@cache("principles#p-cache", session=2)
-def cache_of_token():
-    """How much cache does one token of context take in Llama 3 70B at 16 bits?"""
-    model = LLAMA
-    each, heads = model.cache_bytes(), model.n_heads / model.n_kv_heads
-    return Choice(
-        say(each, "KiB"),
-        f"{model.n_layers} layers keep a key and a value for each of {model.n_kv_heads} heads of width "
-        f"{model.head_dim}, two bytes each.",
-        {
-            say(each * heads, "KiB"): "eight query heads share a key and a value here",
-            say(each / 2, "KiB"): "there are a key and a value",
-            say(each / model.n_layers, "KiB"): "every layer keeps its own",
-        },
-    )
-
-
 @cache("principles#p-cache", session=2)
 def batch_and_cache():
     """Does a larger batch make reading the cache cheaper for each token?"""
@@ -94,49 +89,6 @@ def batch_and_cache():
         "No: each sequence reads the caches of the others, too": "nobody attends to the context of another user",
     }
     return Choice("No: every sequence reads a cache of its own", worked, wrong)
-
-
-@arithmetic("principles#the-roofline", "FLOP/B", session=1)
-def balance():
-    """For how many FLOP for each byte is an H100 built, at 16 bits?"""
-    ridge = principles.ridge_point(H100)
-    return Key(
-        ridge,
-        "Dense peak over bandwidth. A dense step does one FLOP a byte for each sequence, so that is also "
-        "the critical batch.",
-        {
-            "the peak with sparsity does not hold here": 2 * ridge,
-            "you halved a peak that was dense already": ridge / 2,
-        },
-    )
-
-
-@arithmetic("principles#arithmetic-two-operations-for-every-weight", "GFLOP", session=1)
-def flop_of_token():
-    """How many GFLOP does one token of Llama 3 70B take, at a short context?"""
-    work = sum(LLAMA.flops(0).values())
-    worked = f"{work / 2e9:.1f} billion weights are met (the input embedding is looked up), two FLOP each."
-    mistakes = {
-        "a multiplication and an addition are two FLOP": work / 2,
-        "six for each weight is training": 3 * work,
-    }
-    return Key(work, worked, mistakes)
-
-
-@experts("principles#bytes-the-weights-once-a-step", "1", session=2)
-def experts_touched():
-    """A token goes to 8 of the 256 routed experts of a layer of DeepSeek V3. How many does a batch of 32 touch on
-    average, if all are equally popular?"""
-    block = DEEPSEEK.layers[-1].feed_forward
-    return Key(
-        block.touched(32),
-        f"256 less the {256 - block.touched(32):.0f} that all 32 miss: batching saves far less reading than in a dense "
-        "model.",
-        {
-            "tokens meet at the same experts": min(32 * block.n_active, block.n_experts),
-            "that is one token's": block.n_active,
-        },
-    )
 
 
 @experts("principles#what-fits", session=2)
@@ -152,19 +104,6 @@ def experts_held():
             f"{DEEPSEEK.n_params / 8e9:.0f} GB": "a byte is 8 bits, and so is a weight here",
         },
     )
-
-
-@network("erdil2025_toy#how-many-gpus-make-one-token-fastest", "1", session=3)
-def best_size():
-    """How many H100s make a token of Llama 3 70B fastest in Erdil's toy model, at a microsecond a hop?"""
-    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
-    best = erdil2025.optimal_n_gpu(model, chip, 1e-6)
-    ratio = erdil2025.weight_time(model, chip, 1) / erdil2025.network_time(model, 1e-6)
-    worked = (
-        "Reading falls as 1/N, waiting grows as the root of N: the best size is their ratio to the power 2/3."
-    )
-    mistakes = {"take the ratio to the power 2/3": ratio, "that is the root; the power is 2/3": ratio**0.5}
-    return Key(best, worked, mistakes)
 
 
 @network("erdil2025_toy#what-matters-and-how-much", session=3)
@@ -323,21 +262,3 @@ def answer_over_question():
             f"{32 * times:.0f} times": "so it would be for a single user",
         },
     )
-
-
-@cost(
-    "price#what-a-target-costs", "usd", session=5,
-    told=lambda: {"price": say(running().per_million["output"], "usd")},
-)  # fmt: skip
-def idle_hours():
-    """Answers cost {price} a million on a machine that is always busy. It is busy in 40 % of the hours that are
-    paid for. What do they cost?"""
-    full = running().per_million["output"]
-    worked = (
-        f"{say(full, 'usd')} divided by 0.4: idle hours are paid for too, and providers do not publish them."
-    )
-    mistakes = {
-        "idle hours make it cost more": 0.4 * full,
-        "divide by the busy part, not by the idle one": full / 0.6,
-    }
-    return Key(full / 0.4, worked, mistakes)
