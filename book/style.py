@@ -125,10 +125,10 @@ def _in_hundredths(found):
 
 
 class Table:
-    """A frame shown with numbers on the right and text on the left; cells may unfold when clicked, or be links."""
+    """A frame shown with numbers on the right and text on the left; cells may unfold when clicked."""
 
-    def __init__(self, frame, unfolded=None, links=None, notes=()):
-        self.frame, self.unfolded, self.links = frame, unfolded or {}, links or {}
+    def __init__(self, frame, unfolded=None, notes=()):
+        self.frame, self.unfolded = frame, unfolded or {}
         self.notes = dict(enumerate(notes))
 
     def _repr_html_(self):
@@ -147,8 +147,6 @@ class Table:
 
     def _cell(self, i, name, value):
         """A cell; one that unfolds is a button, whose popover needs no script and moves nothing."""
-        if name in self.links:
-            return f'<td><a href="{html.escape(self.links[name][i])}">{html.escape(value)}</a></td>'
         cell, tree = _cell(value), self.unfolded.get((i, name))
         if not tree:
             return cell
@@ -166,13 +164,13 @@ class Table:
         return ranges.to_string(index=False, na_rep="n/a")
 
 
-def table(frame, unfolded=None, links=None, notes=()):
+def table(frame, unfolded=None, notes=()):
     """Show a frame for reading, without its index: four digits, numbers right, text left.
 
-    ``unfolded``: (row, column) to HTML that a click on that cell shows. ``links``: column to a list of
-    addresses, one a row. ``notes``: for each row what stands under it in a line of its own; empty for none.
+    ``unfolded``: (row, column) to HTML that a click on that cell shows. ``notes``: for each row what stands under
+    it in a line of its own; empty for none.
     """
-    return Table(frame, unfolded, links, notes)
+    return Table(frame, unfolded, notes)
 
 
 def _cell(value):
@@ -260,8 +258,8 @@ def shades(count, colour=GREEN, least=0.6):
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 
 
-def _name_lines(ax, apart=12):
-    """Write each line's label beside its last point, so many points apart where lines end close together."""
+def _name_lines(ax):
+    """Write each line's label beside its last point, twelve points apart where lines end close together."""
     ax.figure.draw_without_rendering()
     scale, ends = 72 / ax.figure.dpi, []
     for line in ax.lines:
@@ -272,7 +270,7 @@ def _name_lines(ax, apart=12):
         ends.append((ax.transData.transform((x[inside], y[inside]))[1] * scale, line, (x[inside], y[inside])))
     last = -np.inf
     for height, line, end in sorted(ends, key=lambda one: one[0]):
-        last = max(height, last + apart)
+        last = max(height, last + 12)
         ax.annotate(
             line.get_label(), end, (5, last - height), textcoords="offset points", va="center",
             color=line.get_color(), annotation_clip=False,
@@ -299,35 +297,49 @@ def name_rows(ax, names):
     ax.grid(axis="y", visible=False)
 
 
-def breakdown_bars(steps, *, ax=None):
-    """Horizontal bars, one per answer: counted terms stacked, hidden terms as outlines below.
+def stack(table, reasons=()):
+    """Horizontal bars of milliseconds, one for each who answers: terms (rows of the ``table``) stacked by kind.
+
+    ``reasons``: who has no answer, to why, which is written.
+    """
+    names = [*table, *reasons]
+    ax = axes(None, figsize=(6.8, 1.5 + 0.42 * len(names)))
+    left, bars = 0 * table.sum(), {}
+    for term, row in table.iterrows():
+        bar = ax.barh(range(len(row)), row, left=left, height=0.6, color=TERMS.get(term, FAINT))
+        bars.setdefault(KIND_OF.get(term, term), bar)
+        left = left + row
+    for y, total in enumerate(left):
+        ax.text(total, y, f" {total:.3g} ms", va="center", fontsize=9)
+    for y, name in enumerate(reasons, len(left)):
+        ax.text(0, y, f" {reasons[name]}", va="center", fontsize=9)
+    name_rows(ax, names)
+    ax.set(
+        ylim=(len(names) - 0.4, -0.6),
+        xlim=(0, 1.18 * (max([*left, 0]) or 1)),
+        xlabel="milliseconds per token",
+    )
+    below = (0.42, -0.75 / (1 + 0.42 * len(names)))
+    if bars:
+        ax.legend(bars.values(), bars, loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
+    return ax
+
+
+def breakdown_bars(steps):
+    """Bars of several answers, their hidden terms as outlines below.
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
-    ax, seen = axes(ax, figsize=(6.4, 0.9 + 0.8 * len(steps))), {}
-    for y, step in enumerate(steps.values()):
-        if not step.feasible:
-            ax.text(0, y, f" {step.status}: {step.reason}", va="center")
-            continue
-        left = 0.0
-        for name in [*(t for t in TERMS if t in step.counted), *(t for t in step.counted if t not in TERMS)]:
-            seconds = step.counted[name]
-            bar = ax.barh(y - 0.12, 1e3 * seconds, left=1e3 * left, height=0.42, color=TERMS.get(name, FAINT))
-            seen.setdefault(KIND_OF.get(name, name), bar)
-            left += seconds
-        ax.text(1e3 * step.total, y - 0.12, f" {1e3 * step.total:.2f} ms", va="center")
-        for name, seconds in step.hidden.items():
-            colour = TERMS.get(name, FAINT)
-            line = {"color": "none", "edgecolor": colour, "linewidth": 1.2, "label": f"{name}, hidden"}
-            ax.barh(y + 0.25, 1e3 * seconds, height=0.16, **line)
-        if step.hidden:
+    counted = {name: step.counted for name, step in steps.items() if step.feasible}
+    table = pd.DataFrame(counted, dtype=float)
+    table = table.reindex([*TERMS, *table.index.difference([*TERMS])]).dropna(how="all").fillna(0)
+    ax = stack(1e3 * table, {name: step.in_words() for name, step in steps.items() if not step.feasible})
+    for y, name in enumerate(counted):
+        hidden = {term: 1e3 * seconds for term, seconds in steps[name].hidden.items()}
+        for term, time in hidden.items():
+            ax.barh(y + 0.37, time, height=0.1, color="none", edgecolor=TERMS.get(term, FAINT), linewidth=1.2)
+        if hidden:
             # one label beside the longest, so that labels of bars of like length do not run into each other
-            names = ", ".join(sorted(step.hidden, key=step.hidden.get, reverse=True))
-            longest = 1e3 * max(step.hidden.values())
-            ax.text(longest, y + 0.25, f" {names}, hidden", va="center", fontsize=8, color=INK)
-    name_rows(ax, steps)
-    ax.set(ylim=(len(steps) - 0.4, -0.6), xlabel="milliseconds per token")
-    ax.margins(x=0.15)
-    below = (0.5, -0.35 / len(steps) - 0.12)
-    ax.legend(seen.values(), seen, loc="upper center", bbox_to_anchor=below, ncol=4)
+            names = ", ".join(sorted(hidden, key=hidden.get, reverse=True))
+            ax.text(max(hidden.values()), y + 0.37, f" {names}, hidden", va="center", fontsize=7)
     return ax

@@ -265,6 +265,10 @@ class CompressedAttention(Record):
     def _streams(self):
         return 2 if self.overlap else 1
 
+    def _pooled(self, context):
+        """Pooled vectors of so many positions."""
+        return 0 if self.ratio is None else floor(context / self.ratio)
+
     def matrices(self, d_model):
         """Weights of each projection of one layer, by name."""
         found = {
@@ -297,23 +301,16 @@ class CompressedAttention(Record):
 
     def kept(self, context):
         """Values kept of ``context`` tokens: those of the window, and the pooled ones."""
-        newest = self.head_dim * minimum(context, self.window)
-        return newest if self.ratio is None else newest + self._pooled_width() * floor(context / self.ratio)
+        return self.head_dim * minimum(context, self.window) + self._pooled_width() * self._pooled(context)
 
     def read(self, context):
         """Values of them that a new token reads."""
-        if self.ratio is None:
-            return self.kept(context)
-        pooled = floor(context / self.ratio)
-        index = 0 if self.indexer is None else self.indexer.head_dim * pooled
+        index = 0 if self.indexer is None else self.indexer.head_dim * self._pooled(context)
         return self.head_dim * self._attended(context) + index
 
     def _attended(self, context):
-        newest = minimum(context, self.window)
-        if self.ratio is None:
-            return newest
-        pooled = floor(context / self.ratio)
-        return newest + (pooled if self.top is None else minimum(pooled, self.top))
+        pooled = self._pooled(context)
+        return minimum(context, self.window) + (pooled if self.top is None else minimum(pooled, self.top))
 
     def state(self):
         """Values that wait to be pooled, with their weights: at most one stretch (and the one before)."""
@@ -327,7 +324,7 @@ class CompressedAttention(Record):
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)
         scored = {}
         if self.indexer is not None:
-            scored = {"indexer": self.indexer.flops() * floor(context / self.ratio)}
+            scored = {"indexer": self.indexer.flops() * self._pooled(context)}
         return {"scores": dot, "values": dot} | scored
 
     def prompt_flops(self, tokens, absorbed=False):

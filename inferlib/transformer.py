@@ -315,9 +315,11 @@ class Transformer(Record):
 
     def _head(self):
         """Parameters of the head."""
-        if self.outputs is not None:
-            return self.outputs * self.d_model
-        return self._table() + (self.vocab_size if self.head_bias else 0)
+        return self._rows() * self.d_model + (self._rows() if self.head_bias else 0)
+
+    def _rows(self):
+        """Rows of the head."""
+        return self.vocab_size if self.outputs is None else self.outputs
 
     def _layer_parameters(self, group, **reached):
         """Parameters of a group by part: of all experts, or of those :meth:`Experts.reached`."""
@@ -386,8 +388,7 @@ class Transformer(Record):
             counted.append({part: n * flops for part, flops in attending(attention).items()})
         total = _by_part(counted)
         total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
-        head = self._table() if self.outputs is None else self.outputs * self.d_model
-        return _present(total | {"head": FLOP_PER_WEIGHT * head * logits})
+        return _present(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
     def _attentions(self):
         """How many layers have which attention, group by group; a group may have none."""

@@ -16,34 +16,18 @@ WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in 
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
 
-def stacked(table, ax=None, measured=None):
+def stacked(table, measured=None):
     """One bar for each who answers, its terms stacked under common names.
 
     ``table``: as :func:`book.synthesis.grid.decomposition` returns it. ``measured``: a measured time in
     milliseconds, drawn as a line.
     """
-    full = table.attrs.get("infeasible", {})
-    rows = len(table.columns) + len(full)
-    ax = style.axes(ax, figsize=(6.8, 1.5 + 0.42 * rows))
-    terms, left = table.drop(index="total"), 0 * table.loc["total"]
-    for name, row in terms.iterrows():
-        kind = style.KIND_OF[name]
-        label = kind if kind not in ax.get_legend_handles_labels()[1] else None
-        ax.barh(range(len(row)), row, left=left, height=0.6, color=style.TERMS[name], label=label)
-        left = left + row
-    for y, total in enumerate(table.loc["total"]):
-        ax.text(total, y, f" {total:.3g} ms", va="center", fontsize=9)
-    for y, reason in enumerate(full.values(), len(table.columns)):
-        ax.text(0, y, f" infeasible: {reason}", va="center", fontsize=9)
+    full = {who: f"infeasible: {reason}" for who, reason in table.attrs.get("infeasible", {}).items()}
+    ax = style.stack(table.drop(index="total"), full)
     if measured is not None:
         ax.axvline(measured, color=style.INK, linestyle="--", linewidth=1.2)
         ax.text(measured, -0.75, "measured", ha="center", fontsize=9)
-    style.name_rows(ax, [*table.columns, *full])
-    longest = max([measured or 0, *table.loc["total"]]) or 1
-    ax.set(ylim=(rows - 0.4, -0.6), xlim=(0, 1.18 * longest), xlabel="milliseconds per token")
-    below = (0.42, -0.75 / (1 + 0.42 * rows))
-    if len(terms):
-        ax.legend(loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
+        ax.set_xlim(0, max(ax.get_xlim()[1], 1.18 * measured))
     return ax
 
 
@@ -134,9 +118,9 @@ def over_bound(table):
     return ax
 
 
-def grades(ax=None):
+def grades():
     """How many printed results of each source have which grade."""
-    ax = style.axes(ax, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
+    ax = style.axes(None, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
     card = ledger.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)

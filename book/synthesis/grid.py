@@ -1,9 +1,11 @@
 """One workload, everybody's answer: on a grid, term by term, and what doubling something buys."""
 
 import json
+import math
 import tomllib
 from functools import cache
 from importlib.resources import files
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -76,37 +78,32 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
         "batch": list(asked["batches"] if batches is None else batches),
         "context": list(asked["contexts"] if contexts is None else contexts),
     }
-    shape = tuple(len(values) for values in axes.values())
-    numbers = {name: np.full(shape, np.nan) for name in ("latency", "tokens_per_second", "usd_per_million")}
-    texts = {name: np.full(shape, "", dtype=object) for name in ("status", "reason")}
-    count = np.zeros(shape[1:3], dtype=int)
-    for m, name in enumerate(axes["model"]):
-        model = load_model(name)
-        formats = asked["formats"].get(name, ["bf16", "bf16"])
-        for c, chip_name in enumerate(axes["chip"]):
-            system = system_for(model, load_chip(chip_name), formats[0])
-            count[m, c] = system.count
-            for b, batch in enumerate(axes["batch"]):
-                for s, context in enumerate(axes["context"]):
-                    workload = Workload(batch, context, *formats)
-                    for k, key in enumerate(axes["who"]):
-                        at = k, m, c, b, s
-                        step = answerers.ask(key, model, system, workload, constants=constants)
-                        for column, value in _figures(step, system, workload).items():
-                            (numbers if column in numbers else texts)[column][at] = value
-    variables = {name: (tuple(axes), values) for name, values in (numbers | texts).items()}
-    return xr.Dataset(variables | {"count": (("model", "chip"), count)}, coords=axes)
+    rows, count = [], []
+    for name, chip_name in product(axes["model"], axes["chip"]):
+        model, formats = load_model(name), asked["formats"].get(name, ["bf16", "bf16"])
+        system = system_for(model, load_chip(chip_name), formats[0])
+        count.append({"model": name, "chip": chip_name, "count": system.count})
+        for batch, context, key in product(axes["batch"], axes["context"], axes["who"]):
+            workload = Workload(batch, context, *formats)
+            step = answerers.ask(key, model, system, workload, constants=constants)
+            at = {"who": key, "model": name, "chip": chip_name, "batch": batch, "context": context}
+            rows.append(at | _figures(step, system, workload))
+    answers = pd.DataFrame(rows).set_index(list(axes)).to_xarray()
+    used = pd.DataFrame(count).set_index(["model", "chip"]).to_xarray()
+    return answers.merge(used).reindex(axes)
 
 
 def _figures(step, system, workload):
     """What the grid shows of one answer."""
-    if not step.feasible:
-        return {"status": step.status, "reason": step.reason}
-    seconds, chip = float(step.total), system.chip
-    figures = {"status": "ok", "latency": seconds, "tokens_per_second": 1 / seconds}
-    if chip.price is not None:
-        figures["usd_per_million"] = cost_per_million(seconds, workload.batch, system.count, chip.price)
-    return figures
+    found = dict.fromkeys(("latency", "tokens_per_second", "usd_per_million"), math.nan)
+    found |= {"status": step.status, "reason": step.reason}
+    if step.feasible:
+        seconds, chip = float(step.total), system.chip
+        found |= {"latency": seconds, "tokens_per_second": 1 / seconds}
+        if chip.price is not None:
+            price = cost_per_million(seconds, workload.batch, system.count, chip.price)
+            found["usd_per_million"] = price
+    return found
 
 
 @cache
@@ -186,13 +183,12 @@ def disagreement(table):
     return pd.DataFrame({"lowest": low, "highest": high, "range": high - low, "highest is": who})
 
 
-def voices(data=None):
-    """How many published sources answer the questions of a grid; a version has no voice of its own.
+def voices():
+    """How many published sources answer the questions of the grid; a version has no voice of its own.
 
-    ``data``: as :func:`grid` returns it; all questions when not given. Returns questions, by model (rows) and
-    by the number of sources that answer (columns, from none to the most).
+    Returns questions, by model (rows) and by the number of sources that answer (columns, from none to the most).
     """
-    data = whole_grid() if data is None else data
+    data = whole_grid()
     ours = [key for key in data.who.values if key in sources()]
     many = data.latency.sel(who=ours).notnull().sum("who").to_series().rename("sources")
     table = many.groupby("model", sort=False).value_counts().unstack(fill_value=0)
