@@ -23,36 +23,21 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     >>> pareto(points)["usd_per_million"].tolist()
     [3.0, 2.0]
     """
-    columns = points.data_vars if hasattr(points, "data_vars") else getattr(points, "columns", None)
-    if columns is None:
+    grid = hasattr(points, "data_vars")
+    if not grid and not hasattr(points, "columns"):
         raise TypeError(f"points is a {type(points).__name__}, but must be a DataFrame or a Dataset")
     for name in (speed, cost):
-        checks.one_of("column", name, columns)
-    if hasattr(points, "to_dataframe"):
-        return _of_grid(points, speed, cost)
-    table = points.dropna(subset=[speed, cost])
-    if table.empty:
-        raise ValueError("no feasible point: every speed or cost is NaN")
-    return table.iloc[_front(table[speed].to_numpy(), table[cost].to_numpy())].reset_index(drop=True)
-
-
-def _of_grid(points, speed, cost):
-    """The same for a grid, building rows only for the points that survive."""
-    from inferlib.extras import xarray as xr
-
-    axes = list(points.sizes)
-    values = xr.broadcast(points)[0].transpose(*axes)
-    flat = {name: values[name].to_numpy().ravel() for name in values.data_vars}
-    feasible = np.flatnonzero(~np.isnan(flat[speed]) & ~np.isnan(flat[cost]))
+        checks.one_of("column", name, points.data_vars if grid else points.columns)
+    columns = [*points.data_vars, *points.sizes] if grid else points.columns
+    points = points.stack(point=[*points.sizes]) if grid else points
+    fast, cheap = (points[name].to_numpy() for name in (speed, cost))
+    feasible = np.flatnonzero(~np.isnan(fast) & ~np.isnan(cheap))
     if not feasible.size:
         raise ValueError("no feasible point: every speed or cost is NaN")
-    kept = feasible[_front(flat[speed][feasible], flat[cost][feasible])]
-    places = np.unravel_index(kept, [values.sizes[axis] for axis in axes])
-    labels = {axis: values[axis].to_numpy()[at] for axis, at in zip(axes, places, strict=True)}
-
-    from inferlib.extras import pandas as pd
-
-    return pd.DataFrame({name: column[kept] for name, column in flat.items()} | labels)
+    kept = feasible[_front(fast[feasible], cheap[feasible])]
+    # of a grid, rows are built only for the points that survive
+    rows = points.isel(point=kept).reset_index("point").to_dataframe() if grid else points.iloc[kept]
+    return rows[columns].reset_index(drop=True)
 
 
 def _front(speed, cost):
@@ -63,8 +48,8 @@ def _front(speed, cost):
     return order[falling < lowest_before]
 
 
-def preferred(frontier, alpha=3, *, speed="tokens_per_second", cost="usd_per_million"):
-    """The frontier point with the largest speed^alpha / cost.
+def preferred(frontier, alpha=3):
+    """The frontier point with the largest speed^alpha / cost, of one user's tokens per second and dollars per million.
 
     ``frontier``: as :func:`pareto` returns it; the result is a row of it. ``alpha``: how many per cent of cost
     one per cent of speed is worth.
@@ -79,6 +64,8 @@ def preferred(frontier, alpha=3, *, speed="tokens_per_second", cost="usd_per_mil
     alpha = checks.number("alpha", alpha)
     if frontier.empty:
         raise ValueError("the frontier has no point")
-    for name in (speed, cost):
+    speed, cost = (
         checks.number(name, frontier[checks.one_of("column", name, frontier.columns)])
-    return frontier.loc[(alpha * np.log(frontier[speed]) - np.log(frontier[cost])).idxmax()]
+        for name in ("tokens_per_second", "usd_per_million")
+    )
+    return frontier.loc[(alpha * np.log(speed) - np.log(cost)).idxmax()]

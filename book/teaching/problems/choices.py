@@ -1,5 +1,6 @@
 """What parameters are drawn from, and what makes sense together."""
 
+from book.teaching.problems.bank import in_sums as say
 from inferlib import System, Workload, principles
 from inferlib.system import format_bytes
 
@@ -24,9 +25,19 @@ def weights_fit(model, chip, count, weights="bf16"):
     return sum(model.weight_bytes(weights).values()) < count * chip.memory_capacity
 
 
-def all_fits(model, chip, count, batch, context):
-    """Whether 16-bit weights and caches fit."""
-    return model.bytes_held(batch, context) < count * chip.memory_capacity
+def all_fits(model, chip, count, batch, context, weights="bf16", spare=1):
+    """Whether weights and 16-bit caches fit, even so many times."""
+    return spare * model.bytes_held(batch, context, weights) < count * chip.memory_capacity
+
+
+def overlapping(step):
+    """How the longer of a step's reading and its arithmetic is found."""
+    t = step.terms
+    reading = f"{say(t['weights'], 'ms')} + {say(t['cache'], 'ms')} = {say(t['weights'] + t['cache'], 'ms')}"
+    return (
+        f"{reading}. Calculating takes {say(t['arithmetic'], 'ms')} meanwhile, and the longer counts: "
+        f"{say(step.total, 'ms')}."
+    )
 
 
 def bound(model, chip, count, batch, context, weights="bf16"):

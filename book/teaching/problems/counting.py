@@ -60,8 +60,7 @@ def room_for_caches(model, chip, count):
 @memory(
     "short", "1", exact=True, model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64),
     context=(4096, 8192, 16384),
-    where=lambda model, chip, weights, batch, context: model.bytes_held(batch, context, weights) < 32 *
-        chip.memory_capacity,
+    where=partial(c.all_fits, count=32),
 )  # fmt: skip
 def chips_needed(model, chip, weights, batch, context):
     """How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of
@@ -88,7 +87,7 @@ def chips_needed(model, chip, weights, batch, context):
 
 @memory(
     "study", "1", exact=True, model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
-    where=lambda model, chip, count, context: c.all_fits(model, chip, count, 40, context),
+    where=partial(c.all_fits, batch=40),
 )  # fmt: skip
 def largest_batch(model, chip, count, context):
     """{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} tokens each
@@ -295,9 +294,7 @@ def bound_of_step(model, chip, count, batch, context):
     t = step.terms
     return Key(
         step.total,
-        f"Reading weights and caches: {say(t['weights'], 'ms')} + {say(t['cache'], 'ms')} = "
-        f"{say(t['weights'] + t['cache'], 'ms')}. Calculating takes {say(t['arithmetic'], 'ms')} meanwhile, "
-        f"and the longer counts: {say(step.total, 'ms')}.",
+        f"Reading weights and caches: {c.overlapping(step)}",
         {
             "every sequence also reads its cache": max(t["weights"], t["arithmetic"]),
             "reading and calculating overlap: the longer one counts": sum(t.values()),

@@ -17,7 +17,7 @@ READS = (0.08, 0.12, 0.2, 0.3)
 
 def has_room(model, chip, count, users, tokens, answer):
     """Whether caches fit beside 16-bit weights with a quarter to spare."""
-    return 1.25 * model.bytes_held(users, tokens + answer) < count * chip.memory_capacity
+    return c.all_fits(model, chip, count, users, tokens + answer, spare=1.25)
 
 
 def served(model, chip, count, users, tokens, answer):
@@ -272,8 +272,7 @@ def share_of_bandwidth(model, chip, count, batch, context, measured):
 @method(
     "study", "%", model=("Llama 3 70B", "Qwen2.5 72B"), chip=("H100 SXM", "H200"), count=(4, 8),
     batch=(8, 16, 32), context=(1000, 2000, 4000), measured=(0.024, 0.028, 0.032),
-    where=lambda model, chip, count, batch, context: 1.25 * model.bytes_held(batch, context) < count *
-        chip.memory_capacity,
+    where=partial(c.all_fits, spare=1.25),
 )  # fmt: skip
 def sixth_model(model, chip, count, batch, context, measured):
     """A measurement of {model} in 16 bits on {count} × {chip} says {measured:ms} a step, {batch} users at {context}

@@ -111,8 +111,7 @@ def all_experts_awake(model):
 @experts(
     "study", "ms", model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
     batch=(2, 4, 8, 16, 32), context=(1024, 4096, 16384),
-    where=lambda model, chip, count, batch, context: model.bytes_held(batch, context, "fp8")
-        < count * chip.memory_capacity,
+    where=partial(c.all_fits, weights="fp8"),
 )  # fmt: skip
 def bound_with_experts(model, chip, count, batch, context):
     """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches and
@@ -125,9 +124,7 @@ def bound_with_experts(model, chip, count, batch, context):
 
     return Key(
         step.total,
-        f"Reading the experts touched and all else, and the caches: {say(t['weights'], 'ms')} + "
-        f"{say(t['cache'], 'ms')} = {say(t['weights'] + t['cache'], 'ms')}. Calculating takes "
-        f"{say(t['arithmetic'], 'ms')} meanwhile, and the longer counts: {say(step.total, 'ms')}.",
+        f"Reading the experts touched and all else, and the caches: {c.overlapping(step)}",
         {
             "a batch touches more experts than one token does": reading(1),
             "a small batch does not touch all experts": reading(1e9),
