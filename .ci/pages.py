@@ -43,6 +43,11 @@ AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("ut
 # What a browser may load to open a page, nothing compressed.
 HEAVIEST = 1_000_000
 MOST = 25_000  # elements of a page: what a slow machine draws in two seconds
+# The picture of the README: the calculator's answer to one question.
+PICTURE = Path(__file__).resolve().parents[1] / "book" / "site" / "static" / "calculator.png"
+QUESTION = (
+    "mode=step&model=Llama%203.3%2070B&machine=4x%20H100%20SXM&weights=fp8&batch=32&context=8k&goal=15%20ms"
+)
 # What the theme, docutils and pandas write, and no chapter can change: rule of axe to where it is met.
 NOT_OURS = {"aria-required-children": ("citation-list",)}
 REDRAWS = []
@@ -287,6 +292,11 @@ def visit(browser, base, page_name, size, pictures=None):
         for link in links if weighed else ():
             page.goto(link, wait_until="load", timeout=120_000)
             faults += page.evaluate(ANSWERED, link)
+        if pictures and weighed and page_name == "book/calculator.html":
+            page.goto(f"{base}{page_name}#ask?{QUESTION}")
+            page.reload()
+            page.wait_for_function("document.querySelector('.ask .stack')")
+            page.locator(".ask").screenshot(path=PICTURE, style=".ask{padding:.6rem;background:#fff}")
     except Error as error:
         faults.append(f"could not be inspected: {error}")
     context.close()
@@ -298,7 +308,9 @@ def main():
     parser.add_argument("root", type=lambda p: Path(p).resolve())
     parser.add_argument("--browser", required=True, help="the browser's program")
     parser.add_argument("--only", default="", help="visit only pages whose name holds this text")
-    parser.add_argument("--screenshots", type=Path, help="write a picture of every page here")
+    parser.add_argument(
+        "--screenshots", type=Path, help="write a picture of every page here, and the README's"
+    )
     args = parser.parse_args()
 
     pages = [p.relative_to(args.root) for p in sorted(args.root.rglob("*.html"))]

@@ -68,4 +68,4 @@ def preferred(frontier, alpha=3):
         checks.number(name, frontier[checks.one_of("column", name, frontier.columns)])
         for name in ("tokens_per_second", "usd_per_million")
     )
-    return frontier.loc[(alpha * np.log(speed) - np.log(cost)).idxmax()]
+    return frontier.iloc[(alpha * np.log(speed) - np.log(cost)).argmax()]

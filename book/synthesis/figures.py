@@ -125,17 +125,14 @@ def grades():
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
     palette = (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED, style.INK)
+    shares = 100 * counts.div(counts.sum(axis=1), axis=0)
+    shown = shares[[grade for grade in ledger.GRADES if grade in shares]]
     colours = dict(zip(ledger.GRADES, palette, strict=False))
-    shares = counts.div(counts.sum(axis=1), axis=0)
-    left = 0 * shares.sum(axis=1)
-    for grade in (g for g in ledger.GRADES if g in shares):
-        bar = {"height": 0.6, "color": colours[grade], "label": grade}
-        ax.barh(range(len(shares)), 100 * shares[grade], left=100 * left, **bar)
-        left = left + shares[grade]
+    shown.plot.barh(stacked=True, width=0.6, color=colours, ax=ax)
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)
     style.name_rows(ax, [answerers.label(key) for key in shares.index])
-    ax.set(xlabel="share of printed results, %", xlim=(0, 108))
+    ax.set(xlabel="share of printed results, %", ylabel="", xlim=(0, 108))
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6, fontsize=9)
     return ax
 
