@@ -79,11 +79,17 @@ OUT = {
     "book/teaching/slides/__main__": "writes and measures pages: `make slides` notices",
     "tokenprice/__main__": "one line, which a terminal runs",
 }
-OTHER = {
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.Pow: ast.Mult, ast.Mod: ast.Mult,
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.And: ast.Or, ast.Or: ast.And, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
-}  # fmt: skip
+PAIRS = [
+    (ast.Add, ast.Sub),
+    (ast.Mult, ast.Div),
+    (ast.Lt, ast.LtE),
+    (ast.Gt, ast.GtE),
+    (ast.Eq, ast.NotEq),
+    (ast.And, ast.Or),
+    (ast.Is, ast.IsNot),
+    (ast.In, ast.NotIn),
+]
+OTHER = {ast.Pow: ast.Mult, ast.Mod: ast.Mult} | dict(PAIRS) | {other: one for one, other in PAIRS}
 
 
 def modules():

@@ -3,15 +3,14 @@
 from inferlib import checks
 
 
-def sweep(name, low, high=None, points=200, *, whole=False):
+def sweep(name, low, high=None, points=200):
     """Values of one axis, evenly spaced in the logarithm.
 
     Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., sweep("GPUs", 1, 1024),
     sweep("batch", 1, 512), ...)``.
 
     ``name``: of the dimension and of its coordinate. ``low``, ``high``: both ends; or, as ``low`` alone, a
-    sequence of all values. ``points``: how many values between the ends. ``whole``: whether to keep whole numbers
-    only, such as of chips. Returns an xarray.DataArray.
+    sequence of all values. ``points``: how many values between the ends. Returns an xarray.DataArray.
 
     Examples
     --------
@@ -31,6 +30,4 @@ def sweep(name, low, high=None, points=200, *, whole=False):
         checks.number("high", high, minimum=low)
         checks.number("points", points, minimum=2)
         values = np.geomspace(low, high, points)
-    if whole:
-        values = np.unique(np.round(values))
     return xr.DataArray(values, coords={name: values}, dims=name, name=name)

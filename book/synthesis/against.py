@@ -240,9 +240,9 @@ def errors(by=None, table=None, *, use="clean"):
     })  # fmt: skip
 
 
-def matrix(by, table=None, *, use="clean"):
+def matrix(by, table=None):
     """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
-    wide = errors(by, table, use=use)["mean |error|"].unstack("who")
+    wide = errors(by, table)["mean |error|"].unstack("who")
     known = [key for key in answerers.keys() if key in wide]
     if by in ("batches", "contexts"):
         wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
