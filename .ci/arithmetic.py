@@ -59,8 +59,10 @@ def main():
         # What another arithmetic has computed and kept is not to be compared, but for the frontiers: they take most of
         # the time, and what chapters show of them is far from the last digits.
         with tempfile.TemporaryDirectory() as kept:
+            frontiers = Path(kept, "kept")
+            frontiers.mkdir()
             for frontier in (ROOT / "_build" / "kept").glob("frontier-*"):
-                shutil.copytree(frontier, Path(kept) / "kept" / frontier.name)
+                shutil.copy(frontier, frontiers)
             settings = os.environ | environment | {"TOKENPRICE_BUILD": kept}
             if subprocess.run(command, cwd=ROOT, env=settings).returncode:
                 failed.append(name)

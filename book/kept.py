@@ -9,7 +9,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import sys
 import sysconfig
 import tempfile
@@ -35,31 +34,30 @@ def kept(name, make, *roots):
     ``roots``: modules that it takes; that of ``make`` where none is named.
     Lists come back as tuples, and both ways give the same to the last bit.
     """
-    build = None if names_of_replaced() else os.environ.get("TOKENPRICE_BUILD")
-    if not build:
-        if not names_of_replaced():
-            _say_once()
-        return _tuples(json.loads(json.dumps(make())))
-    files = closure(roots or (getattr(make, "func", make).__module__,))
-    folder = Path(build) / "kept" / f"{name.split()[0]}-{_hashed(name.encode())}"
-    path = folder / f"{_fingerprint(files)}.json"
-    if path.exists():
-        text = path.read_text("utf-8")
-    else:
+    path = None if names_of_replaced() else _place("kept", f"{name.split()[0]}-{_hashed(name.encode())}")
+    states, value = _standing(path)
+    if not states:
+        files = closure(roots or (getattr(make, "func", make).__module__,)) if path else ()
         start = len(READ)
-        text = json.dumps(make())
-        # what an installation wrote about this folder is no data
-        own = {str(file) for file in READ[start:] if ".egg-info" not in str(file)}
-        missed = {file for file in own if (ROOT / file).is_file()} - files
-        if missed:
-            raise RuntimeError(
-                f"{name} is also made from {', '.join(sorted(missed))}: name the modules in kept()"
-            )
-        if not _changed(files):
-            shutil.rmtree(folder, ignore_errors=True)  # what was made from other code
-            _write(path, text)
-    READ.extend(files)
-    return _tuples(json.loads(text))
+        value = json.loads(json.dumps(make()))
+        states = _complete(name, files, READ[start:]) if path else ()
+        _store(path, states, value)
+    if not path and not names_of_replaced():
+        _say_once()
+    READ.extend(states)
+    return _tuples(value)
+
+
+def _complete(name, files, read):
+    """The files that something is said to be made from, where nothing else was read for it."""
+    # what an installation wrote about this folder is no data
+    own = {str(file) for file in read if ".egg-info" not in str(file)}
+    missed = {file for file in own if (ROOT / file).is_file()} - files
+    if missed:
+        raise RuntimeError(
+            f"{name} is also made from {', '.join(sorted(missed))}: name the modules in kept()"
+        )
+    return files
 
 
 def kept_frame(name, make, *roots):
@@ -136,14 +134,6 @@ def _data(folders, named):
 
 
 @cache
-def _fingerprint(files):
-    """Hash of files, and of the interpreter with its packages."""
-    return _hashed(
-        "\n".join([_interpreter(), *(f"{file} {_state(file)}" for file in sorted(files))]).encode()
-    )
-
-
-@cache
 def _interpreter():
     packages = Path(sysconfig.get_path("purelib")).glob("*.dist-info")
     return "\n".join([sys.version, *sorted(package.name for package in packages)])
@@ -163,12 +153,6 @@ def _hashed(content):
     return hashlib.sha256(content).hexdigest()[:24]
 
 
-def _changed(files, since=START):
-    """Whether one of some files may not be what this process, or another, has read of it."""
-    paths = [ROOT / file for file in files]
-    return any(path.is_file() and path.stat().st_mtime > min(since, START) for path in paths)
-
-
 # What runs every chapter, and what a process reads before it records what it reads.
 ALWAYS = """book/__init__.py book/reading.py book/conftest.py book/site/tools/forked.py book/site/tools/refresh.py
 pyproject.toml tests/nbval_sanitize.cfg""".split()
@@ -182,31 +166,43 @@ def passed(chapter, since):
 
 def passed_with(name, files, since=START):
     """Note that a chapter or a file of tests passed as some files are, unless one of them changed ``since``."""
-    files = {name, *ALWAYS, *files}
-    if not _changed(files, since):
-        states = {file: _state(file) for file in sorted(files)}
-        _write(_stamp(name), json.dumps([_interpreter(), states], indent=1))
+    _store(_stamp(name), {name, *ALWAYS, *files}, True, since)
 
 
 def unchanged(name):
     """Whether a chapter or a file of tests passed, and nothing that it was made from has changed."""
-    if "TOKENPRICE_BUILD" not in os.environ or not _stamp(name).exists():
-        return False
-    interpreter, states = json.loads(_stamp(name).read_text("utf-8"))
-    return interpreter == _interpreter() and all(_state(file) == state for file, state in states.items())
+    return _standing(_stamp(name))[1] is not None
 
 
 def _stamp(name):
-    return Path(os.environ["TOKENPRICE_BUILD"]) / "passed" / f"{Path(name).stem}.json"
+    return _place("passed", Path(name).stem)
 
 
-def _write(path, text):
-    """A reader sees the whole file or none, whoever else writes it."""
+def _place(kind, name):
+    """The file of a product, or None where nothing is built."""
+    build = os.environ.get("TOKENPRICE_BUILD")
+    return Path(build) / kind / f"{name}.json" if build else None
+
+
+def _store(path, files, value, since=START):
+    """Note what was made of some files, unless one of them may not be what this process, or another, has read of it."""
+    paths = [ROOT / file for file in files]
+    if path is None or any(p.is_file() and p.stat().st_mtime > min(since, START) for p in paths):
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     number, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(number, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.replace(temporary, path)
+        json.dump([_interpreter(), {file: _state(file) for file in sorted(files)}, value], file)
+    os.replace(temporary, path)  # a reader sees the whole file or none, whoever else writes it
+
+
+def _standing(path):
+    """The files that something was made of, and what it is; nothing unless all of them are as they were."""
+    if path and path.exists():
+        interpreter, states, value = json.loads(path.read_text("utf-8"))
+        if interpreter == _interpreter() and all(_state(file) == state for file, state in states.items()):
+            return states, value
+    return (), None
 
 
 @cache

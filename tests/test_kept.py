@@ -39,7 +39,7 @@ NOT_TAKEN = {"book/other.py", "book/other.csv", "book/room/prose.md", "tokenpric
 
 
 def forget():
-    for one in (kept.closure, kept._fingerprint, kept._interpreter, kept._state):
+    for one in (kept.closure, kept._interpreter, kept._state):
         one.cache_clear()
 
 
