@@ -200,6 +200,6 @@ def _named(i):
         )
 
 
-def with_unit(slider):
-    """The label of a slider with its unit."""
-    return f"{slider.label} ({slider.unit})" if slider.unit else slider.label
+def with_unit(one):
+    """The label of a slider or an axis with its unit."""
+    return one.label if one.unit in ("", "1") else f"{one.label} ({one.unit})"

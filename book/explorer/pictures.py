@@ -13,6 +13,7 @@ from itertools import product
 import matplotlib.pyplot as plt
 
 from book import style
+from book.explorer.inputs import with_unit
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class _Plotted:
     def framed(self):
         """Axes whose ends no input moves."""
         _, ax = plt.subplots()
-        ax.set(xscale="log", yscale="log", xlabel=self.x.label, ylabel=self.y.label)
+        ax.set(xscale="log", yscale="log", xlabel=with_unit(self.x), ylabel=with_unit(self.y))
         ax.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
         return ax
 

@@ -136,7 +136,7 @@ def draw_roofline(case, prompt=2048, ax=None):
     ax.text(ridge * 1.06, 1, f"{ridge:.0f} FLOP/B", fontsize=8, color=style.FAINT)
     ax.text(ridge / 1.3, 1, "memory-bound", ha="right", fontsize=9, style="italic")
     ax.text(ridge * 1.06, 0.55, "compute-bound", fontsize=9, style="italic")
-    ax.set(ylim=(0.4, 2000), xscale="log", yscale="log")
+    ax.set(ylim=(0.4, 2 * chip.flops / 1e12), xscale="log", yscale="log")
     ax.set(xlabel="FLOP for every byte read", ylabel=f"TFLOP/s of one {chip.name}")
     ax.legend(loc="upper left", fontsize=9)
     return ax
