@@ -123,4 +123,6 @@ def test_a_file_of_tests_that_passed_whole_is_a_product_of_the_build(tmp_path):
         subprocess.run(command, cwd=ROOT, env=os.environ | {"TOKENPRICE_BUILD": str(tmp_path)}, check=True)
         assert [file.name for file in tmp_path.glob("passed/*")] == files
     made_from = json.loads((tmp_path / "passed" / files[0]).read_text("utf-8"))[1]
-    assert {"tests/test_catalog.py", "inferlib/catalog/__init__.py", "inferlib/catalog/chips.toml"} < set(made_from)
+    assert {"tests/test_catalog.py", "inferlib/catalog/__init__.py", "inferlib/catalog/chips.toml"} < set(
+        made_from
+    )

@@ -13,16 +13,14 @@ from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
-import sympy
 from py_mini_racer import MiniRacer
 from questions import step as asked_step
 
 import inferlib
 import tokenprice
 from book import measured
-from book.calculator import fields, instrument, questions, sources, tables
-from inferlib import catalog, principles
-from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
+from book.calculator import fields, instrument, questions, tables
+from inferlib import catalog
 from inferlib.system import System, Workload
 from tokenprice import Promise, Question, ask, change, decide, link, terminal
 from tokenprice.change import doubled
@@ -41,7 +39,7 @@ START = {
 @cache
 def engine():
     made = MiniRacer()
-    made.eval(f"{instrument.core()};D.five={sources.five()};")
+    made.eval(instrument.core())
     made.eval("const A=inferlibAsk(D);")
     return made
 
@@ -313,12 +311,6 @@ def test_the_running_question_by_hand():
     assert 0.0052 < found["low"] < found["seconds"] < found["high"] < 0.02
     assert found["dollars"] == pytest.approx(8 * 3.99 / 3600 * found["seconds"] / 32 * 1e6)
     assert found["cautions"] == []
-    # 141 GB of weights in 5.3 ms; the sixth model is slower than the bound
-    found = of_sources()
-    assert found["Steinhardt 2022"] == pytest.approx(141.1e9 / (8 * 3.35e12), rel=0.01)
-    assert 0.0051 < found["first principles"] < page("step")["seconds"] / 1.3
-    assert [name for name, value in found.items() if value is None] == ["Mazurek & Schreiber 2025"]
-    assert list(found) == list(sources.SOURCES)
 
 
 def test_a_changed_chip_and_one_without_a_list_price():
@@ -665,60 +657,6 @@ def test_the_terminal_prints_the_link(capsys, tmp_path):
 def test_kinds_of_layers_have_names_of_their_own():
     names = [link.kind(part, questions.names_of(part)) for part in tables.kinds()]
     assert len(set(names)) == len(names)
-
-
-# --- The five sources ------------------------------------------------------------------------------------------------
-def of_sources(**state):
-    """What the page says of the five sources: seconds by name, or None; or why none of them is asked."""
-    found = run(f"const S={json.dumps({**START, **state})};return A.sources(S,S.batch,S.context)")
-    return found.get("refused") or {one["name"]: one.get("value") for one in found["answers"]}
-
-
-@pytest.mark.parametrize(
-    "name", ["Llama 3 70B", "Qwen3 4B", "Mixtral 8x7B", "DeepSeek V3", "Kimi K2", "Llama 2 7B"]
-)
-@pytest.mark.parametrize(("chip", "n", "batch"), [("B300", 8, 16), ("H100 SXM", 64, 256)])
-def test_sources_answer_on_the_page_as_their_rooms_do(name, chip, n, batch):
-    """But for small vectors. Only first principles, Steinhardt and the toy are asked without memory, as on the page."""
-    told = of_sources(model=name, chip=chip, n_chips=n, batch=batch, context=2048)
-    model, work, shut = catalog.load_model(name), Workload(batch, 2048), box(chip, n)
-    roomy = System(shut.chip.replace(memory_capacity=None), n)
-    for source, answer, system in (
-        ("first principles", principles.decode_step, roomy),
-        ("Steinhardt 2022", steinhardt2022.decode_step, roomy),
-        ("Erdil 2025, toy", erdil2025.toy_decode_step, roomy),
-        ("Pope et al. 2022", pope2022.decode_step, shut),
-        ("LIMINAL 2025", liminal2025.decode_step, shut),
-        ("Mazurek & Schreiber 2025", mazurek2025.decode_step, shut),
-    ):
-        step = answer(model, system, work)
-        assert told[source] == (pytest.approx(step.total, rel=2e-3) if step.feasible else None), source
-    if name in ("Llama 3 70B", "Mixtral 8x7B"):  # a few of the layouts that its own search tries
-        best = erdil2025.decode_step(model, shut, work).total
-        assert told["Erdil 2025"] is None or best * (1 - 2e-3) < told["Erdil 2025"] < 1.2 * best
-
-
-def test_sources_are_silent_where_their_rooms_are():
-    rack = {"model": "DeepSeek V3", "chip": "GB200 NVL72", "n_chips": 72, "batch": 7200}
-    rack |= {"weights": "fp8", "cache": "fp8"}
-    found, work = of_sources(**rack), Workload(7200, 4096, "fp8", "fp8")
-    assert found["Pope et al. 2022"] is None and found["Steinhardt 2022"] is None
-    step = mazurek2025.decode_step(catalog.load_model("DeepSeek V3"), box("GB200 NVL72", 72), work)
-    assert found["Mazurek & Schreiber 2025"] == pytest.approx(step.total, rel=1e-3)
-    assert of_sources(**rack | {"n_chips": 80})["Mazurek & Schreiber 2025"] is None, "80 = 72 + 8"
-    assert of_sources(n_chips=16)["Pope et al. 2022"] is None
-    assert of_sources(chip="TPU v5p")["Erdil 2025"] is None, "NCCL is of GPUs"
-    assert "see a window" in of_sources(model="GPT-OSS 120B")
-    reads = [of_sources(batch=4096, context=64, weights=w)["Steinhardt 2022"] for w in ("bf16", "fp8")]
-    assert reads[0] > 1.5 * reads[1], "arithmetic at 8 bits too"
-
-
-def test_the_balance_of_experts_is_that_of_the_figure_on_numbers_and_symbols():
-    n = sympy.Symbol("n", positive=True)
-    read = mazurek2025.records.balancedness
-    for gpus in (1, 4, 8, 11, 16, 30, 32, 70, 72, 100):
-        assert float(read(n).subs(n, gpus)) == pytest.approx(read(gpus), rel=1e-12)
-    assert read(32) == 0.8 and read(24) == pytest.approx((0.902 + 0.8) / 2)
 
 
 # --- The form --------------------------------------------------------------------------------------------------------

@@ -239,6 +239,8 @@ def test_experts_loaded_end_at_those_held_unless_uncapped(at):
         (mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0), 6.0),
         (mz.shared_expert_load(V3, 16), (1 + 9 / 16) / (9 / 16)),
         (mz.shared_expert_load_corrected(V3, 16), 1.5 / 0.5625),
+        (mz.balancedness(24), (0.902 + 0.8) / 2),
+        (mz.balancedness(32), 0.8),
         (mz.balancedness(72), 0.809),
         (mz.balancedness(200), 0.809),
         (mz.balancedness(64, balanced=False), 0.476),

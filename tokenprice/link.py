@@ -82,7 +82,7 @@ def counted(model, formats=None) -> dict:
     stored["head"] += sum(parts.values())  # what is kept with it
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
-        "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers, "tied": model.tied,
+        "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
         "stored": list(stored.values()), "new": new_experts(model),
         "formats": formats_of(model, *(formats or words.published(model))),
     }  # fmt: skip

@@ -20,9 +20,8 @@ globalThis.inferlibAsk = function (D) {
   const opened = (known, name) => {
     const part = ([kind, ...own]) => ({ ...kindOf(kind), own: named(kindOf(kind).names, own) });
     const groups = known.layers.map(([count, ...both]) => {
-      const parts = both.filter(Boolean).map(part), seen = parts.find((p) => p.kept);
-      const whole = both.map((placed) => placed && D.kinds.indexOf(kindOf(placed[0])));
-      return { count, parts, seen, whole };
+      const parts = both.filter(Boolean).map(part);
+      return { count, parts, seen: parts.find((p) => p.kept) };
     });
     const n_layers = total(groups, (g) => (g.count * g.parts.length) / 2);
     const plain = groups.every((g) => g.parts.every((p) => !p.kept || p.plain));
@@ -758,41 +757,6 @@ globalThis.inferlibAsk = function (D) {
     }).sort((a, b) => a.far - b.far).slice(0, most);
   };
 
-  // The five sources, of the same step: what they are asked in, and the best of the layouts that each offers
-  // here.
-  const sources = (S, batch, context) => {
-    const m = model(S), c = chip(S), F = D.five, none = (refused) => ({ refused });
-    const at = machine(S, m, c, S.n_chips, { tp: S.n_chips, pp: 1, dp: 1, ep: 1 }), all = m.groups.map((g) =>
-      g.whole);
-    const usual = ({ own }) => !(own.window < D.no_window) && (own.value_dim === own.head_dim
-      || "kv_rank" in own);
-    const shape = F.shapes.findIndex((shape) => String(shape) === String(all));
-    if (shape < 0 || !m.groups.every((g) => usual(g.seen)))
-      return none("Its layers differ, or see a window: the functions of the sources on this page do not " +
-        "describe such a model.");
-    const missing = ["memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"];
-    const without = missing.find((f) => c.values["chip_" + f] == null);
-    if (without)
-      return none(`${c.name} states no ${without.replace(/_/g, " ")}, which the sources ask for.`);
-    const { kernel } = at.stored.weights, weight_size = D.same[kernel] / 8;
-    const q = { ...at.q, batch, context, chip_gpu: F.gpus[c.name], weight_size,
-      chip_peak_bf16: c.peaks.bf16 || c.values.chip_flops, chip_peak_fp8: c.peaks.fp8 || null,
-      eight_bit: weight_size < 2 && !kernel.startsWith("int") && c.peaks.fp8 ? 1 : 0 };
-    m.groups.forEach((g, k) => {
-      const own = Object.assign({ count: g.count }, ...g.parts.map((part) => part.own));
-      for (const name in own) q[`l${k}_${name}`] = own[name];
-    });
-    const { f, plan } = F.asked[shape === 0 && m.tied ? F.shapes.length : shape], raw = f(q);
-    return { answers: plan.map(({ name, options }) => {
-      const described = options.filter((o) => !("na" in o)), fits = described.filter((o) => !("spare" in o)
-        || raw[o.spare] >= 0);
-      const found = fits.map((o) => ({ name, chosen: o.label, ...staged(o, raw) })).filter((one) =>
-        Number.isFinite(one.value)).sort((a, b) => a.value - b.value);
-      const silent = options.map((o) => o.na).filter(Boolean).pop();
-      return found[0] || { name, na: silent || "nothing fits" };
-    }) };
-  };
-
   // --- The question in words: for links, and as the call that returns this very answer ----------------
   // A number in the words of its field: 8k, 95%, 500 ms, 50 tokens/s; a text where it is a share of another.
   const read = (key, text) => {
@@ -853,6 +817,8 @@ globalThis.inferlibAsk = function (D) {
   };
   const simulate = (q) => (Object.keys(q.changed || {}).length ? python(q).replace("ask", "simulate")
     : command("simulate", said(q)));
+  // The same step asked of the five sources as well.
+  const everybody = (q) => command("ask", said(q)) + " --by all";
   // The same promise to 99 of 100 requests.
   const percentiles = (q) => {
     const { token, first_token, ...given } = said(q), promise = {};
@@ -861,9 +827,10 @@ globalThis.inferlibAsk = function (D) {
     return command("decide", { ...given, ...promise }, q.prices);
   };
   // Lengths are read at the door.
-  const door = { request, changes, needed, machines, judge, decide, said, python, simulate, percentiles };
+  const door = { request, changes, needed, machines, judge, decide, said, python, simulate,
+    everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
     model, layout, layouts, words, sparse: (S) => sparse(model(S)), ofChip, step, overBatches, neighbours,
-    sources, search, decided, twice };
+    search, decided, twice };
 };

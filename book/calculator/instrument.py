@@ -1,4 +1,4 @@
-"""The instrument: a page that asks the sixth model anything, the sources beneath, without a kernel or a network."""
+"""The instrument: a page that asks the sixth model anything, without a kernel or a network."""
 
 import html
 import json
@@ -6,7 +6,7 @@ from collections import Counter
 from functools import cache, partial
 
 from book import style
-from book.calculator import fields, questions, sources, tables
+from book.calculator import fields, questions, tables
 from book.explorer import still
 from book.kept import kept
 from inferlib import catalog
@@ -83,7 +83,7 @@ def data():
         "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS,
         "short": [decode.SHORT, decode.TIGHT], "crowded": CROWDED,
-        "timed": questions.timed(), "sparse": tables.sparse(), "no_window": link.NO_WINDOW,
+        "timed": questions.timed(), "sparse": tables.sparse(),
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
         "levers": questions.levers(), "most": MOST, "measured": tables.measurements(),
@@ -98,7 +98,7 @@ def data():
 
 
 def _palette():
-    """Terms of the sources: the place of their colour among those of the page."""
+    """Terms: the place of their colour among those of the page."""
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW]
     colours += [style.SKY, style.FAINT, style.ROSE]
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
@@ -215,8 +215,8 @@ def page():
     )
     known = f"window.inferlibKnown=(()=>{{{core()}return D;}})();"
     call = (
-        f"(()=>{{const D=inferlibKnown;D.five={sources.five()};{script('page.js')}"
-        'window.inferlibAsked=inferlibPage(document.querySelector(".ask"),D);})();'
+        f"(()=>{{{script('page.js')}"
+        'window.inferlibAsked=inferlibPage(document.querySelector(".ask"),inferlibKnown);})();'
     )
     return f"<style>{script('instrument.css')}</style>{body}<script>{known}</script><script>{call}</script>"
 

@@ -421,6 +421,7 @@ globalThis.inferlibPage = function (root, D) {
     html("near", rows(near, q));
     html("picture", drawUsers(q, one, near));
     html("reach", reach(q, one));
+    html("sources", esc(A.everybody(q)));
   };
 
   // The search runs in slices of a frame.
@@ -520,26 +521,6 @@ globalThis.inferlibPage = function (root, D) {
     say();
   };
 
-  // --- The five sources -----------------------------------------------------------------------------------
-  const drawSources = () => {
-    const fold = part("sources-fold"), one = shown && shown.status === "ok" ? shown : S;
-    fold.hidden = S.mode === "decide";
-    if (!fold.open || fold.hidden) return;
-    const found = A.sources(asked(), one.batch, one.context);
-    if (found.refused) { html("sources", note(esc(found.refused))); return; }
-    const longest = Math.max(...found.answers.map((a) => a.value || 0));
-    const rows = found.answers.map(({ name, na, value, terms, chosen }) => {
-      if (na) return [esc(name), tag("span", "note", esc(na))];
-      const counted = terms.filter((t) => t.counts).sort((x, y) => y.seconds - x.seconds);
-      const stack = many(counted, (t) => swatch(t.name, `style="width:${(100 * t.seconds) / value}%" title="${
-        t.name} ${digits(1e3 * t.seconds)} ms"`));
-      return [esc(name), tag("div", "stack", stack, `style="width:${(100 * value) / longest}%"`),
-        bold(`${digits(1e3 * value)} ms`), esc(counted[0].name), esc(chosen || "")];
-    });
-    html("sources", table("The five sources", "five", [], rows) + note("One tensor-parallel instance on all "
-      + "chips, weights of one size without scales. The chapters search more layouts."));
-  };
-
   // --- Speech, redraw -------------------------------------------------------------------------------------
   let speaking = 0;
   const say = () => {
@@ -559,7 +540,6 @@ globalThis.inferlibPage = function (root, D) {
     if (wrong()) { shown = null; refusal("Not asked:", wrong()); }
     else if (S.mode === "decide") drawDecide(asked());
     else drawStep(asked());
-    drawSources();
     say();
     root.dataset.took = (performance.now() - begun).toFixed(1);
   };
@@ -601,7 +581,6 @@ globalThis.inferlibPage = function (root, D) {
     const button = event.target.closest("[data-act]");
     if (button) ACTS[button.dataset.act](button);
   });
-  part("sources-fold").addEventListener("toggle", () => later(null));
   address.open(root, follow, draw);
   const set = (key, value) => {
     put(key, value);

@@ -140,14 +140,6 @@ def in_records(model, gpu, system, workload, assumptions=DEFAULT, two_batch=True
     return model, gpu, where, workload.batch, workload.context, assumed
 
 
-def memory_left(model, system, workload, assumptions=DEFAULT):
-    """Bytes left on each GPU beside its weights and its part of the cache; negative where it does not fit."""
-    gpu = chip_of(system.chip)
-    model, _, *rest = in_records(model, gpu, system, workload, assumptions)
-    weights, cache = held_on_gpu(model, *rest)
-    return gpu.memory_capacity - weights - cache
-
-
 def held_on_gpu(model, deployment, batch, context, assumptions=DEFAULT):
     """Bytes of weights on one GPU (attention, the experts it holds, the rest), and of its sequences' cache."""
     weights = eq.weights_on_gpu(model, eq.held_experts(model, deployment), assumptions)
