@@ -18,6 +18,9 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 HERE = Path(__file__).parent
+# What registers know, and what they open.
+REGISTERED = """inferlib/**/*.* tokenprice/**/*.* book/papers/**/*.* book/audit/*.* book/explorer/*.* book/*/explorers.py
+inferlib.egg-info/entry_points.txt""".split()
 LEFT = Counter()  # by file of tests, how many have not passed
 OPENED = defaultdict(set)  # by file of tests, what was opened while it was collected and run
 
@@ -25,7 +28,7 @@ OPENED = defaultdict(set)  # by file of tests, what was opened while it was coll
 def made_from(path):
     """The files that a file of tests takes, besides those that it opens; None where it starts a process.
 
-    It may go through the rooms of all sources, and where it speaks of chapters through all of these.
+    It may ask any register, which opens rooms by their names, and where it speaks of chapters go through all of these.
     """
     own, todo = set(), [path]
     while todo:
@@ -35,10 +38,9 @@ def made_from(path):
     text = "\n".join(file.read_text("utf-8") for file in sorted(own))
     if "subprocess" in text:
         return None
-    patterns = ["inferlib/papers/**/*.*", "book/papers/**/*.*"]
-    if "ipynb" in text:
-        patterns += ["book/*.ipynb", "book/*.md"]
-    found = {HERE / "conftest.py", *own, *(file for pattern in patterns for file in ROOT.glob(pattern))}
+    chapters = ("book/*.ipynb", "book/*.md") if "ipynb" in text else ()
+    opened = (file for pattern in (*REGISTERED, *chapters) for file in ROOT.glob(pattern))
+    found = {HERE / "conftest.py", *own, *opened}
     return {_name(file) for file in found if file.suffix != ".pyc"} | kept.taken_by(text)
 
 
