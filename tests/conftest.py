@@ -19,8 +19,8 @@ settings.load_profile("repeatable")
 
 HERE = Path(__file__).parent
 # What registers know, and what they open.
-REGISTERED = """inferlib/**/*.* tokenprice/**/*.* book/papers/**/*.* book/audit/*.* book/explorer/*.* book/*/explorers.py
-inferlib.egg-info/entry_points.txt""".split()
+REGISTERED = """inferlib/**/*.* tokenprice/**/*.* book/papers/**/*.* book/audit/*.* book/explorer/*.*
+book/*/explorers.py inferlib.egg-info/entry_points.txt""".split()
 LEFT = Counter()  # by file of tests, how many have not passed
 OPENED = defaultdict(set)  # by file of tests, what was opened while it was collected and run
 
