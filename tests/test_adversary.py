@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import questions
 import xarray as xr
+from refusals import refused
 
 import inferlib
 from book import measured
@@ -113,7 +114,7 @@ def test_the_largest_batch_is_asked_about_records(name):
         principles.largest_batch(**asked | {name: 0})
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+test_one_clear_error = refused(
     (lambda: inferlib.minimise(1, "x"), TypeError, "values is 1, but must be an xarray.DataArray"),
     (lambda: LLAMA.cache_bytes(1, format=-2), ValueError, "format is -2"),
     (lambda: frontier.pareto(3), TypeError, "points is a int"),
@@ -123,10 +124,7 @@ def test_the_largest_batch_is_asked_about_records(name):
     (lambda: principles.cost_per_million(1e-3, 0, 8, 2.0), ValueError, "batch is 0"),
     (lambda: inferlib.load_model("a" * 300 + ".json"), LookupError, "cannot read|no file"),
     (lambda: inferlib.catalog.load_chips("a" * 300 + ".toml"), LookupError, "cannot read|no file"),
-])  # fmt: skip
-def test_one_clear_error(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+)  # fmt: skip
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")

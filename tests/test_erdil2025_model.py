@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from book import audit
 from book.papers.erdil2025 import economics
@@ -188,7 +189,7 @@ def test_decode_step():
         e.decode_step(model, system, work, Layout(tp=4))
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+test_doors = refused(
     (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
     (lambda: e.token_latency(LLAMA, H100, 8, 0), ValueError, "batch is 0"),
     (lambda: e.token_latency("Llama", H100, 8, 1), TypeError, "model is a str"),
@@ -202,10 +203,7 @@ def test_decode_step():
     (lambda: e.models["llama 3 70b"], LookupError, "Llama 3 70B"),
     (lambda: e.Assumptions(traffic="tile"), LookupError, "tiled"),
     (lambda: e.Cut(kind="3D"), LookupError, "2D"),
-])  # fmt: skip
-def test_doors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+)  # fmt: skip
 
 
 def test_catalogue_maps_onto_the_papers_records():

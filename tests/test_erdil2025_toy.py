@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from refusals import refused
 
 from book import audit
 from book.papers.erdil2025 import figures, limits, tables
@@ -142,7 +143,7 @@ def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout
     assert step.status == status and reason in step.reason
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+test_doors = refused(
     (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
     (lambda: e.toy_decode_step(MODEL, BOX, None), TypeError, "workload is a NoneType"),
     (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
@@ -152,10 +153,7 @@ def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout
     (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
     (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
     (lambda: Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "Shape.n_layers is -1"),
-])  # fmt: skip
-def test_doors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+)  # fmt: skip
 
 
 def test_the_law_of_figure_2_by_hand_and_stages_add_up_to_the_latency():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, strategies as some
+from refusals import refused
 
 import inferlib
 from book import audit
@@ -385,7 +386,7 @@ def test_decode_step_says_when_the_source_is_silent(model, system, layout, statu
     assert step.status == status and reason in step.reason
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+test_doors = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
     (lambda: mz.model_of("Llama 3 70B"), ValueError, "latent attention"),
     (lambda: mz.model_of(3), TypeError, "model is a int"),
@@ -396,10 +397,7 @@ def test_decode_step_says_when_the_source_is_silent(model, system, layout, statu
     (lambda: mz.deployment(8, 9), ValueError, "n_nodes is 9"),
     (lambda: mz.Deployment(8, balancedness=1.2), ValueError, "balancedness is 1.2"),
     (lambda: mz.Deployment(8, two_batch="yes"), TypeError, "two_batch"),
-])  # fmt: skip
-def test_doors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+)  # fmt: skip
 
 
 def test_heads_whose_keys_are_wider_than_their_values():

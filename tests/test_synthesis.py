@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy as sp
+from refusals import refused
 
 from book import audit
 from book.audit import finder, indexes, ledger
@@ -59,27 +60,21 @@ TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
 FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (lambda: answerers.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
-        (lambda: answerers.ask("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
-        (lambda: answerers.ask("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
-        (lambda: answerers.ask("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
-        (lambda: answerers.ask("sixth", *ASKED, 8), TypeError, "layout is a int"),
-        (lambda: answerers.ask("sixth", *ASKED, constants="mine"), LookupError, "constants"),
-        (lambda: answerers.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
-        (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
-        (
-            lambda: grid.speedup("principles", "twice the luck", *ASKED),
-            LookupError,
-            "no change 'twice the luck'",
-        ),
-    ],
+test_doors = refused(
+    (lambda: answerers.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
+    (lambda: answerers.ask("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
+    (lambda: answerers.ask("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
+    (lambda: answerers.ask("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
+    (lambda: answerers.ask("sixth", *ASKED, 8), TypeError, "layout is a int"),
+    (lambda: answerers.ask("sixth", *ASKED, constants="mine"), LookupError, "constants"),
+    (lambda: answerers.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
+    (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
+    (
+        lambda: grid.speedup("principles", "twice the luck", *ASKED),
+        LookupError,
+        "no change 'twice the luck'",
+    ),
 )
-def test_doors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
