@@ -68,7 +68,7 @@ TESTS = {
     "book/synthesis/": "synthesis agreement scatter synthesis.ipynb synthesis_record.ipynb",
 }
 for key in ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025"):
-    TESTS[f"inferlib/papers/{key}/"] = f"mutants {key}* print equations"
+    TESTS[f"inferlib/papers/{key}/"] = f"mutants {key}* silence print equations"
     TESTS[f"inferlib/papers/{key}/derivations"] = f"{key}* equations {key}*.ipynb"
     TESTS[f"book/papers/{key}/"] = f"{key}* print {key}*.ipynb"
     TESTS[f"book/papers/{key}/errata"] = f"{key}* print errata.ipynb"

@@ -315,25 +315,6 @@ def test_decode_step_agrees_with_the_equations_and_sweeps():
         assert float(swept.total[i]) == pytest.approx(alone.total)
 
 
-@pytest.mark.parametrize(
-    ("system", "work", "layout", "status", "reason"),
-    [
-        # 137 GB, and 320 KiB for each of four million tokens
-        (BOX, {"batch": 1000}, None, "infeasible", "1479 GB of weights and cache exceed the 640 GB of 8"),
-        # a batch of 300 fits once, but each of the two stages holds one
-        (BOX, {"batch": 300}, inferlib.Layout(tp=4, pp=2), "infeasible", "exceed"),
-        (BOX, {"batch": 1, "weights": "int4"}, None, "n/a", "no arithmetic peak in int4"),
-        (BOX, {"batch": 1}, inferlib.Layout(tp=4), "n/a", "tp \\* pp is 4"),
-        (BOX, {"batch": 1}, inferlib.Layout(tp=8, ep=8), "n/a", "give tp and pp only"),
-        (inferlib.System(BOX.chip, 256), {"batch": 1}, None, "n/a", "stops at 128 chips"),
-    ],
-)
-def test_what_the_paper_does_not_describe(system, work, layout, status, reason):
-    step = lim.decode_step(LLAMA, system, inferlib.Workload(context=4096, **work), layout)
-    assert step.status == status
-    pytest.raises(ValueError, lambda: step.total).match(reason)
-
-
 # --- Doors -----------------------------------------------------------------------------------------------
 test_doors = refused(
     (lambda: lim.load_chip("HBM 3"), LookupError, "did you mean 'HBM3'"),

@@ -371,21 +371,6 @@ def test_the_layout_of_the_source_may_be_named():
     assert named.total == mz.decode_step(SHARED, box(), work()).total
 
 
-@pytest.mark.parametrize(
-    ("model", "system", "layout", "status", "reason"),
-    [
-        ("DeepSeek V3", box("H100 SXM"), None, "infeasible", "weights"),
-        ("Mixtral 8x7B", box("H100 SXM"), None, "n/a", "latent attention only"),
-        ("DeepSeek V3", box(), inferlib.Layout(tp=8), "n/a", "spreads experts over all 8"),
-        ("DeepSeek V3", box("A100 80GB"), None, "n/a", "no fp8 peak"),
-        ("DeepSeek V3", box("H200", 12), None, "n/a", "not a multiple of 8"),
-    ],
-)
-def test_decode_step_says_when_the_source_is_silent(model, system, layout, status, reason):
-    step = mz.decode_step(inferlib.load_model(model), system, work(), layout)
-    assert step.status == status and reason in step.reason
-
-
 test_doors = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
     (lambda: mz.model_of("Llama 3 70B"), ValueError, "latent attention"),

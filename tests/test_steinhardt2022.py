@@ -218,15 +218,6 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
     assert many.total - weights == pytest.approx(math.sqrt(2) * (few.total - weights))
 
 
-def test_decode_step_says_when_it_cannot():
-    small = st.decode_step(LLAMA, inferlib.System(H100, 1), WORK)
-    assert small.status == "infeasible" and "141 GB" in small.reason
-    assert st.decode_step(LLAMA, BOX, WORK, inferlib.Layout(tp=4, pp=2)).status == "n/a"
-    assert st.decode_step(LLAMA, BOX, WORK, inferlib.Layout(tp=8)).feasible
-    tpus = inferlib.System(inferlib.load_chip("TPU v4"), 8, domain=1)
-    assert st.decode_step(LLAMA, tpus, WORK).status == "n/a"
-
-
 # --- Doors -----------------------------------------------------------------------------------------------
 test_doors = refused(
     (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),

@@ -231,10 +231,6 @@ def test_all_five_rooms_answer_what_they_describe():
 
     assert who(deepseek, rack, work) == {"erdil2025", "liminal2025", "mazurek2025"}
     assert who(*ASKED) == {"steinhardt2022", "pope2022", "erdil2025", "liminal2025"}
-    for key in ("steinhardt2022", "pope2022"):
-        assert "dense" in answerers.ask(key, deepseek, rack, WORK).reason
-    assert "latent" in answerers.ask("mazurek2025", *ASKED).reason
-    assert "GPU" in answerers.ask("erdil2025", MODEL, System(load_chip("TPU v4"), 8), WORK).reason
     # the complete model of Erdil, not his toy, which has neither experts nor a cache
     assert "cache" in answerers.ask("erdil2025", *ASKED).terms
 
