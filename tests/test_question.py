@@ -29,7 +29,6 @@ MODELS = (
     "Llama 3.3 70B", "Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Qwen3 235B-A22B", "Mixtral 8x7B", "Gemma 9",
     "Qwen/Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-R1", "Qwen3 32B", "PaLM 540B", "Llama 4 Scout",
 )  # fmt: skip
-QUESTIONS = 500
 L8, L70, L33, BOX = "Llama 3 8B", "Llama 3 70B", "Llama 3.3 70B", "4x H100"
 
 
@@ -65,7 +64,7 @@ def question(draw):
 
 def test_python_and_terminal_agree_on_random_questions(capsys):
     draw, codes = random.Random(23), []
-    for _ in range(QUESTIONS):
+    for _ in range(300):
         asked = question(draw)
         line = [f"--{name}={value}" for name, value in asked.items() if name not in ("model", "machine")]
         code = main(["ask", asked["model"], asked["machine"], "--json", *line])
@@ -81,7 +80,7 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
         assert same(printed.out, found), asked
         again = ask(Question(**found.question.words()))
         assert again.to_dict() == found.to_dict(), asked
-    assert min(codes.count(code) for code in (0, 1, 2)) > 40
+    assert min(codes.count(code) for code in (0, 1, 2)) > 25
 
 
 def test_a_step_is_the_step_of_the_equations():
@@ -573,6 +572,6 @@ def test_every_option_of_a_question_has_an_effect(name):
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_every_option_of_a_promise_has_an_effect(name):
-    asked = {"chips": ["H100", "L40S"], "counts": [1, 4], "prompt": 2000, "output": 200}
-    one, other = (decide("Llama 3 8B", **asked, **{name: value}).to_dict() for value in PROMISED[name])
-    assert one["offers"] != other["offers"]
+    asked = {"chips": "L40S", "counts": 4, "prompt": 2000, "output": 200}
+    one, other = (decide("Llama 3 8B", **asked, **{name: value}) for value in PROMISED[name])
+    assert one.offers != other.offers
