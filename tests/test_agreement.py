@@ -213,8 +213,6 @@ def test_the_literal_reading_is_within_a_tenth_of_the_fourteen_points():
     found = repair.strongest()
     assert found.loc["literal", "14 rows"] < 0.1 < found.loc["capped", "14 rows"]
     assert found.loc["literal", "best overhead"] == 0
-    literal = cases.agreement_at(2050, reading="literal")["2,050 tokens"]
-    assert literal.filter(like="9x8").abs().max() < 0.12
 
 
 def test_with_its_kernels_the_literal_reading_is_too_slow():

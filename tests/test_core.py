@@ -123,7 +123,7 @@ def test_importing_the_package_imports_nothing_heavy():
     ],
 )
 def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_verbs_need(words):
-    absent = ["numpy", "tokenprice.offers", "tokenprice.simulation"]
+    absent = ["numpy", "sympy", "pint", "tokenprice.offers", "tokenprice.simulation"]
     code = f"import sys; sys.modules.update(dict.fromkeys({absent})); from tokenprice import terminal; "
     code += "sys.exit(terminal.main())"
     command = [sys.executable, "-c", code, *shlex.split(words)]

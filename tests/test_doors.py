@@ -43,7 +43,7 @@ def test_no_record_takes_a_bad_number(kind, value, data):
 
 
 @pytest.mark.parametrize("kind", RECORDS)
-def test_zero_only_where_it_makes_sense_and_records_are_frozen_and_refuse_unknown_fields(kind):
+def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refuse_unknown_fields(kind):
     for field in quantities(kind):
         if field.metadata["zero"]:
             good(kind).replace(**{field.name: 0})
@@ -51,6 +51,9 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_and_refuse_unknow
             with pytest.raises(ValueError, match=f"{field.name} is 0, but must be positive"):
                 good(kind).replace(**{field.name: 0})
     record = good(kind)
+    assert record == good(kind) != record.replace(**{quantities(kind)[0].name: 2.0}) and hash(record) == hash(
+        good(kind)
+    )
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(record, quantities(kind)[0].name, 2.0)
     with pytest.raises(LookupError, match=f"no field of {kind.__name__} 'colour'"):

@@ -228,6 +228,8 @@ NUMERALS = {
         "11.4 0.9 1.4 14.7 45 132 396 1.2 31 1.9 0.0118 450 50 400 25 900 2.7 16 40 1.25 66 1.5 1550 1980 1.3 "
         "2.0 48 4 12 1024 20 32768 279 4989 56.3"
     ),
+    # https://arxiv.org/abs/2507.14397: the error of the abstract and of section 5, and the microseconds of a layer
+    "liminal2025": "7.6 95-138 114",
 }
 # Numbers that errata and notes fill in.
 TOLD = {

@@ -500,22 +500,15 @@ def test_a_list_of_nothing_is_an_error(capsys):
     assert run(capsys, "models", "nothing of this name")[0] == 1
 
 
-def test_what_is_worth_typing_is_what_dir_shows_and_an_answer_needs_numpy_alone():
+def test_what_is_worth_typing_is_what_dir_and_help_show():
     assert dir(tokenprice) == tokenprice.__all__ and "time" not in dir(inferlib)
     assert all(getattr(tokenprice, name).__doc__ for name in tokenprice.__all__)
-    code = (
-        "import sys; from tokenprice.terminal import main; main(['ask', 'Llama 3 70B', '8x H100']); "
-        "print({'pandas', 'sympy', 'xarray', 'matplotlib', 'scipy', 'pint'} & set(sys.modules))"
-    )
-    help, printed = (
-        subprocess.run([sys.executable, *line], capture_output=True, text=True, check=True).stdout
-        for line in (("-m", "tokenprice", "ask", "-h"), ("-c", code))
-    )
+    line = [sys.executable, "-m", "tokenprice", "ask", "-h"]
+    help = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
         "model", "rounds", "equal", "hold", "hold_tokens", "highest",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
-    assert printed.splitlines()[-1] == "set()" and "ms per token" in printed
 
 
 def test_the_help_of_python_lists_the_fields_in_the_groups_of_the_terminal():

@@ -62,10 +62,6 @@ FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 test_doors = refused(
     (lambda: answerers.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
-    (lambda: answerers.ask("sixth", "Llama", BOX, WORK), TypeError, "model is a str"),
-    (lambda: answerers.ask("sixth", MODEL, 8, WORK), TypeError, "system is a int"),
-    (lambda: answerers.ask("sixth", MODEL, BOX, 32), TypeError, "workload is a int"),
-    (lambda: answerers.ask("sixth", *ASKED, 8), TypeError, "layout is a int"),
     (lambda: answerers.ask("sixth", *ASKED, constants="mine"), LookupError, "constants"),
     (lambda: answerers.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
     (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),

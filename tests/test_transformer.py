@@ -295,7 +295,6 @@ test_doors = refused(
     (lambda: LLAMA.prefill_flops(1, logits=-1), ValueError, "logits is -1"),
     (lambda: LLAMA.bytes_read(0, 1), ValueError, "batch is 0"),
     (lambda: LLAMA.bytes_read(1, 1, "bf61"), LookupError, "did you mean 'bf16'"),
-    (lambda: LLAMA.bytes_read(1, 1, cache=-2), ValueError, "format is -2"),
     (lambda: Attention(4, 8, 64), ValueError, "n_kv_heads is 8, but must be at most n_heads, 4"),
     (lambda: Experts(4, 8, 64), ValueError, "n_active is 8, but must be at most n_experts, 4"),
     (lambda: Transformer(64, 100), TypeError, "layers is .*at least one"),
