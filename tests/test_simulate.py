@@ -19,39 +19,42 @@ MACHINES = (
 )  # fmt: skip
 
 
-def drawn(seed, n):
-    """Fleets at random below 85 % load: copies, chunks, readers, drafts, answers of 1 to 4,000 tokens."""
+def drawn(seed, n, loop):
+    """Fleets at random below 85 % load: copies, chunks, readers, drafts, answers of 1 to 4,000 tokens.
+
+    Or loops of up to 1,024 users of copies that share experts, one of each copy at least.
+    """
     choose = random.Random(seed)
 
     def between(low, high):
         return int(2 ** choose.uniform(log2(low), log2(high)))
 
     while n:
-        model, machine, layout = choose.choice(MACHINES)
-        more = {
-            "prompt": between(100, 16_000),
-            "output": between(1, 4000),
-            "arrivals": 2 ** choose.uniform(-1, 6),
-        }
+        model, machine, layout = choose.choice([one for one in MACHINES if one[2] or not loop])
+        more = {"prompt": between(100, 32_000 if loop else 16_000), "output": between(1, 4000)}
+        more |= {"users": between(8, 1024)} if loop else {"arrivals": 2 ** choose.uniform(-1, 6)}
         more |= {"layout": layout, "chunk": choose.choice((None, None, 512, 2048))}
-        more |= {"reader": machine} if choose.random() < 0.2 else {}
+        more |= {"reader": machine} if choose.random() < 0.2 and not loop else {}
         more |= {"drafted": 2, "length": 2} if choose.random() < 0.15 else {}
-        asked = Question(model, machine, **more)
-        found = ask(asked)
-        if found.feasible and found.fleet.machines <= 8 and found.fleet.state.load < 0.85:
+        found = ask(Question(model, machine, **more))
+        if not found.feasible:
+            continue
+        many = found.fleet
+        if many.machines <= 8 and many.state.load < 0.85 if many else found.room >= more["users"]:
             n -= 1
-            yield asked
+            yield found.question
 
 
-def test_formula_and_simulation_are_within_a_tenth_for_nineteen_of_twenty_fleets():
-    """Time between tokens, and to the first; so many fleets as FLEETS says, thirty where it says nothing."""
+@pytest.mark.parametrize(("loop", "near"), [(False, 0.1), (True, 0.15)])
+def test_formula_and_simulation_are_near_for_nineteen_of_twenty(loop, near):
+    """Time between tokens, and to the first; so many as FLEETS says, thirty where it says nothing."""
     n = int(os.environ.get("FLEETS", 30))
     off = {"gaps": [], "first": []}
-    for asked in drawn(seed=48, n=n):
+    for asked in drawn(seed=48, n=n, loop=loop):
         found = simulate(asked, requests=3000)
         known = {"gaps": found.answer.seconds, "first": found.answer.request.first_token}
         for what, missed in off.items():
-            if len(found.gaps) and abs(known[what] / found.mean(what) - 1) > 0.1:
+            if len(found.gaps) and abs(known[what] / found.mean(what) - 1) > near:
                 missed.append(asked)
     assert {what: len(missed) <= n / 20 for what, missed in off.items()} == {"gaps": True, "first": True}, off
 

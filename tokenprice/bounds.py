@@ -62,11 +62,12 @@ def everybody(door, copies, users, held, reading, output_tokens, step, in_step=1
     """Seconds until all prompts of a copy are read, and the answers made that are ahead of a place.
 
     Those beyond the ``held`` wait for rounds of answers: users over held, less one. Copies ``in_step`` wait for one
-    another's prompts.
+    another's prompts, and who comes for one that is being read.
     """
     rounds = maximum(users / held, 1) - 1
     whole = held * in_step / copies * reading + output_tokens * step
-    return door + STEPS * step + maximum(minimum(users, held) / copies, 1) * reading + rounds * whole
+    ahead = maximum(minimum(users, held) / copies, 1) + minimum(in_step - 1, 1)
+    return door + STEPS * step + ahead * reading + rounds * whole
 
 
 BROKEN = "the answer breaks a bound that needs no model ({}): please report the question"

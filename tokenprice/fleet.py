@@ -87,10 +87,12 @@ class Station:
 
     ``prompt`` is how long a prompt has a copy for itself (0 where other machines read), in so many ``pieces``, each
     read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
-    a place. ``door`` belongs to the first token alone. ``scatter`` is the variance of the prompts' seconds, ``varies``
-    that of answers over the square of their mean: 1 where they end at random, 0 where all are equally long. ``answers``
-    are the lengths of those to which equal parts of all tokens belong. So many copies go ``in_step``: each step takes
-    as long as its longest, and ``met`` of them have a piece of another copy's prompt, besides its own.
+    a place. ``door`` is the way in and out, and ``late`` how much later the first token of a prompt comes than those of
+    others beside it; both belong to the first token alone. ``scatter`` is the variance of the prompts' seconds,
+    ``varies`` that of answers over the square of their mean: 1 where they end at random, 0 where all are equally long.
+    ``answers`` are the lengths of those to which equal parts of all tokens belong.
+    So many copies go ``in_step``: each step takes as long as its longest, and ``met`` of them have a piece of another
+    copy's prompt, besides its own.
     """
 
     prompt: float
@@ -103,6 +105,7 @@ class Station:
     varies: float = 1.0
     answers: tuple = ()
     in_step: int = 1
+    late: float = 0.0
 
     @property
     def places(self) -> int:
@@ -143,7 +146,8 @@ class Station:
 
     def slower(self, by):
         """The same machine, when everything that it does takes so many times as long."""
-        return replace(self, prompt=self.prompt * by, steps=self.steps * by, scatter=self.scatter * by**2)
+        late, scatter = self.late * by, self.scatter * by**2
+        return replace(self, prompt=self.prompt * by, steps=self.steps * by, late=late, scatter=scatter)
 
     def at(self, arrivals, before=0.0) -> State | None:
         """The steady state with so many requests a second; None where there is none, because they pile up.
@@ -220,7 +224,7 @@ class Station:
         token = answer_gap(
             arrivals, self.prompt * (1 - after), self.pieces, answer, plain + after * piece, cleared
         )
-        first = first_token_time(self.door + before, 1, reading - plain, waits + turn, plain)
+        first = first_token_time(self.door + self.late + before, 1, reading - plain, waits + turn, plain)
         return waits, token, first
 
 
@@ -241,18 +245,27 @@ def station(q, system, layout, prompt) -> Station:
     numbers = copies * np.arange(1, max(int(places / copies), 1) + 1)
     steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
     pieces = q.pieces if prompt else 1
-    door = door_of(q, pieces, prompt)
+    late = late_of(q, pieces, prompt)
     varies, answers = mix.varies(q.output, q.equal), mix.tenths(q.output, q.equal)
     keeps = int(keep_step(q.model, layout))
+    door = constants.engine(q.engine).door
     return Station(
-        prompt, q.output, steps, copies, door, pieces, varies=varies, answers=answers, in_step=keeps
+        prompt,
+        q.output,
+        steps,
+        copies,
+        door,
+        pieces,
+        varies=varies,
+        answers=answers,
+        in_step=keeps,
+        late=late,
     )
 
 
-def door_of(q, pieces, prompt):
-    """Seconds of a first token alone: the way in and out, and what its prompt takes longer than for the others."""
-    late = until_first(q.model, prompt, pieces, q.engine) - prompt if prompt else 0.0
-    return constants.engine(q.engine).door + late
+def late_of(q, pieces, prompt):
+    """How much later the first token of a prompt comes than those of others beside it, in seconds."""
+    return until_first(q.model, prompt, pieces, q.engine) - prompt if prompt else 0.0
 
 
 def held(q, system, layout, machines=1):
@@ -401,8 +414,8 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         if reader:
             return empty
         prompt, pieces = one.whole.total, asked.pieces
-        door = door_of(q, pieces, prompt)
-        return replace(empty, prompt=prompt, pieces=pieces, scatter=one.scatter, door=door)
+        late = late_of(q, pieces, prompt)
+        return replace(empty, prompt=prompt, pieces=pieces, scatter=one.scatter, late=late)
 
     def mean(users, n):  # the request of so many in a machine
         work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, empty.copies))

@@ -305,10 +305,11 @@ def served(
     own = until_first(model, read.total, pieces, engine)
     wait = protocol.held(prompt_tokens - cached_tokens, output_tokens, running) * step.total
     each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
-    seen, first = waiting(protocol, among, *each, uneven)
-    # prompts for which one waits before the first token are not read between the others
     in_step = keep_step(model, layout) if reader is None else 1
-    others = between_tokens(among, output_tokens, read.total, in_step, seen, pieces)
+    met = minimum(in_step, running)  # whoever has no user reads nothing
+    seen, first = waiting(protocol, among, *each, uneven, met)
+    # prompts for which one waits before the first token are not read between the others
+    others = between_tokens(among, output_tokens, read.total, met, seen, pieces)
     together = answered(running, layout, output_tokens, pieces, reader)
     share = lane_time(1.0, pieces * among, output_tokens, copies, in_step) if reader is None else 1 / apart
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
@@ -347,10 +348,11 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
-def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0):
+def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
-    ``own``: seconds of a prompt as its own first token sees them, see :func:`~tokenprice.prompt.until_first`.
+    ``own``: seconds of a prompt as its own first token sees them, see :func:`~tokenprice.prompt.until_first`;
+    ``users`` of each of so many ``copies`` that keep step.
     """
     group = minimum(users, protocol.group)
     burst = 1 / protocol.rounds if protocol.rounds else 0
@@ -358,11 +360,16 @@ def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door
     reading = chunked_time(pieces, prompt_time, step)
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
-    met = prompts_met(at_random, output_tokens / pieces + door / reading, pieces)
+    between = output_tokens / pieces + door / reading
+    met = prompts_met(at_random, between, pieces)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
+    seen = met + ahead - group
+    # who comes waits for a prompt of another copy too, if its own reads none
+    busy = minimum(users / (between + seen + 1), 1)
+    beside = (passes_met(busy, busy, copies) - busy) * prompt_time / pieces
     passes = chunked_time(pieces - 1, own, step)
-    return met + ahead - group, first_token_time(door, ahead, passes, met * reading, step)
+    return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
 def with_cautions(request, model, work, layout, users, protocol=STEADY):

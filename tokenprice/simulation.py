@@ -180,7 +180,7 @@ class _Copies:
                     prompt, pieces, output = self.work(name)
                     # the way in: the step in progress counts whole, as in the formula
                     in_step = begun <= came < clock if many else False
-                    part = at.door + ((came - begun) % each if in_step else self.step(many))
+                    part = at.door + at.late + ((came - begun) % each if in_step else self.step(many))
                     if at.prompt:
                         reads[copy] = [prompt / pieces, pieces, (name, came, part, output)]
                         continue

@@ -420,7 +420,7 @@ globalThis.inferlibAsk = function (D) {
     const own = reader ? 0 : read.total, scatter = reader ? 0 : one.scatter;
     const full = D.glue.full({ ...at.q, own, output, step: one.step(places), users: places })[0];
     const late = reader ? 0 : D.glue.late({ ...at.q, read: read.total })[0];
-    const ends = [1, factor].map((by) => ({ ...at.q, output, places, late, ...mix, own: own * by,
+    const ends = [1, factor].map((by) => ({ ...at.q, output, places, late: late * by, ...mix, own: own * by,
       scatter: scatter * by ** 2, read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {

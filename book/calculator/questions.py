@@ -299,7 +299,7 @@ def glue():
             "own": {"seconds": request.lane_time(read, *lanes)},
         }
         for name, reads in (("queue", number("own")), ("apart", 0)):
-            at = _copies(reads, engine.door + number("late"))
+            at = _copies(reads, engine.door, number("late"))
             means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
             found[name] = {"reading": at.reading(step, number("met")), **dict(means)}
         for name in ("request", "loop"):
@@ -307,11 +307,11 @@ def glue():
         return {name: (list(each), list(each.values())) for name, each in found.items()}
 
 
-def _copies(reads, door=0.0):
+def _copies(reads, door=0.0, late=0.0):
     """A queue in symbols, of copies that share experts or not."""
     keeps = request.keep_step(_Lengths(), _Copies())
     about = {name: number(name) for name in ("scatter", "varies")}
-    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps, **about)
+    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps, late=late, **about)
 
 
 class _Facts(dict):
