@@ -33,6 +33,7 @@ equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
 ROUNDS, NEAR = 200, 1e-9  # of a fixed point
+SOON = 1e-6  # of a prompt, a step in which nobody is answered
 MOST = 8192  # places of a machine beyond which nobody looks
 
 
@@ -190,7 +191,7 @@ class Station:
         seen = odds[1:] * numbers
         step = float(seen.sum() / (seen / steps).sum())  # as tokens see it
         reads = each * self.reading(step, met) if self.prompt else 0.0
-        if reads >= 1:
+        if reads >= 1 or before < 0:
             return None
         blocked, queue = float(odds[-1]), (each, float(line[-1]), float(odds[-1]), step)
         # of an answer one half is before its mean token, as of one that ends at random the whole
@@ -261,6 +262,13 @@ def station(q, system, layout, prompt) -> Station:
         in_step=keeps,
         late=late,
     )
+
+
+def reader_of(q, read, layout) -> Station:
+    """The queue of a machine that only reads: answers of one token, whose steps take no time to speak of."""
+    copies, keeps = layout.lanes if layout is not None else 1, int(keep_step(q.model, layout))
+    prompt = read.whole.total
+    return Station(prompt, 1, np.array([SOON * prompt]), copies, scatter=read.scatter, in_step=keeps)
 
 
 def late_of(q, pieces, prompt):
@@ -442,11 +450,9 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         return found[0], replace(found[1], first_token=late)
 
     def reading(n):
-        each, own = q.arrivals / n / lanes, reads(n)
-        if each * factor * own.whole.total >= 1:
-            return None
-        seconds = (by * own.whole.total for by in (1.0, factor))
-        return [one + own.uneven * turn_time(each, one) for one in seconds]
+        one = reader_of(q, reads(n), lies)
+        found = [one.slower(by).at(q.arrivals / n) for by in (1.0, factor)]
+        return None if None in found else [state.first_token for state in found]
 
     def good(found):
         return found and (kept is None or kept(*found))
@@ -465,7 +471,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         request, token=state.token, first_token=state.first_token, utilisation=busy[0], reading=busy[1],
         slow=(slow.token, slow.first_token), spread=q.spread(system.chip),
     )  # fmt: skip
-    full = q.arrivals * reads(readers).whole.total / lanes / readers if readers else 0.0
+    full = reader_of(q, reads(readers), lies).load(q.arrivals / readers) if readers else 0.0
     return Fleet(
         q.arrivals, system, layout, n, station_of(n), factor, state, slow, request, reader, readers, full
     )

@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.extras import np
 from tokenprice import bounds, mix
 from tokenprice.ask import Answer, sixth
-from tokenprice.fleet import Station, held, read_times, station
+from tokenprice.fleet import Station, held, read_times, reader_of, reading_of, station
 from tokenprice.options import Promised
 from tokenprice.question import Promise, both
 from tokenprice.words import whole
@@ -278,25 +278,29 @@ def _arriving(found, at, slower, draw, count):
     work, seconds = _drawn(q, asked, (reads, lies), at, slower, draw)
     warm = ceil(WARM * max(many.state.running, 1) * many.machines)
     came = _came(q, draw, count + 2 * warm)
-    ready, requests = came.copy(), [work(n) for n in range(len(came))]
+    requests = [work(n) for n in range(len(came))]
+    ready, first, token, gaps = came.copy(), came.copy(), np.zeros(len(came)), {}
+
+    def follow(at, lines, work, gaps):
+        copies = lines.max() + 1
+        for copy in range(0, copies, at.in_step):
+            own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.in_step)]
+            line = [[(float(ready[n]), int(n)) for n in mine] for mine in own]
+            one = _Copies(at, draw, work, line, gaps, (came[warm], came[warm + count - 1]))
+            for n, asked, soon, mean in one.follow():
+                first[n], token[n] = asked + soon, mean
+
     if many.reader:
-        side = at.copies if many.reader == many.system else 1
-        free, whose = np.zeros(many.readers * side), draw.integers(many.readers * side, size=len(came))
-        for n, line in enumerate(whose):
-            free[line] = ready[n] = max(free[line], came[n]) + requests[n][0]
-            requests[n] = 0.0, *requests[n][1:]
-    copies, counted = many.machines * at.copies, range(warm, warm + count)
-    lines = draw.integers(copies, size=len(came))
+        reader = reader_of(q, reading_of(q, reads, lies, many.readers), lies)
+        whose = draw.integers(many.readers * reader.copies, size=len(came))
+        follow(reader, whose, lambda n: (*requests[n][:2], 1), {})
+        ready, requests = first.copy(), [(0.0, *one[1:]) for one in requests]
+    lines = draw.integers(many.machines * at.copies, size=len(came))
     if asked is not q:
         lines = np.array(q.trace.routes(asked.cached, lines))
-    first, token, gaps = np.zeros(len(came)), np.zeros(len(came)), {}
-    for copy in range(0, copies, at.in_step):
-        own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.in_step)]
-        line = [[(float(ready[n]), int(n)) for n in mine] for mine in own]
-        one = _Copies(at, draw, requests.__getitem__, line, gaps, (came[warm], came[warm + count - 1]))
-        for n, asked, soon, mean in one.follow():
-            first[n], token[n] = asked + soon - came[n], mean
-    return seconds.min(), first[counted], token[counted], *_both(gaps)
+    follow(at, lines, requests.__getitem__, gaps)
+    counted = range(warm, warm + count)
+    return seconds.min(), (first - came)[counted], token[counted], *_both(gaps)
 
 
 def _asking(found, at, slower, draw, count):

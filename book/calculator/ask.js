@@ -425,8 +425,12 @@ globalThis.inferlibAsk = function (D) {
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {
       if (!reader || !m) return reader ? read : 0;
-      const each = { arrivals: arrivals / m / reader.lanes, read };
-      return each.arrivals * read < 1 ? read + reader.uneven * D.glue.turn(each)[0] : NaN;
+      const soon = D.soon * read, queue = { ...reader.at.q, engine_door: 0, late: 0, output: 1, places: 1,
+        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read, users: 1,
+        step: soon };
+      const at = { ...queue, full: D.glue.full(queue)[0], step: () => soon };
+      const found = steady(at, arrivals / m, 0);
+      return found ? found.first : NaN;
     };
     const states = (n, m) => {
       const [now, slow] = ends.map((s) => steady(s, arrivals / n, before(s, m)));
@@ -440,7 +444,7 @@ globalThis.inferlibAsk = function (D) {
     const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
     if (readers) parts.push([readers, reader.at]);
     const hours = parts.map(([k, of]) => ({ chips: k * of.n, price: price(S, of.c.name) }));
-    const readerLoad = readers && arrivals * read.total / reader.lanes / readers;
+    const readerLoad = readers && arrivals * read.total * (1 + D.soon) / reader.lanes / readers;
     return { n, reader, readers, hours, chips: total(hours, (h) => h.chips), state, slow, factor, load,
       readerLoad, hour: hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price),
       headroom: 1 / factor / Math.max(load / n, readerLoad) };

@@ -245,10 +245,9 @@ def glue():
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
-    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy
-    meets of others; ``turn``: the wait for prompts; ``late``: what a prompt takes longer to its first token;
-    ``queue``: the means of a fleet's machine, where it reads
-    prompts itself, and ``apart`` where it does not.
+    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy meets of others; ``late``: what a
+    prompt takes longer to its first token; ``queue``: the means of a fleet's machine, where it reads prompts itself,
+    and ``apart`` where it does not.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
@@ -294,7 +293,6 @@ def glue():
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "full": {"seconds": beside.full(step, users)},
             "others": {"met": met, "clings": clings, "in_step": beside.in_step},
-            "turn": {"seconds": prompt.turn_time(came, read)},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
         }
