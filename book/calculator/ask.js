@@ -426,8 +426,8 @@ globalThis.inferlibAsk = function (D) {
     const before = ({ read }, m) => {
       if (!reader || !m) return reader ? read : 0;
       const soon = D.soon * read, queue = { ...reader.at.q, engine_door: 0, late: 0, output: 1, places: 1,
-        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read, users: 1,
-        step: soon };
+        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read,
+        users: 1, step: soon };
       const at = { ...queue, full: D.glue.full(queue)[0], step: () => soon };
       const found = steady(at, arrivals / m, 0);
       return found ? found.first : NaN;
