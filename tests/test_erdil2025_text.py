@@ -8,8 +8,9 @@ import pytest
 from test_explorer import asked, page_of
 
 from book.audit import ledger
-from book.papers.erdil2025 import economics, errata, explorers
+from book.papers.erdil2025 import economics, explorers
 from book.papers.erdil2025.claims import context, long_contexts, model, parallel, takeaways
+from book.papers.erdil2025.claims.economics import cells_as_printed
 from book.papers.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.papers.erdil2025.figures import served_points
 from book.principles import opening
@@ -132,7 +133,7 @@ def test_the_best_utilisation_at_long_context_needs_no_model(name, group):
     ],  # one cell is rounded twice
 )
 def test_how_many_cells_come_out_at_an_alpha(table, alpha, counts):
-    assert errata.cells_as_printed(table, alpha) == counts
+    assert cells_as_printed(table, alpha) == counts
 
 
 SLOW = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
 from importlib.resources import files
-from inspect import signature
+from inspect import getmembers, isfunction, signature
+from string import Formatter
 
 import pandas as pd
 
@@ -33,8 +34,8 @@ from inferlib.papers import sources
 from inferlib.units import factor
 
 __all__ = [
-    "Noted", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "errata_numbers",
-    "factor", "grade_of", "last_digit", "listed", "notes", "published", "reproduces", "scorecard", "sources", "summary",
+    "Noted", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "factor",
+     "grade_of", "last_digit", "listed", "notes", "published", "reproduces", "scorecard", "sources", "summary",
 ]  # fmt: skip
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
@@ -46,7 +47,6 @@ COLUMNS = (
 )  # fmt: skip
 
 REPRODUCERS: dict = {}  # (source, artefact) -> functions
-_NUMBERS: dict = {}  # source -> functions that fill the braces of its errata
 
 
 def reproduces(source: str, artefact: str):
@@ -87,16 +87,6 @@ def recomputed(reader):
 def listed(found, form: str = ".2g") -> str:
     """Names with their values, as notes say them: ``HBM3 1.5, SRAM 12``; ``form`` is that of a value."""
     return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
-
-
-def errata_numbers(source: str):
-    """Register a function that returns numbers for the braces of a source's ``errata.toml``: name to value."""
-
-    def register(function):
-        _NUMBERS.setdefault(source, []).append(function)
-        return function
-
-    return register
 
 
 def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
@@ -177,8 +167,7 @@ def _steps(key, printed):
 def errata(source: str | None = None) -> pd.DataFrame:
     """What is wrong in print, and what that changes.
 
-    Numbers in the texts are computed: ``errata.toml`` holds names in braces, which functions registered by
-    :func:`errata_numbers` fill.
+    Numbers in the texts are computed: ``errata.toml`` holds in braces what :class:`_Braces` fills.
 
     Columns ``source, place, printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is
     ``changes a conclusion``, ``changes a number`` or ``wording``; ``settle`` the number that would decide an
@@ -205,17 +194,38 @@ _ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality"
 def _filled(source):
     """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
     _open(source)
-    numbers = {name: value for function in _NUMBERS.get(source, ()) for name, value in function().items()}
+    fill = _Braces(source).format
     return [
         (
             kind,
             source,
-            *(" ".join(entry.get(c, "").split()).format_map(numbers) for c in _ERRATUM),
+            *(fill(" ".join(entry.get(c, "").split())) for c in _ERRATUM),
             tuple(map(tuple, entry.get("rows", ()))),
         )
         for kind in ("erratum", "note")
         for entry in _errata(source).get(kind, ())
     ]
+
+
+class _Braces(Formatter):
+    """Fills the braces of ``errata.toml``: a name, or the place of a row as ``artefact/row/column``.
+
+    A name is one that a public function of the room's ``errata.py`` gives a value; a place stands for what comes out
+    there, in the printed unit.
+    """
+
+    def __init__(self, source):
+        self.source, room = source, import_module(f"book.papers.{source}.errata")
+        self.numbers = {}
+        for name, function in getmembers(room, isfunction):
+            if function.__module__ == room.__name__ and not name.startswith("_"):
+                self.numbers |= function()
+
+    def get_field(self, field_name, args, kwargs):
+        if field_name in self.numbers:
+            return self.numbers[field_name], field_name
+        row = row_at(self.source, *field_name.split("/"))
+        return _in_unit(_found(row)[0].value, factor(row.unit)), field_name
 
 
 @cache

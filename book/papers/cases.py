@@ -17,10 +17,6 @@ from inferlib.papers.erdil2025.equations.printed import value
 
 # One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
 TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
-_COLUMNS = {
-    "tokens per second": "tokens_per_second", "GPUs": "n_gpu", "batch": "batch",
-    "price of a million tokens": "usd_per_million",
-}  # fmt: skip
 
 
 def printed_twice():
@@ -30,7 +26,10 @@ def printed_twice():
     """
     rows = ledger.published("erdil2025")
     return pd.DataFrame(
-        {table: {name: rows[table, row, name].printed for name in _COLUMNS} for table, row in TWICE.items()}
+        {
+            table: {name: rows[table, row, name].printed for name in economics.PRINTED}
+            for table, row in TWICE.items()
+        }
     ).T
 
 
@@ -52,7 +51,10 @@ def computed_twice(**changes):
         asked = {"changed": newer["assumptions"].replace(**changes)}
     found = {name: point(economics.curve(**newer | {"assumptions": a})) for name, a in asked.items()}
     return pd.DataFrame(
-        {name: {shown: row[column] for shown, column in _COLUMNS.items()} for name, row in found.items()}
+        {
+            name: {shown: row[column] for shown, column in economics.PRINTED.items()}
+            for name, row in found.items()
+        }
     ).T
 
 

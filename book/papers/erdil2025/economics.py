@@ -29,6 +29,12 @@ from tokenprice import ask
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
 GENERATIONS = ("H100", "A100", "V100")
+PRINTED = {  # what the tables print of a point, to the columns of a frontier
+    "tokens per second": "tokens_per_second",
+    "GPUs": "n_gpu",
+    "batch": "batch",
+    "price of a million tokens": "usd_per_million",
+}
 PRECISIONS = {
     "4-bit weights": "Llama 3 70B 4-bit",
     "8-bit weights": "Llama 3 70B 8-bit",

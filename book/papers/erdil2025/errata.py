@@ -2,18 +2,17 @@
 
 import numpy as np
 
-from book.audit.ledger import Reader, errata_numbers, grade_of, published
+from book.audit.ledger import Reader, published
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import (
     context,
     long_contexts,
     model as section_3,
     parallel,
-    speculation,
     takeaways,
 )
 from book.papers.erdil2025.claims.context import LONG
-from book.papers.erdil2025.claims.economics import SEVENTY, drafting_gains, fastest
+from book.papers.erdil2025.claims.economics import SEVENTY, cells_as_printed
 from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
 from book.papers.erdil2025.claims.toy import beyond_critical, palm_power
 from book.papers.erdil2025.economics import DRAFT, SOUND
@@ -21,19 +20,10 @@ from inferlib import load_model
 from inferlib.papers.erdil2025 import records
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
 from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, chips, models
-from inferlib.papers.erdil2025.search import speculative_latency
 from inferlib.units import factor
 
-COLUMNS = {
-    "tokens per second": "tokens_per_second",
-    "price of a million tokens": "usd_per_million",
-    "GPUs": "n_gpu",
-    "batch": "batch",
-}
 
-
-@errata_numbers("erdil2025")
-def _section_2():
+def of_section_2():
     small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
     curves = (toy.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
     without, based = (curve.tokens_per_second.max() for curve in curves)
@@ -44,56 +34,20 @@ def _section_2():
         rows["Table 3", "low-latency decode", "latency"].value / 64,
         rows["Text 4.4", "int8, batch 64", ""].value,
     ]
-    rent = Reader("erdil2025", "Text 2.2.2")("rent of one GPU") / factor("usd/h")
     return {
-        "fastest_without_base": f"{without:.0f}",
         "fastest_with_base": f"{based:.0f}",
         "served_without_base": f"{without / served:.1f}",
         "base_us": f"{FIGURE_1.t_base / factor('us'):.0f}",
-        "price_up": f"{H100.price / rent - 1:.0%}",
         "cost_saved": f"{1 - cost[2] / cost[1]:.0%}",
         "latency_paid": f"{latency[2] / latency[1] - 1:.0%}",
         "palm_power": f"{palm_power(read):.2f}",
-        "palm_power_two": f"{_power(read('PaLM 62B', 'latency'), read('PaLM 540B', 'latency')):.2f}",
         "pope_62b": f"{pope[0] / factor('ms'):.1f}",
         "pope_540b": f"{pope[1] / factor('ms'):.1f}",
-        "pope_power": f"{_power(*pope):.2f}",
+        "pope_power": f"{np.log(pope[1] / pope[0]) / np.log(540 / 62):.2f}",
     }
 
 
-def _power(small, large):
-    """The power of the parameters with which latency grows from PaLM 62B to PaLM 540B."""
-    return np.log(large / small) / np.log(540 / 62)
-
-
-def cells_as_printed(table, alpha, dollars=None):
-    """How many printed cells of a table come out with another alpha or rent, and how many there are."""
-    exact = rows = 0
-    for (name, row), (setting, _) in economics.settings().items():
-        if name != table:
-            continue
-        at = economics.preferred(economics.curve(**setting), alpha)
-        for column, field in COLUMNS.items():
-            rent = dollars / H100.price if field == "usd_per_million" and dollars else 1
-            exact += _exact(table, row, column, float(at[field]) * rent)
-            rows += 1
-    return exact, rows
-
-
-def _exact(table, row, column, value):
-    """Whether a printed cell comes out."""
-    cell = published("erdil2025")[table, row, column]
-    return grade_of(cell.text, cell.resolution, value)[1] == "exact"
-
-
-def _drafted(name, n_gpu, batch, **options):
-    """Seconds per token on H100s with the small model drafting."""
-    options |= {"acceptance": economics.ACCEPTANCE}
-    return speculative_latency(models[name], models[DRAFT], H100, n_gpu, batch, **options)
-
-
-@errata_numbers("erdil2025")
-def _captions():
+def of_captions():
     def threshold(name):
         """Sequences of a micro-batch from which on the notebook spreads a model's experts."""
         return DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT)
@@ -113,7 +67,7 @@ def _captions():
     for table in ("Table 3", "Table 5", "Table 6"):
         at_two, count = cells_as_printed(table, 3, dollars=2.0)
         exact += cells_as_printed(table, 3)[0] - at_two
-        rows += count // len(COLUMNS)
+        rows += count // len(economics.PRINTED)
     batches = parallel.table_2_batches()
     speed, price = "tokens per second", "price of a million tokens"
     worth = [
@@ -132,8 +86,7 @@ def _captions():
     }
 
 
-@errata_numbers("erdil2025")
-def _printed_equations():
+def of_printed_equations():
     literal, coded = section_3.literal_and_coded()
     printed = economics.table(4, records.PRINTED_EQUATIONS)
     return {
@@ -144,44 +97,12 @@ def _printed_equations():
     }
 
 
-@errata_numbers("erdil2025")
-def _drafting():
-    found = {}
-    for name, short in (("Llama 3 70B", "70b"), ("Llama 3.1 405B", "405b")):
-        same, points = speculation.gain_at_table_5(name)
-        found |= {f"drafts_{short}": f"{same:.0%}", f"drafts_points_{short}": f"{points:.0%}"}
-    most_70b, most_16 = (drafting_gains("Llama 3 70B", assumed)[1] for assumed in (TABLE_5, DEFAULT))
-    top, most, _ = drafting_gains()
-    more = {}
-    for name in ("Llama 3.1 405B 8-bit", "GPT-4"):
-        at = economics.fastest(economics.curve(name, draft=DRAFT))
-        five, six = (_drafted(name, at.n_gpu, at.batch, gamma_max=drafts) for drafts in (5, 6))
-        more[name] = five / six - 1
-    at = economics.fastest(economics.curve(SEVENTY, draft=DRAFT))
-    readings = DEFAULT, records.Assumptions.leviathan()
-    printed, free = (_drafted(SEVENTY, at.n_gpu, at.batch, assumptions=assumed) for assumed in readings)
-    return found | {
-        "halved_top": f"{1 + top:.2f}",
-        "halved_most": f"{1 + most:.2f}",
-        "drafts_most_70b": f"{most_70b:.0%}",
-        "drafts_16": f"{1 + most_16:.2f}",
-        "six_405b": f"{more['Llama 3.1 405B 8-bit']:.1%}",
-        "six_gpt": f"{more['GPT-4']:.1%}",
-        "free_token": f"{printed / free - 1:.0%}",
-    }
-
-
-@errata_numbers("erdil2025")
-def _parallel():
+def of_pipelines():
     plain = {name: most for name, (_, most, _) in parallel.pipeline_gains(False).items()}
-    piped = {n: economics.curve(n, draft=DRAFT) for n in ("Mixtral 8x22B", "GPT-4")}
-    without = {name: parallel.without_pipeline(name) for name in piped}
-    mixtral = [economics.preferred(c["Mixtral 8x22B"]).tokens_per_second for c in (without, piped)]
+    mixtral, gpt = map(parallel.without_pipeline, ("Mixtral 8x22B", "GPT-4"))
     return {
-        "pp_gpt_without": f"{without['GPT-4'].tokens_per_second.max():.0f}",
-        "pp_gpt": f"{piped['GPT-4'].tokens_per_second.max():.0f}",
-        "pp_mixtral_without": f"{mixtral[0]:.0f}",
-        "pp_mixtral": f"{mixtral[1]:.0f}",
+        "pp_gpt_without": f"{gpt.tokens_per_second.max():.0f}",
+        "pp_mixtral_without": f"{economics.preferred(mixtral).tokens_per_second:.0f}",
         "pp_dense": f"{max(gain for n, gain in plain.items() if n not in ('GPT-4', 'DeepSeek-V3')):.1%}",
         "pp_gpt_plain": f"{plain['GPT-4']:.1%}",
         "pp_deepseek": f"{plain['DeepSeek-V3']:.0%}",
@@ -189,19 +110,12 @@ def _parallel():
     }
 
 
-@errata_numbers("erdil2025")
-def _spread_experts():
-    """Table 2's sparse points with experts always spread, and at a batch of one."""
-    always, n_gpu = DEFAULT.replace(expert_threshold=0), np.geomspace(5, 1024, 400)
-    names, found = {"mixtral": "Mixtral 8x22B", "gpt": "GPT-4", "deepseek": "DeepSeek-V3"}, {}
-    for short, name in names.items():
-        at = economics.fastest(economics.curve(name, draft=DRAFT, assumptions=always))
-        seconds = _drafted(name, n_gpu, 1)
-        found |= {
-            f"spread_{short}": f"{at.tokens_per_second:.0f}",
-            f"spread_{short}_gpus": f"{at.n_gpu:.0f}",
-            f"alone_{short}": f"{1 / seconds.min():.0f}",
-        }
+def of_spread_experts():
+    """Table 2's sparse points with experts always spread."""
+    always, found = DEFAULT.replace(expert_threshold=0), {}
+    for short, name in (("mixtral", "Mixtral 8x22B"), ("gpt", "GPT-4"), ("deepseek", "DeepSeek-V3")):
+        curve = economics.curve(name, draft=DRAFT, assumptions=always)
+        found[f"spread_{short}"] = f"{curve.tokens_per_second.max():.0f}"
     return found
 
 
@@ -209,8 +123,7 @@ def _printed(artefact, row, column=""):
     return published("erdil2025")[artefact, row, column].value
 
 
-@errata_numbers("erdil2025")
-def _context():
+def of_long_contexts():
     found = {}
     for name, short in (("Mistral Large 2", "mistral"), ("DeepSeek-V3", "deepseek")):
         at = economics.curve(name, context=LONG).iloc[-1]
@@ -220,9 +133,7 @@ def _context():
             f"{short}_cache": f"{models[name].cache_bytes * LONG * at.batch / 1e12:.0f}",
             f"{short}_memory": f"{at.n_gpu * H100.memory_capacity / 1e12:.1f}",
         }
-    attainable, of_peak = context.mfu()
     half, shares = _printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values()
-    full, sixteen = _printed("Text 4.3", "cost at full utilisation"), ("Table 6", "16-bit weights")
     return found | {
         "deepseek_kb": f"{context.released_cache() / 1e3:.1f}",
         "deepseek_cheaper": f"{context.cheaper_with_released_cache():.1f}",
@@ -230,27 +141,19 @@ def _context():
         "prefill_high": f"{half / min(shares):.1f}",
         "prefill_needed": f"{3 * max(shares):.0%}",
         "full_cost": f"{context.full_cost(price=2.0):.3f}",
-        "full_cost_capped": f"{context.full_cost(H100.flops_fraction, 2.0):.2f}",
-        "mfu": f"{of_peak:.1%}",
-        "mfu_capped": f"{attainable:.1%}",
-        "cheaper_capped": f"{0.5 / attainable:.2f}",
-        "quotient": f"{full / _printed(*sixteen, 'price of a million tokens'):.1%}",
+        "mfu": f"{context.mfu()[1]:.1%}",
         "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
-        "at_attainable": f"{fastest(SEVENTY)[0]:.0f}",
     }
 
 
-@errata_numbers("erdil2025")
-def _records():
+def of_records():
     ours, theirs = models["Llama 3.1 405B"], records.model_of(load_model("Llama 3.1 405B"))
     active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     looked_up = DEFAULT.replace(embedding_multiplied=False)
     setting, point = economics.settings()["Table 3", "Mixtral 8x22B"]
-    curves = (economics.curve(**setting | {"assumptions": a}) for a in (DEFAULT, looked_up))
-    mixtral = [point(curve).tokens_per_second for curve in curves]
+    mixtral = point(economics.curve(**setting | {"assumptions": looked_up}))
     return {
-        "embedding_before": f"{mixtral[0]:.0f}",
-        "embedding_after": f"{mixtral[1]:.0f}",
+        "embedding_after": f"{mixtral.tokens_per_second:.0f}",
         "group_405b": f"{theirs.shape.group_size:.0f}",
         "kv_heads": f"{ours.shape.n_heads / ours.shape.group_size:.0f}",
         "kv_heads_meta": f"{theirs.shape.n_heads / theirs.shape.group_size:.0f}",
@@ -262,15 +165,12 @@ def _records():
     }
 
 
-@errata_numbers("erdil2025")
-def _arithmetic():
+def of_narrow_weights():
     """Llama 3 70B with 8-bit weights where 16-bit activations are multiplied at the 16-bit rate."""
     slow = H100.replace(peaks=H100.peaks | {"fp8": H100.peaks["bf16"]})
     curve = economics.frontier(models[SEVENTY], slow)
-    at = economics.preferred(curve)
     cheap = curve.usd_per_million.min() / economics.curve(SEVENTY).usd_per_million.min()
     return {
-        "wide_speed": f"{at.tokens_per_second:.0f}",
-        "wide_cost": f"{at.usd_per_million:.2f}",
+        "wide_speed": f"{economics.preferred(curve).tokens_per_second:.0f}",
         "wide_cheap": f"{cheap:.1f}",
     }

@@ -27,7 +27,7 @@ def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
     return chip.bandwidth * energy
 
 
-def sweep(name, memory, context, n=128, t_tp=None, batches=None):
+def sweep(name, memory, context, n=128, t_tp=None):
     """Speed of users and system over the batch, as far as memory reaches."""
     app, chip = load_model(name), load_chip(memory)
     stages = AS_PRINTED.stages(app, memory)
@@ -36,16 +36,15 @@ def sweep(name, memory, context, n=128, t_tp=None, batches=None):
     largest = int((whole or 0) // stages)
     if not largest:
         raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
-    if batches is None:
-        batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
-    axis = xr.DataArray([b for b in batches if b <= largest], dims="batch")
+    batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
+    axis = xr.DataArray(batches, dims="batch")
     t_tp = model.collective_latency(n) if t_tp is None else t_tp
     at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp)
     found = xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)})
     return found.assign_attrs(stages=stages)
 
 
-def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, whole=False, beyond=False):
+def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, beyond=False):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Examples
@@ -55,9 +54,8 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, whole=False, beyo
     (8, 7.27)
     """
     checks.number("loss", loss, maximum=1)
-    swept = sweep(name, memory, context, n, t_tp, range(1, 513) if whole else None)
-    if not whole:
-        swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
+    swept = sweep(name, memory, context, n, t_tp)
+    swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
     kept = swept.utps >= (1 - loss) * swept.utps[0]
     chosen = swept.where(~kept if beyond else kept, drop=True)
     if not chosen.batch.size:

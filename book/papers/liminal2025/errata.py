@@ -1,36 +1,34 @@
 """LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
 
-from book.audit.ledger import Reader, errata_numbers, published
+from book.audit.ledger import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
 from book.papers.liminal2025.ablation import counting
-from book.papers.liminal2025.speeds import GB, LARGE, LONG, QUOTED, SHORT, K, gain, needs, speed, written
+from book.papers.liminal2025.speeds import LARGE, LONG, QUOTED, SHORT, K, gain, speed, written
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model
+from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_model
 
 READ_SHARED, LOCAL = counting(model.shared_unread), counting(model.whole_contexts)
 LOW_RANK = counting(model.multiplied_out)
 LOW_RANK_SHARED = counting(model.multiplied_out, model.shared_unread)
 
 
-def under(name, n, context, **changes):
+def _under(name, n, context, **changes):
     """UTPS on HBM3 at batch 1 under other assumptions, as the paper writes it."""
     return written(cells.Reading.changed(**changes).speed(name, "HBM3", 1, context, n))
 
 
-def lost(**changes):
+def _lost(**changes):
     """How many of the cells that print as printed do not under other assumptions."""
     return ablation.survivors() - ablation.survivors(**changes)
 
 
-def gains(form, context, **rule):
+def _gains(form, context, **rule):
     """The gains at the markers of the three models that section 4.6 names."""
     return ", ".join(f"{efficiency.marker(n, '3D-DRAM', context, **rule)[1]:{form}}" for n in QUOTED)
 
 
-@errata_numbers("liminal2025")
 def of_models():
     """Numbers about models: weights, bytes and arithmetic."""
-    low = Assumptions.corrected()
 
     def counted(name, assumed):
         one = load_model(name, assumed)
@@ -39,65 +37,45 @@ def of_models():
 
     # without routers, as the printed cells
     released = PRINTED.replace(counting=LOW_RANK)
-    (fused, fused_active), (total, active) = (counted("DeepSeekV3", a) for a in (PRINTED, released))
-    shape = model.transformer("DeepSeekV3")
-    attention, d = shape.layers[0].attention, shape.d_model
+    total, active = counted("DeepSeekV3", released)
     shared = PRINTED.replace(counting=READ_SHARED)
     scout = [model.bytes_loaded(load_model("Llama4-Scout", a), 1, SHORT, a) / 1e9 for a in (PRINTED, shared)]
+    pairs = [load_model("DeepSeekV3", a).pair_flops for a in (PRINTED, Assumptions.corrected())]
     qwen = load_model("Qwen3-30B")
     of_one_token = model.expert_evaluations(qwen, 32) - model.active_experts(qwen, 32)
     literal = model.tensor_work(qwen, 32, SHORT) - PRINTED.flop_per_weight * qwen.expert * of_one_token
-    big = model.transformer("Llama3-405B")
     return {
         "scout_read": f"{scout[0]:.1f}",
         "scout_all": f"{scout[1]:.1f}",
-        "shared_lost": lost(counting=READ_SHARED),
-        "fused_total": f"{fused:.0f}",
-        "fused_active": f"{fused_active:.1f}",
+        "shared_lost": _lost(counting=READ_SHARED),
         "low_total": f"{total:.0f}",
         "low_active": f"{active:.1f}",
-        "kimi_fused_active": f"{counted('Kimi-K2', PRINTED)[1]:.1f}",
         "kimi_low_active": f"{counted('Kimi-K2', released)[1]:.1f}",
-        "fused_ratio": f"{model.latent_weights(attention, d) / sum(attention.matrices(d).values()):.1f}",
-        "wide": f"{load_model('DeepSeekV3').pair_flops / load_model('DeepSeekV3', low).pair_flops - 1:.1%}",
-        "narrow_lost": lost(counting=counting(model.values_over_keys)),
-        "local_lost": lost(counting=LOCAL),
-        "head_gb": f"{big.vocab_size * big.d_model / 1e9:.1f}",
+        "wide": f"{pairs[0] / pairs[1] - 1:.1%}",
+        "narrow_lost": _lost(counting=counting(model.values_over_keys)),
+        "local_lost": _lost(counting=LOCAL),
         "head_cells": ablation.survivors(counting=counting(keep=("head", "embedding"))),
-        "scout": f"{needs('Llama4-Scout', 1, SHORT) / GB:.0f}",
-        "oss_32": f"{needs('GPT-OSS-120B', 32, LONG) / GB:.0f}",
-        "llama_32": f"{needs('Llama3-405B', 32, LONG) / GB:.0f}",
-        "per_expert": f"{32 * 8 / model.active_experts(qwen, 32):.1f}",
         "literal": f"{literal / model.bytes_loaded(qwen, 32, SHORT):.1f}",
-        "worst": f"{max(map(abs, drawn())):.1%}",
     }
 
 
-@errata_numbers("liminal2025")
 def of_speeds():
     """Numbers about speeds, in the paper's writing."""
-    found = {
-        "slow": under("Llama3-405B", 128, SHORT, pflops=1e12),
-        "right": written(speed("Llama3-405B")),
-        "maverick": written(speed("Llama4-Maverick", n=8)),
-        "maverick_all": under("Llama4-Maverick", 8, SHORT, counting=READ_SHARED),
-        "deepseek": written(speed("DeepSeekV3", n=8)),
-        "deepseek_all": under("DeepSeekV3", 8, SHORT, counting=READ_SHARED),
-        "deepseek_low": under("DeepSeekV3", 8, SHORT, counting=LOW_RANK),
-        "deepseek_low_shared": under("DeepSeekV3", 8, SHORT, counting=LOW_RANK_SHARED),
-        "oss_short": written(speed("GPT-OSS-120B", n=8)),
-        "oss_head": under("GPT-OSS-120B", 8, SHORT, counting=counting(keep=("head",))),
+    return {
+        "slow": _under("Llama3-405B", 128, SHORT, pflops=1e12),
+        "maverick_all": _under("Llama4-Maverick", 8, SHORT, counting=READ_SHARED),
+        "deepseek_all": _under("DeepSeekV3", 8, SHORT, counting=READ_SHARED),
+        "deepseek_low": _under("DeepSeekV3", 8, SHORT, counting=LOW_RANK),
+        "deepseek_low_shared": _under("DeepSeekV3", 8, SHORT, counting=LOW_RANK_SHARED),
+        "oss_head": _under("GPT-OSS-120B", 8, SHORT, counting=counting(keep=("head",))),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
         "ceiling": written(max(map(speeds.ceiling, LARGE))),
         "ceiling_eight": written(max(speeds.ceiling(name, 8) for name in LARGE)),
+        "oss_local": _under("GPT-OSS-120B", 8, LONG, counting=LOCAL),
+        "maverick_local": _under("Llama4-Maverick", 8, LONG, counting=LOCAL),
     }
-    for short, name in (("oss", "GPT-OSS-120B"), ("maverick", "Llama4-Maverick")):
-        found[f"{short}_full"] = written(speed(name, context=LONG, n=8))
-        found[f"{short}_local"] = under(name, 8, LONG, counting=LOCAL)
-    return found
 
 
-@errata_numbers("liminal2025")
 def of_bandwidth():
     """Numbers about bandwidth, latency and arithmetic."""
     short, long = ({name: gain(name, context) for name in LARGE} for context in (SHORT, LONG))
@@ -106,57 +84,42 @@ def of_bandwidth():
         for name in LARGE
         if not load_model(name).latent_layers
     ]
-    counts = sorted(model.collectives(load_model(name), 128) for name in LARGE)
-    uses = {
-        context: max(speeds.use_of_arithmetic(name, m, context) for name in LARGE for m in model.chips())
-        for context in (SHORT, LONG)
-    }
+    uses = [speeds.use_of_arithmetic(name, m, SHORT) for name in LARGE for m in model.chips()]
 
     def fast(batch, context):
         return sum(speed(name, "3D-DRAM", batch, context, t_tp=IDEAL) >= 1e4 for name in LARGE)
 
     return {
-        "gain_low": f"{min(short.values()):.2f}",
-        "gain_high": f"{max(long.values()):.2f}",
         "below_two": sum(g < 2 for g in short.values()),
         "reach_two": ", ".join(name for name, g in long.items() if g >= 2),
         "system_gain": f"{min(grown):.1f} to {max(grown):.1f}",
         "long_ten": fast(1, LONG),
         "batched": fast(32, SHORT),
         "batched_long": fast(32, LONG),
-        "collectives": f"{counts[0]:.0f}",
-        "next_collectives": f"{counts[1]:.0f}",
         "more_collectives": sum(
             model.collectives(load_model(n), 128) > model.collectives(load_model(n), 8) for n in LARGE
         ),
-        "hop_lost": lost(free_stages=0.0),
+        "hop_lost": _lost(free_stages=0.0),
         "hops": f"{1e6 * model.exposed_time(load_model('Llama3-70B'), 128, 80, 0):.1f}",
         "microsecond": f"{1e9 * cells.latencies()['1.0us']:.2f}",
         "sram_bound": ", ".join(speeds.arithmetic_binds()),
-        "sram_faster": f"{load_chip('SRAM').bandwidth / load_chip('HBM3').bandwidth:.0f}",
         "sram_extra": f"{max(map(speeds.arithmetic_extra, LARGE)):.0%}",
         "sram_slower": sum(not speeds.sram_wins(name) for name in LARGE),
         "sram_unhopped": sum(speeds.without_hops(n) > speed(n, "3D-DRAM", 1, LONG) for n in LARGE),
-        "short_use": f"{uses[SHORT]:.1%}",
-        "top_use": f"{uses[LONG]:.1%}",
+        "short_use": f"{max(uses):.1%}",
         "wafer": f"{1e9 * model.collective_latency(25):.0f}",
     }
 
 
-@errata_numbers("liminal2025")
 def of_power():
     """Numbers about efficiency, and about real servers."""
     quoted = Reader("liminal2025", "Text 4.6")
-    # what is left of one user's speed at the first power of two past the loss
-    beyond = [efficiency.marker(name, "3D-DRAM", LONG, beyond=True) for name in QUOTED]
     travelled = travels.errors(travels.answers())
     return {
         "loss": f"{quoted('loss of tokens per second at the marker'):.0%}",
-        "gains": gains(".1f", LONG),
-        "gains_whole": gains(".1f", LONG, whole=True),
-        "gains_beyond": gains(".1f", LONG, beyond=True),
-        "losses_beyond": ", ".join(f"{1 - gained / batch:.0%}" for batch, gained in beyond),
-        "gains_32": gains(".2f", 32 * K),
+        "gains": _gains(".1f", LONG),
+        "gains_beyond": _gains(".1f", LONG, beyond=True),
+        "gains_32": _gains(".2f", 32 * K),
         "decimal_cells": ablation.kept_by(ablation.readings()["units", "everything decimal"]),
         "more": f"{cells.AS_PRINTED.tb_per_s / 1e12 - 1:.0%}",
         "eq8_rows": f"{travelled.rows['all']}",
@@ -164,11 +127,3 @@ def of_power():
         "eq8_one": f"{travelled['eq. 8']['1']:.1f}%",
         "limit_all": f"{travelled.limit['all']:.1f}%",
     }
-
-
-def drawn():
-    """Relative errors of the intensities at batch 32, which the paper drew at random and the closed form averages."""
-    ours = cells.cells()
-    for place, row in published("liminal2025").items():
-        if place[0] == "Table 4" and place[2].startswith("AMI") and place[2].endswith("B=32"):
-            yield ours[place][0] / row.printed - 1

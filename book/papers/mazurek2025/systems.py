@@ -81,15 +81,15 @@ def section_3_ratio():
     return eq.step_time(*where, CONTEXT) / eq.section_3_time(*parts)
 
 
-def value_flop_effect():
-    """The most that the missing factor 2 changes a step's time over setups, batches and both contexts."""
-    own, right = np.array(OWN, dtype=float), DEFAULT.replace(value_flop=2.0)
-    changes = [
-        1 - speed(name, own, context, right) / speed(name, own, context)
+def largest_change(**changes):
+    """The most that other assumptions change a speed, over setups, batches and both contexts."""
+    own, other = np.array(OWN, dtype=float), DEFAULT.replace(**changes)
+    ratios = [
+        speed(name, own, context, other) / speed(name, own, context)
         for name in setups()
         for context in (CONTEXT, TRUE)
     ]
-    return float(np.max(changes))
+    return float(np.abs(np.array(ratios) - 1).max())
 
 
 def free_memory(name="4x8 H100"):
@@ -149,29 +149,3 @@ def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, 
         rows[n] = (held, fits, *speeds)
     columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(gpu.name)
-
-
-def choices():
-    """What each open choice is worth: the source's systems with one choice changed at a time."""
-    points = [(name, own) for name in setups() for own in (8, 64, 256, 512)]
-
-    def speeds(assumptions=DEFAULT, context=CONTEXT, **changes):
-        return np.array([speed(*point, context, assumptions, **changes) for point in points])
-
-    cases = {
-        "a context of 2000 tokens": speeds(context=2000),
-        "no overlap": speeds(two_batch=False),
-        "experts perfectly balanced": speeds(balancedness=1.0),
-        "experts not balanced, 0.5": speeds(balancedness=0.5),
-        "no extra experts": speeds(extra_experts=0),
-        "section 3.1.2 read literally": speeds(READINGS["literal"]),
-        "58 layers and 8 messages": speeds(DEFAULT.replace(dense_layers_send=False, shared_sent=False)),
-        "cache in FP8": speeds(DEFAULT.replace(cache_value_bytes=1.0)),
-        "memory factor 1": speeds(DEFAULT.replace(memory_inefficiency=1.0)),
-        "the factor 2 of equation 36": speeds(DEFAULT.replace(value_flop=2.0)),
-        "FLOP of dense layers and head": speeds(DEFAULT.replace(all_flops=True)),
-        "no 10 % penalty": speeds(DEFAULT.replace(arithmetic_penalty=1.0)),
-        "all corrections": speeds(Assumptions.corrected()),
-    }
-    ratios = pd.DataFrame(cases) / speeds()[:, None]
-    return pd.DataFrame({"least": ratios.min(), "most": ratios.max()})

@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time, speed
 
-from book.audit.ledger import Noted, errata_numbers, reproduces
+from book.audit.ledger import Noted, reproduces
 from inferlib.system import Accelerator
 
 
@@ -29,9 +29,3 @@ def _claims(read, holds):
 
 def _time(read):
     return reading_time(_chip(read), read("weights", artefact="Table 1"))
-
-
-@errata_numbers("tiny2026")
-def numbers():
-    """For the braces of errata.toml."""
-    return {"tiny_speed": speed(Accelerator(flops=1e15, memory_bandwidth=2e12), 16e9)}

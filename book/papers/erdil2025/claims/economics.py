@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from book.audit.explanation import named
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.ledger import Noted, grade_of, listed, published, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
@@ -222,3 +222,18 @@ def _points(read, holds):
         all(four == three for four, three in speeds.values()),
         f"tokens/s with alpha 4 and with the text's 3, which print has: {text}",
     )
+
+
+def cells_as_printed(table, alpha, dollars=None):
+    """How many printed cells of a table come out with another alpha or rent, and how many there are."""
+    exact = rows = 0
+    for (name, row), (setting, _) in economics.settings().items():
+        if name != table:
+            continue
+        at = economics.preferred(economics.curve(**setting), alpha)
+        at["usd_per_million"] *= dollars / H100.price if dollars else 1
+        for column, field in economics.PRINTED.items():
+            cell = published("erdil2025")[table, row, column]
+            exact += grade_of(cell.text, cell.resolution, float(at[field]))[1] == "exact"
+            rows += 1
+    return exact, rows
