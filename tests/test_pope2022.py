@@ -153,10 +153,6 @@ def test_break_even_against_1d_by_trying():
         assert math.isclose(p.printed_break_even(model), p.break_even(model)) == (ratio == 4)
         wins(p.break_even(model), lambda n, m=model: p.best_ws2d_time(m, TPU, n, 1),
              lambda n, m=model: p.ws1d_time(m, TPU, p.Mesh(n), 1))  # fmt: skip
-    for x in (2, 4):  # and with the factor kept
-        assert p.break_even_of_x(PALM, x) == 4 * x
-        wins(4 * x, lambda n, x=x: p.ws2d_volume(PALM, p.Mesh(x, n / x), 1, p.EXACT),
-             lambda n: p.ws1d_volume(PALM, p.Mesh(n), 1, p.EXACT))  # fmt: skip
 
 
 def test_what_a_layer_moves_by_hand():
@@ -184,9 +180,6 @@ def test_exchange_pays_from_a_few_tokens_on():
         moved = p.batch_attention_volume(PALM, MESH, 512 * queries, p.EXACT)
         saved = 512 * context * layer * (1 - 1 / 64) / TPU.memory_bandwidth
         assert (moved * 2 / TPU.network_bandwidth < saved) == gains
-    d = derivations
-    values = {d.MODEL.heads: PALM.heads, d.CHIP.memory_bandwidth: 1200, d.W: 270, d.ACT: 2}
-    assert 4 < d.all_to_all_pays().result.subs(values | {d.MODEL.cache_bytes: 2, d.N: 64}) < 5
 
 
 def test_what_does_not_run_or_fit_gives_its_reason():

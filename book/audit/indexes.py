@@ -13,16 +13,10 @@ import pandas as pd
 from book.audit import ledger
 from book.audit.finder import finder
 from book.audit.said import broken, said
+from inferlib import papers
 from inferlib.equation import DERIVATIONS, EQUATIONS
 from tokenprice import answerers
 
-# Every number that a source prints beside an equation, by the chapter that shows them.
-PRINTED_EQUATIONS = {
-    "erdil2025_toy": ("erdil2025", range(1, 20)),
-    "erdil2025_model": ("erdil2025", range(20, 47)),
-    "liminal2025": ("liminal2025", range(1, 9)),
-    "mazurek2025": ("mazurek2025", range(1, 52)),
-}
 FOLDED = 6  # an equation of more lines waits for a click
 OPEN = "would settle it"  # says of an inferred reading which number would decide it
 
@@ -129,6 +123,21 @@ def _total(name, card, causes):
     }  # fmt: skip
 
 
+def questions():
+    """The question that each source was written to answer."""
+    rooms = [papers.about(key) for key in papers.sources()]
+    return pd.DataFrame([(room["label"], room["question"]) for room in rooms], columns=["source", "question"])
+
+
+def scope():
+    """What each source models, by its own statement (``source.toml``): one row an ingredient, with full circles,
+    half and empty ones.
+    """
+    table = pd.DataFrame({papers.label(key): papers.about(key)["scope"] for key in papers.sources()})
+    table.index = table.index.str.replace("_", " ").str.replace("kv", "KV")
+    return table.replace({"yes": "●", "partly": "◐", "no": "○"}).reset_index(names="")
+
+
 def slug(*words):
     """An anchor of these words, such as ``eq-liminal2025-8``."""
     return re.sub(r"[^a-z0-9_]+", "-", "-".join(words).lower()).strip("-")
@@ -206,23 +215,6 @@ def _row(source, place, folder):
     if found.here != "":
         told += f": {found.printed} in print, {found.here} here"
     return told, page_of(source, artefact, folder)
-
-
-def equation_coverage(folder="."):
-    """How many of the numbered equations of each chapter of the book the library has.
-
-    Returns ``chapter``, ``numbered`` in print, ``here``, and what is ``missing``. Chapters not written yet
-    are left out.
-    """
-    table = ledger.equations()
-    found = []
-    for stem, (source, numbers) in PRINTED_EQUATIONS.items():
-        if stem not in chapters(folder):
-            continue
-        have = {re.sub(r"\D", "", number) for number in table.number[table.source == source]}
-        missing = [str(n) for n in numbers if str(n) not in have]
-        found.append((stem, len(numbers), len(numbers) - len(missing), ", ".join(missing)))
-    return pd.DataFrame(found, columns=["chapter", "numbered", "here", "missing"])
 
 
 class Equations(list):

@@ -27,34 +27,6 @@ from inferlib.papers.mazurek2025.records import DEFAULT, Deployment
 derivation = partial(derivation, "mazurek2025")
 
 
-@derivation(proves=eq.fullest_gpu_experts_placed)
-def drawn_without_replacement():
-    """The same for experts that are dealt out evenly, of which a batch wakes some."""
-    active, m = left("active"), MODEL.n_routed
-    held, q = m / N, active / m
-    both = active * (active - 1) / (m * (m - 1))
-    variance = sp.factor(held * q * (1 - q) + held * (held - 1) * (both - q**2))
-    share, mean = sp.Symbol("x", positive=True), active / N
-    idle = sp.limit(
-        sp.limit(sp.simplify(variance.subs(active, share * m) / (share * m / N)), m, sp.oo), N, sp.oo
-    )
-    # the library's form keeps a negative share out; within 0 and 1 it is the same
-    spread = sp.sqrt(mean * sp.Max(idle.subs(share, q), 0)) * reach()
-    return in_steps(
-        "A GPU holds h experts of each layer, and each of them is active with probability",
-        sp.Eq(sp.Symbol("q"), q),
-        "Two of them are active together a little less often than independent ones, for no expert is hit twice:",
-        sp.Eq(sp.Symbol("q_2"), both),
-        "The variance of a GPU's active experts is that of h draws, and the covariance of all their pairs:",
-        sp.Eq(sp.Symbol(r"\sigma^2"), variance),
-        "Over the mean, for many experts on many GPUs, with a share x of them active:",
-        sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), idle),
-        "So the spread of balls into bins is multiplied by the root of the idle share. With every expert active "
-        "nothing is left to chance.",
-        sp.Eq(left("fullest_gpu_experts"), mean + spread),
-    )
-
-
 def compute_bound_context(model, gpu, assumptions=DEFAULT):
     """The context from which on memory binds attention at every batch; infinite where it never does."""
     one = Deployment(1)

@@ -3,30 +3,7 @@
 import matplotlib.pyplot as plt
 
 from book import style
-from book.papers.mazurek2025 import validation
-from book.papers.mazurek2025.systems import CONTEXT, READINGS, TRUE
-from inferlib.papers.mazurek2025.records import Assumptions
-
-
-def scan():
-    """Error over the seven points for every context, in three readings; thin lines for the three on H100s alone."""
-    _, ax = plt.subplots(layout="constrained")
-    shown = {"capped": style.PURPLE, "literal": style.INK, "corrected": style.YELLOW}
-    readings = READINGS | {"corrected": Assumptions.corrected()}
-    for name, colour in shown.items():
-        found = validation.scan(readings[name]) * 100
-        data, h100 = found.rms, found.filter(like="9x8")
-        if name in READINGS:
-            ax.plot((h100**2).mean(axis=1) ** 0.5, color=colour, linewidth=0.9)
-        ax.plot(data, color=colour)
-        ax.plot(data.idxmin(), data.min(), "o", color=colour, label=name)
-    ax.legend(loc="upper right", fontsize=9)
-    for context, text in ((TRUE, "measured\nlength"), (CONTEXT, "quoted\naverage")):
-        ax.axvline(context, color=style.INK, linewidth=1, linestyle=":")
-        ax.text(context + 90, 104, text, ha="left", va="top", fontsize=9)
-    ax.set(xlabel="tokens of context that the model is given", ylabel="rms error of the seven points, %")
-    ax.set(ylim=(0, 108), xlim=(500, 11000))
-    return ax
+from book.papers.mazurek2025.systems import READINGS
 
 
 def over_measured(data):

@@ -6,9 +6,6 @@ Every public measurement, of others too, is held against it where all sources ar
 
 from functools import cache
 
-import numpy as np
-import pandas as pd
-
 from book import measured as measurements
 from book.papers.mazurek2025.systems import MODEL, speed
 from inferlib import load_chip
@@ -71,12 +68,3 @@ def compared(context, assumptions=DEFAULT):
         for row in (table.loc[i] for i in rows):
             errors[name, int(row.own)] = speed(name, row.own, context, assumptions) / row.per_gpu - 1
     return errors
-
-
-def scan(assumptions=DEFAULT):
-    """Error over the seven points for every context."""
-    contexts = np.arange(500, 11050, 50)
-    errors = compared(contexts.astype(float), assumptions)
-    table = pd.DataFrame({f"{name}, {own}": values for (name, own), values in errors.items()}, index=contexts)
-    table.insert(0, "rms", (table**2).mean(axis=1) ** 0.5)
-    return table.rename_axis("context")

@@ -8,7 +8,6 @@ from book.audit.ledger import Reader
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (
-    PRINTED,
     WITHOUT_LIMIT,
     chip_of,
     load_chip as post_chip,
@@ -73,32 +72,6 @@ def modern(machines):
             "time": model.elapsed_time(machine) / US,
         }
     return pd.DataFrame(rows).T
-
-
-def one_change_at_a_time():
-    """What the headline becomes when one assumption changes and the rest stays as printed."""
-    a100, given = post_chip("A100"), stated()["machines"]["A100, warm-up"]
-    slow_memory = a100.replace(memory_bandwidth=post_chip("A100, warm-up").memory_bandwidth)
-    uneven = a100.replace(network_bandwidth=a100.network_bandwidth * uneven_share(a100))
-    cases = {
-        "as printed": (a100, PRINTED),
-        "no latency": (a100, PRINTED.replace(latency=0.0)),
-        "utilisation 50 %": (a100, PRINTED.replace(utilisation=0.5)),
-        "utilisation 30 %": (a100, PRINTED.replace(utilisation=0.3)),
-        f"memory {given['memory_bandwidth']}, as in the warm-up": (slow_memory, PRINTED),
-        "8 chips as a 2 x 4 grid": (uneven, PRINTED),
-        "one chip in a machine": (a100.replace(chips=1), PRINTED),
-        "four multiplies in a row in a layer": (a100, model.Assumptions.corrected()),
-        "a network without limit": (a100.replace(network_bandwidth=WITHOUT_LIMIT), PRINTED),
-        f"network {given['network_bandwidth']}, as in the warm-up": (slow_network(), PRINTED),
-        "the catalogue's A100 machine": (chip_of(load_chip("A100 80GB")), PRINTED),
-    }
-    rows = {
-        name: (model.elapsed_time(machine) / US, model.forward_pass_time(machine, 1, assumptions) / MS)
-        for name, (machine, assumptions) in cases.items()
-    }
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["multiply (us)", "forward pass (ms)"])
-    return table.assign(**{"times as long": table["forward pass (ms)"] / table["forward pass (ms)"].iloc[0]})
 
 
 def slow_network():

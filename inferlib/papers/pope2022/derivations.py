@@ -5,7 +5,7 @@ from functools import partial
 from inferlib.equation import derivation, in_steps, symbolic, symbols_of
 from inferlib.extras import sympy as sp
 from inferlib.papers.pope2022 import equations
-from inferlib.papers.pope2022.records import EXACT, Chip, Mesh, Model
+from inferlib.papers.pope2022.records import Chip, Mesh, Model
 
 derivation = partial(derivation, "pope2022")
 
@@ -163,34 +163,4 @@ def break_even_by_costs():
         sp.Eq(symbol("best_ws2d_time"), two),
         "They are equal at this number of chips.",
         sp.Eq(symbol("break_even"), chips),
-    )
-
-
-# Attention over a line of chips, with the one key/value head that all query heads share.
-SHARED = MODEL.replace(kv_heads=sp.Integer(1))
-LINE = MESH.replace(x=sp.Integer(1), y=N, z=sp.Integer(1))
-
-
-@derivation()
-def all_to_all_pays():
-    """When the exchanges for attention cut over the batch cost less than they save (section 3.3)."""
-    batch, seen = symbol("batch"), symbol("seen")
-    layer = batch * seen * equations.cache_of_token(SHARED) / SHARED.layers
-    saved = (layer - layer / N) / CHIP.memory_bandwidth
-    spent = equations.batch_attention_volume(SHARED, LINE, batch, EXACT) * ACT / W
-    prefill = equations.batch_attention_volume(SHARED, LINE, batch * seen, EXACT) * ACT / W
-    ratio = sp.simplify(spent / saved)
-    over = sp.Symbol(r"T_{\text{spent}} / T_{\text{saved}}")
-    return in_steps(
-        "Generating, a sequence has one query: this is spent on two exchanges in a layer.",
-        sp.Eq(sp.Symbol(r"T_{\text{spent}}"), sp.factor(spent)),
-        "And this is saved, since a chip reads one part in n of the cache.",
-        sp.Eq(sp.Symbol(r"T_{\text{saved}}"), sp.factor(saved)),
-        "The batch cancels.",
-        sp.Eq(over, ratio),
-        "Processing a prompt, every token of it has a query, and what is spent over what is saved does not fall "
-        "with its length.",
-        sp.Eq(over, sp.simplify(prefill / saved)),
-        "So generation gains from a few tokens of context on, and a prompt gains only if this is below one.",
-        sp.Eq(seen, sp.solve(sp.Eq(ratio, 1), seen)[0]),
     )

@@ -338,12 +338,6 @@ def break_even(model: Model, assumptions: Assumptions = PRINTED):
     return 4 * inner_width(model, assumptions) / outer_width(model)
 
 
-@equation(unit="1", x="1")
-def break_even_of_x(model: Model, x, assumptions: Assumptions = PRINTED):
-    """Chips above which 2D with a given X moves less than 1D, the factor (K - 1)/K kept: X F/E."""
-    return x * inner_width(model, assumptions) / outer_width(model)
-
-
 def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(LAYOUTS)):
     """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch."""
     from inferlib.extras import xarray as xr

@@ -164,12 +164,6 @@ def arithmetic_work(machine: Machine, m, b):
     return machine.flop_per_weight * m**2 * b
 
 
-@equation(unit="FLOP", m="1", b="1")
-def combining_work(machine: Machine, m, b):
-    """Additions that combine the partial results of neighbours, the post-processing that the post leaves out."""
-    return machine.flop_per_weight / 2 * m * b  # a multiply-add without its multiply
-
-
 @equation(unit="B/s")
 def effective_bandwidth(machine: Machine):
     """Network bandwidth that one chip sees when its machine holds a square grid of blocks: B / sqrt(N)."""
@@ -387,15 +381,6 @@ def blocks_needed(d, m):
 def attention_ratio(d, context):
     """Work of the three d x d multiplies of an attention block over that of its two sums over the context."""
     return 3 * d**2 / (2 * context * d)
-
-
-@equation(unit="B", d="1", context="1", b="1")
-def attention_traffic(machine: Machine, d, context, b):
-    """Bytes of the keys and values of one layer, two vectors for each token of each sequence.
-
-    Not in the post, which says in words that attention cannot be batched.
-    """
-    return 2 * machine.word * d * context * b
 
 
 # --- The question that every chapter answers -------------------------------------------------------------
