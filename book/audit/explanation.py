@@ -148,33 +148,20 @@ def _of_row(row):
     # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
     if callable(ledger._computed(printed.source, printed.artefact).get(place[1:])):
         found, tree = _traced(lambda: ledger.compute(printed)[0])
-        own = [node for node in tree.parts if _same(node.value, value, scale)]
-        root.parts += _made_of(found) or (own[:1] if _telling(value) and own else tree.parts)
+        root.parts += _made_of(found) or tree.parts
     else:
-        cells, calls = _calls_of(printed.source, printed.artefact)
-        found = cells.get(place[1:])
-        nodes = _made_of(found.value if isinstance(found, ledger.Noted) else found)
-        if not nodes and _telling(value):
-            nodes = [node for node in calls if _same(node.value, value, scale)][:1]
-        root.parts += nodes
+        found = _calls_of(printed.source, printed.artefact).get(place[1:])
+        root.parts += _made_of(found.value if isinstance(found, ledger.Noted) else found)
     return root
-
-
-def _telling(value):
-    """Whether a number has so many digits that an equation with the same value must be the one that made it.
-
-    A truth, a count or a round number occurs by chance; nothing is shown rather than another number's tree.
-    """
-    return isinstance(value, Real) and not isinstance(value, (bool, int)) and float(f"{value:.7g}") != value
 
 
 @lru_cache(maxsize=4)
 def _calls_of(source, artefact):
-    """What an artefact's function returns, and every equation it calls, nearest to its numbers first."""
+    """What an artefact's function returns, each number with the equations it was made from."""
     forget(source)
-    found, tree = _traced(lambda: ledger.recomputed(ledger.Reader(source, artefact)))
+    found, _ = _traced(lambda: ledger.recomputed(ledger.Reader(source, artefact)))
     forget(source)
-    return found, tuple(_nodes(tree))
+    return found
 
 
 def forget(source):
@@ -188,24 +175,6 @@ def forget(source):
 
 def _joined(place):
     return ", ".join(part for part in place if part)
-
-
-def _nodes(tree):
-    """All nodes of a tree, those nearest to the root first."""
-    level = tree.parts
-    while level:
-        yield from level
-        level = [part for node in level for part in node.parts]
-
-
-def _same(value, target, scale):
-    """Whether an equation's value (or its reciprocal) is the row's."""
-    try:
-        ours, theirs = float(value), float(target) * scale
-    except (TypeError, ValueError):
-        return False
-    close = abs(ours - theirs) <= 1e-12 * abs(theirs)
-    return close or (ours != 0 and abs(1 / ours - theirs) <= 1e-12 * abs(theirs))
 
 
 def _traced(run):
