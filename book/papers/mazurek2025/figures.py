@@ -4,6 +4,8 @@ Our copy of the source is text: the axes and dots of its Figures 13 to 17 are no
 drawn with stated choices (see :mod:`book.papers.mazurek2025.systems`). Figures 2, 3 and 6 are pictures of others.
 """
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ from book.papers.mazurek2025 import systems, validation
 from book.papers.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import sweep
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, model_of, setup, setups, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, setup, setups, stated
 
 COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=False))
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
@@ -108,96 +110,58 @@ def figure_14(capped, literal):
     )  # fmt: skip
 
 
-def figure_15_data():
-    """Figure 15: Kimi K2 over DeepSeek V3."""
-    own = sweep("own", 1, 1024, 61)
-    models = {"its configuration": model_of("Kimi K2"), "more experts only": systems.more_experts()}
-    readings = []
-    for reading, kimi in models.items():
-        parts = [systems.kimi_over_deepseek(own, name, kimi).assign_coords(setup=name) for name in setups()]
-        readings.append(xr.concat(parts, "setup").assign_coords(reading=reading))
-    return xr.concat(readings, "reading")
-
-
 def figure_15():
-    """Kimi K2 beside DeepSeek V3: the speed of a GPU, and its change in per cent."""
-    _, axes = plt.subplots(1, 2, figsize=(7.4, 3.8), layout="constrained")
-    data, looks = figure_15_data(), {"its configuration": ":", "more experts only": "--"}
-    for name, colour in COLOURS.items():
-        speed = systems.speed(name, data.own)
-        axes[0].plot(data.own, speed, color=colour, label=name)
-        axes[0].plot(data.own, speed * data.sel(setup=name, reading="its configuration"), ":", color=colour)
-        for reading, look in looks.items():
-            ratio = data.sel(setup=name, reading=reading)
-            axes[1].plot(data.own, 100 * (ratio - 1), look, color=colour)
-    for reading, look in looks.items():
-        axes[1].plot([], [], look, color=style.INK, label=f"Kimi K2, {reading}")
-    over = {"xscale": "log", "xlabel": "sequences on a GPU"}
-    _finish(axes[0], [1, 8, 64, 512], yscale="log", ylabel="tokens per second per GPU", **over)
-    _finish(axes[1], [1, 8, 64, 512], "lower right", ylabel="Kimi K2 over DeepSeek V3, %", **over)
+    """Figure 15: the speed of Kimi K2, and by how much it is that of DeepSeek V3."""
+    _, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained")
+    own, over = sweep("own", 1, 1024, 61), {"over": "sequences on a GPU", "colours": COLOURS}
+    ratios = xr.Dataset({name: systems.kimi_over_deepseek(own, name) for name in COLOURS})
+    speeds = xr.Dataset({name: systems.speed(name, own) * ratios[name] for name in COLOURS})
+    style.curve(speeds, says="Kimi K2, tokens per second per GPU", ax=axes[0], **over)
+    style.curve(ratios - 1, unit="%", says="over DeepSeek V3", log="x", ax=axes[1], **over)
     return axes
 
 
-def figure_16_data():
-    """Figure 16: how much longer a decode step, and the attention of a prompt, take with more context, on 4x8 H100."""
-    at, context = setup("4x8 H100"), sweep("context", SHORT, LONG, 61)
-    n = at.deployment.n_gpus
-    held = eq.held_experts(MODEL, at.deployment)
-    fitting = float(eq.largest_own_batch(MODEL, at.gpu, LONG, held))
-
-    def step(own, context):
-        return eq.step_time(MODEL, at.gpu, at.deployment, own * n, context)
-
-    rows = [(step(b, context) / step(b, SHORT)).assign_coords(own=b) for b in (1, 8, 32, 128)]
-    rows.append((step(fitting, context) / step(fitting, SHORT)).assign_coords(own=0))
-    prompt = eq.prefill_time(MODEL, at.gpu, context) / eq.prefill_time(MODEL, at.gpu, SHORT)
-    return xr.Dataset({"prefill": prompt, "decode": xr.concat(rows, "own")})
-
-
 def figure_16():
-    """Figure 16: prefill against decode over the context; the dashed line is the batch that fits at the end."""
-    _, ax = plt.subplots(layout="constrained")
-    data = figure_16_data()
-    ax.plot(data.context, data.prefill, color=style.ORANGE, label="prefill")
-    for own, va in ((1, "top"), (8, "center"), (32, "center"), (128, "center")):
-        line = data.decode.sel(own=own)
-        ax.plot(line.context, line, color=style.BLUE)
-        ax.text(1.04 * LONG, float(line[-1]), f"decode, {own} a GPU", color=style.BLUE, va=va, fontsize=9)
-    ax.plot(data.context, data.decode.sel(own=0), "--", color=style.INK, label="decode, the batch that fits")
-    return _finish(
-        ax, [1024, 4096, 16384, 32768], "upper left", xscale="log", yscale="log",
-        xlim=(SHORT, 2.6 * LONG), xlabel="tokens of context", ylabel="times as long as at 1024",
-    )  # fmt: skip
+    """Figure 16: how many times as long a prompt and a decode step take with more context, on 4x8 H100.
 
+    The last line is the batch for which there is memory at the longest context.
+    """
+    at, context = setup("4x8 H100"), sweep("context", SHORT, LONG, 61)
+    n, held = at.deployment.n_gpus, eq.held_experts(MODEL, at.deployment)
+    batches = {f"decode, {own} a GPU": own for own in (1, 8, 32, 128)}
+    batches["decode, the batch that fits"] = float(eq.largest_own_batch(MODEL, at.gpu, LONG, held))
 
-def figure_17_data():
-    """Figure 17: the largest batch of a GPU at 20 tokens per second of a request, and what memory holds."""
-    speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
-    rows = {}
-    for context in (2000, CONTEXT, LONG):
-        for name in setups():
-            at = setup(name)
-            held = eq.held_experts(MODEL, at.deployment)
-            room = int(eq.largest_own_batch(MODEL, at.gpu, context, held))
-            rows[context, name] = (systems.largest_batch(name, speed, context), room)
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["by speed", "by memory"])
-    table.index = pd.MultiIndex.from_tuples(table.index, names=["context", "setup"])
-    return table
+    def longer(time):
+        return time(context) / time(SHORT)
+
+    lines = {"prefill": longer(partial(eq.prefill_time, MODEL, at.gpu))} | {
+        name: longer(partial(eq.step_time, MODEL, at.gpu, at.deployment, own * n))
+        for name, own in batches.items()
+    }
+    colours = dict.fromkeys(lines, style.BLUE) | {"prefill": style.ORANGE, [*lines][-1]: style.INK}
+    says = "times as long as at 1024"
+    return style.curve(xr.Dataset(lines), says=says, over="tokens of context", colours=colours)
 
 
 def figure_17():
-    """Figure 17 at three contexts; the dash above a bar is the batch for which there is memory."""
+    """Figure 17, the largest batch of a GPU at which a request gets 20 tokens per second, at three contexts.
+
+    The dash above a bar is the batch for which there is memory.
+    """
     _, ax = plt.subplots(layout="constrained")
-    data = figure_17_data()
-    contexts = list(data.index.get_level_values("context").unique())
+    speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
+    contexts = (2000, CONTEXT, LONG)
     for i, (name, colour) in enumerate(COLOURS.items()):
-        rows = data.xs(name, level="setup")
-        x = np.arange(len(contexts)) + 0.27 * (i - 1)
-        ax.bar(x, rows["by speed"], 0.24, color=colour, label=name)
-        ax.hlines(rows["by memory"], x - 0.12, x + 0.12, color=style.INK, linewidth=2)
-        for at, value in zip(x, rows["by speed"], strict=True):
-            ax.text(at, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
+        at = setup(name)
+        held = eq.held_experts(MODEL, at.deployment)
+        most = [systems.largest_batch(name, speed, context) for context in contexts]
+        room = [eq.largest_own_batch(MODEL, at.gpu, context, held) for context in contexts]
+        x = np.arange(3) + 0.27 * (i - 1)
+        ax.bar(x, most, 0.24, color=colour, label=name)
+        ax.hlines(room, x - 0.12, x + 0.12, color=style.INK, linewidth=2)
+        for place, value in zip(x, most, strict=True):
+            ax.text(place, 1.15, f"{value}", ha="center", fontsize=8.5, color="white")
     ax.hlines([], 0, 0, color=style.INK, linewidth=2, label="fits in memory")
-    ax.set_xticks(range(len(contexts)), [f"{c:,} tokens" for c in contexts])
+    ax.set_xticks(range(3), [f"{context:,} tokens" for context in contexts])
     ax.grid(axis="x", visible=False)
     return _finish(ax, legend="upper right", yscale="log", ylim=(1, 9000), ylabel="largest batch of a GPU")

@@ -62,39 +62,30 @@ def figure_8_data():
     """Least time of a generation step over the context, for the three variants of attention.
 
     Everything but the cache is the roofline bound of the rest: arithmetic or reading the weights, whichever
-    takes longer; no constant is fitted. ``longest``: what fits into 30 % of the memory with all 118 layers.
+    takes longer; no constant is fitted. ``fits``: whether the cache of all 118 layers does, in 30 % of the memory.
     """
     read = Reader("pope2022", "Figure 8")
     batch, share = read("batch"), read("memory kept for the cache", artefact="Table 1")
     context = xr.DataArray(np.array(CONTEXTS, dtype=float), coords={"context": list(CONTEXTS)})
-    palm = evidence.palm()
-    cases = {
-        "multihead": (pope.multihead(palm), "Head", pope.context_over_heads),
-        "multiquery, over heads": (palm, "Head", pope.context_over_heads),
-        "multiquery, over batch": (palm, "Batch", pope.context_over_batch),
-    }
-    cache, rest, longest = [], [], []
-    for whole, attention, most in cases.values():
+    palm, variants = evidence.palm(), {}
+    for name, whole, attention, most in (
+        ("multihead", pope.multihead(palm), "Head", pope.context_over_heads),
+        ("multiquery, over heads", palm, "Head", pope.context_over_heads),
+        ("multiquery, over batch", palm, "Batch", pope.context_over_batch),
+    ):
         model = whole.replace(layers=read("layers"))
-        cache.append(pope.memory_time(TPU, pope.CACHES[attention](model, SLICE, batch, context)))
-        flop = pope.matmul_flops(model, batch) + pope.attention_flops(model, batch, context)
-        weights = pope.memory_time(TPU, pope.weights_on_chip(model, SLICE))
-        rest.append(np.maximum(pope.compute_time(TPU, SLICE, flop), weights))
-        longest.append(float(most(whole, TPU, SLICE, batch, share)))
-    names = xr.DataArray(list(cases), dims="variant")
-    return xr.Dataset(
-        {"cache": xr.concat(cache, names), "rest": xr.concat(rest, names), "longest": ("variant", longest)}
-    ).assign_coords(variant=list(cases))
+        held = pope.CACHES[attention](model, SLICE, batch, context)
+        need = pope.bound(model, TPU, pope.load_mesh(SLICE), "WS 2D", batch, context, held)
+        time = np.maximum(need["arithmetic"], need["weights"]) + need["cache"]
+        variants[name] = time.assign_coords(fits=context <= most(whole, TPU, SLICE, batch, share))
+    return variants
 
 
 def figure_8(data):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
     _, ax = axes()
-    for (name, curve), colour in zip(data.groupby("variant"), style.LINES[:3], strict=True):
-        curve = curve.squeeze("variant")
-        total = (curve.cache + curve.rest) / MS
-        fits = curve.context <= float(curve.longest)
-        dotted(ax, curve.context, total, fits, colour, name)
+    for (name, time), colour in zip(data.items(), style.LINES[:3], strict=True):
+        dotted(ax, time.context, time / MS, time.fits, colour, name)
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens of context", ylabel="milliseconds per token, 8 layers")
     shown = [n for n in CONTEXTS if n not in (16384, 65536)]
@@ -107,22 +98,18 @@ def figure_8(data):
 # --- Figure 9: the measurements --------------------------------------------------------------------------
 
 
-def frontier_data():
-    """Latency and utilisation of all end-to-end results of Table D.3, and which are on the frontier in bold."""
-    rows = benchmarks.totals("Table D.3")
-    return rows.assign(bold=benchmarks.on_the_frontier(rows))
-
-
-def figure_9(data):
-    """Draw :func:`frontier_data`; filled points are on the frontier of all. Returns the Axes."""
-    colours = dict(zip(benchmarks.TOTALS, style.LINES, strict=False))
+def figure_9():
+    """Latency and utilisation of all end-to-end results of Table D.3; filled points are on the frontier of all."""
+    data = benchmarks.totals("Table D.3")
+    data = data.assign(bold=benchmarks.on_the_frontier(data))
     _, ax = axes()
-    for name, rows in data.groupby("column", sort=False):
-        ax.plot(rows.time, 100 * rows.exact, "-", color=colours[name], linewidth=1.2)
-        ax.plot(rows.time, 100 * rows.exact, "o", color=colours[name], fillstyle="none", markersize=6)
+    for (name, rows), colour in zip(data.groupby("column", sort=False), style.LINES, strict=False):
+        ax.plot(
+            rows.time, 100 * rows.exact, "o-", color=colour, linewidth=1.2, fillstyle="none", markersize=6
+        )
         on = rows[rows.bold]
-        ax.plot(on.time, 100 * on.exact, "o", color=colours[name], markersize=6)
-        ax.plot([], [], "o-", color=colours[name], label=name)
+        ax.plot(on.time, 100 * on.exact, "o", color=colour, markersize=6)
+        ax.plot([], [], "o-", color=colour, label=name)
     ax.set(xscale="log", xlabel="seconds, all tokens of input and output", ylabel="MFU, %", ylim=(0, 55))
     ax.legend(fontsize=9)
     return ax

@@ -11,7 +11,7 @@ from inferlib.equation import Record, quantities, quantity, stated
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, Transformer
+from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
 
 _STATED = {
@@ -178,29 +178,6 @@ def stated_chip(chip):
     ['H100', 'B200']
     """
     return chips[_CATALOGUED[chip.name]] if chip.name in _CATALOGUED else chip_of(chip)
-
-
-def transformer(name):
-    """A model of the paper, such as its GPT-4, as a Transformer that everybody can be asked about.
-
-    ValueError for one with latent attention: the catalogue has the whole of those.
-    """
-    shape = models[name].shape
-    if shape.latent:
-        raise ValueError(
-            f"model is {name}, whose latents the paper leaves out in part: load it from the catalogue"
-        )
-    attention = Attention(shape.n_heads, shape.n_heads / shape.group_size, shape.head_dim)
-    matrices, width = shape.ff_up + shape.ff_down, shape.d_ff
-    dense = shape.n_experts == 1
-    block = (
-        FeedForward(width, matrices)
-        if dense
-        else Experts(shape.n_experts, shape.n_active, width, matrices=matrices)
-    )
-    return Transformer(
-        shape.d_model, shape.vocab_size, (Layers(shape.n_layers, attention, block),), name=name
-    )
 
 
 NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
