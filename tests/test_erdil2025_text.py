@@ -221,12 +221,21 @@ def test_the_fastest_token_beside_one_gpu():
     assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(SEVENTY, H100, 1e-6) / faster < 3
 
 
-def test_the_box_prefers_what_the_table_prefers():
-    """The points that the page holds are enough for any customer: Table 6's 8-bit row is among them."""
-    found, rows = explorers.slope_and_wall().evaluate(), ledger.published("erdil2025")
-    columns = "tokens per second", "price of a million tokens"
-    speed, price = (rows["Table 6", "8-bit weights", column].printed for column in columns)
-    assert (round(found["preferred: speed"]), round(found["preferred: price"], 2)) == (speed, price)
+def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
+    """Nine tenths of the top speed, over the cheapest token: dozens of times, and a few with bandwidth unlimited."""
+
+    def slope_and_wall(**switches):
+        curve = economics.switched(EIGHT_BIT, H100, **switches)
+        wall = curve.tokens_per_second.max()
+        nearly = curve[curve.tokens_per_second >= 0.9 * wall].usd_per_million.min()
+        return nearly / curve.usd_per_million.min(), wall
+
+    halved, drafted = economics.HALVED, e.models[economics.DRAFT]
+    found = [slope_and_wall(**one) for one in ({}, {"network": True}, {"waits": halved}, {"draft": drafted})]
+    slopes, walls = zip(*found, strict=True)
+    assert walls == pytest.approx((152, 152, 249, 189), rel=0.01)  # the first is Table 4's
+    assert slopes[:2] == pytest.approx((38, 4.3), rel=0.02)
+    assert slopes[2] > 1.5 * slopes[0]  # what lies before the wall is bandwidth as it was
 
 
 def test_a_box_marks_the_least_point_where_the_pencil_finds_it():

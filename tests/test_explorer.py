@@ -647,26 +647,6 @@ def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():
     assert f"x <b>{8e-8 * A.value * 1e9:g}</b> ns" in tiny._repr_html_()
 
 
-def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
-    """The page says of its own frontiers what the chapter says: nine tenths of the top, over the cheapest token."""
-    shown = MADE["erdil2025.slope_and_wall"]()
-
-    for switches, slope, wall in (
-        ({}, "A long slope", 152),  # Table 4
-        ({"network": "without limit"}, "Hardly a slope", 152),
-        ({"waits": "both halved"}, "A long slope", 249),
-        ({"drafts": "by Llama 3 8B"}, "A long slope", 189),
-    ):
-        told = said(page_of(shown, shown.link(**switches)), "v1")
-        assert told.startswith(slope)
-        assert number(re.search(r"wall: ([\d.]+)", told)[1]) == pytest.approx(wall, rel=0.01)
-    settings = {}, {"network": "without limit"}, {"waits": "both halved"}
-    printed, without, steep = (shown.evaluate(**at)["times the cheapest"] for at in settings)
-    # the chapter says: dozens of times, and a few times
-    assert printed == pytest.approx(38, rel=0.02) and without == pytest.approx(4.3, rel=0.01)
-    assert steep > 1.5 * printed  # what lies before the wall is bandwidth as it was
-
-
 def test_without_scripts_a_page_shows_the_start():
     """The pictures and totals that the script would draw stand in the page as it was built, each in its place."""
     shown = MADE["principles.one_step"]()

@@ -95,7 +95,6 @@ STAY = {
         "with st.memory_traffic",
     },
     ("erdil2025_toy", "assumed"): {"with erdil2025.grid_all_reduce_time.replaced"},
-    ("erdil2025_model", "draft"): {"explorers.slope_and_wall"},  # which starts without drafts
     ("liminal2025", "stacked"): {"with lim.batch_time"},  # which waits
 }
 # Drawings of a mechanism without a number, and what sources print, others measured, or a whole catalogue says.

@@ -213,18 +213,14 @@ def as_printed(number, older=None):
     return cells[[n for n in shown if n in cells]].rename(columns=HEADS).reset_index(names=first)
 
 
-def _halved():
-    """The default with half of every launch and latency."""
-    halves = ("base", "per_rank", "per_node")
-    quick = tuple(p.replace(**{n: getattr(p, n) / 2 for n in halves}) for p in DEFAULT.protocols)
-    return DEFAULT.replace(protocols=quick, t_kernel=DEFAULT.t_kernel / 2)
-
-
-WAITS = {"as in the paper": DEFAULT, "both halved": _halved()}
+QUICK = [
+    p.replace(base=p.base / 2, per_rank=p.per_rank / 2, per_node=p.per_node / 2) for p in DEFAULT.protocols
+]
+HALVED = DEFAULT.replace(protocols=tuple(QUICK), t_kernel=DEFAULT.t_kernel / 2)  # every launch and latency
 
 
 def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
-    """The frontier of a model with parts of the waiting switched off: a network without limit, one of WAITS, drafts.
+    """The frontier of a model with parts of the waiting switched off: a network without limit, HALVED waits, drafts.
 
     With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
     """

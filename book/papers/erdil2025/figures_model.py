@@ -7,7 +7,7 @@ from book import style
 from book.audit.ledger import Reader
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
-from book.papers.erdil2025.economics import DEFAULT, DRAFT, LONG, SOUND, WAITS, switched
+from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
 from book.papers.erdil2025.figures import served_points
 from inferlib.papers.erdil2025.decode import best_layout
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
@@ -99,7 +99,7 @@ def slope_and_wall(model, chip, draft, contexts):
     curves = (
         (f"the {chip.name} as it is", style.INK, {}),
         ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
-        ("launches and latencies halved", style.RED, {"waits": WAITS["both halved"]}),
+        ("launches and latencies halved", style.RED, {"waits": HALVED}),
         ("with drafts", style.PURPLE, {"draft": draft}),
     )
     for ax, context in zip(axes, contexts, strict=True):
