@@ -307,7 +307,8 @@ def served(
     each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
     in_step = keep_step(model, layout) if reader is None else 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
-    seen, first = waiting(protocol, among, *each, uneven, met)
+    burst = 1 / protocol.rounds if protocol.rounds else 0
+    seen, first = waiting(burst, protocol.group, among, *each, uneven, met)
     # prompts for which one waits before the first token are not read between the others
     others = between_tokens(among, output_tokens, read.total, met, seen, pieces)
     together = answered(running, layout, output_tokens, pieces, reader)
@@ -348,14 +349,14 @@ def answered(running, layout, output_tokens, pieces, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, pieces)
 
 
-def waiting(protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
+def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
-    ``own``: seconds of a prompt as its own first token sees them, see :func:`~tokenprice.prompt.until_first`;
-    ``users`` of each of so many ``copies`` that keep step.
+    ``burst``: the part of all requests that come at once, at the start. ``group``: see
+    :attr:`~tokenprice.prompt.Protocol.group`. ``own``: seconds of a prompt as its own first token sees them, see
+    :func:`~tokenprice.prompt.until_first`; ``users`` of each of so many ``copies`` that keep step.
     """
-    group = minimum(users, protocol.group)
-    burst = 1 / protocol.rounds if protocol.rounds else 0
+    group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
     reading = chunked_time(pieces, prompt_time, step)
     # in the burst nobody comes at random

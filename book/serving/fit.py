@@ -21,17 +21,8 @@ from inferlib.system import Layout, System, Workload, chip_peak
 from tokenprice import Question, ask, constants, speculation
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
-from tokenprice.prompt import (
-    Protocol,
-    between_tokens,
-    first_token_time,
-    prompt_pass,
-    prompts_ahead,
-    prompts_met,
-    room,
-    started,
-)
-from tokenprice.request import keep_step
+from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, started
+from tokenprice.request import keep_step, waiting
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-26"  # rows of later days are a trial of all constants
@@ -514,37 +505,23 @@ EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify fou
 
 
 @cache
-def drafts():
-    """Steps whose length was published, a token each: class of engine, whose, seconds predicted and measured."""
-    columns = ["engine", "model", "predicted", "measured"]
-    found, r1 = [], speculation.measured()["DeepSeek R1, MTP"]
-    at = (catalog.load_model("DeepSeek V3"), System(_chip("B200"), 8), Workload(1, 2000, "fp4"))
-    how = {"engine": "compiled", "keep": {"attention": "bf16"}}
-    plain = decode_step(*at, **how).total
-    for n, (length, speedup) in enumerate(zip(r1["length"], r1["speedup"], strict=True), 1):
-        step = speculation.drafted_step(*at, drafted=n, length=length, **how).total
-        found.append(("compiled", f"{at[0].name}, {n}", step, plain / speedup))
+def drafted():
+    """Logarithms of predicted over measured of engines that serve, and the models; nothing is fitted to them."""
     table = recent.rows().rename(columns={"count": "count_"})
     lengths = pd.to_numeric(table.tokens_per_step, errors="coerce")
-    for row in table[(table.use == "clean") & (lengths > 1)].itertuples():
+    own, logs = table[(table.use == "clean") & (lengths > 1)], []
+    for row in own.itertuples():
         model, system, work, layout, keep = recent.question(row)
-        how = {"engine": "serving", "keep": keep}
         length = float(row.tokens_per_step)
         step = speculation.drafted_step(
-            model, system, work, layout, drafted=EAGLE, length=length, **how
+            model, system, work, layout, drafted=EAGLE, length=length, engine="serving", keep=keep
         ).total
         reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
         others = between_tokens(
             work.batch / layout.dp, row.scale * row.osl, reading, keep_step(model, layout)
         )
-        found.append(("serving", row.model, step + others, 1e-3 * row.tpot_ms))
-    return pd.DataFrame(found, columns=columns)
-
-
-def drafted():
-    """Logarithms of predicted over measured of engines that serve, and the models; nothing is fitted to them."""
-    own = drafts().query("engine == 'serving'")
-    return np.log(own.predicted / own.measured), own.model
+        logs.append(np.log((step + others) / (1e-3 * row.tpot_ms)))
+    return pd.Series(logs, own.index), own.model
 
 
 # --- The first token ------------------------------------------------------------------------------------------
@@ -581,20 +558,15 @@ def fit_first(table):
 
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
-    experts, serves = table.experts.to_numpy(), table.engine.to_numpy() == "serving"
-    hosted, reading, output = (table[name].to_numpy() for name in ("hosted", "prompt_time", "output_tokens"))
-    step, rounds, hold = (table[name].to_numpy() for name in ("step", "rounds", "hold"))
-    users = (table.users / table.copies).to_numpy()
-    group = np.minimum(table.group.to_numpy(), users)
+    names = ["experts", "hosted", "prompt_time", "output_tokens", "step", "rounds", "hold", "group"]
+    experts, hosted, reading, output, step, rounds, hold, group = (table[name].to_numpy() for name in names)
+    serves, users = (table.engine == "serving").to_numpy(), (table.users / table.copies).to_numpy()
 
     def predicted(found):
         late, host, serving, compiled = found
         door = np.where(serves, serving, compiled) + hold * step
-        at_random = (1 - 1 / rounds) * (users - group)
-        met = prompts_met(at_random, output + door / (reading + step), 1)
-        ahead = prompts_ahead(1 / rounds, group, users)
-        passes = np.maximum(np.where(experts, late, 1.0) * reading, host * hosted)
-        return first_token_time(door, ahead, passes, met * (reading + step), step)
+        own = np.maximum(np.where(experts, late, 1.0) * reading, host * hosted)
+        return waiting(1 / rounds, group, users, reading, own, 1, output, step, door)[1]
 
     return predicted
 
@@ -736,7 +708,7 @@ def main():
     while written != (written := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in written.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
-        for known in (data, drafts, _folds, fit_all, _first_folds, constants.engines, constants.operators):
+        for known in (data, drafted, _folds, fit_all, _first_folds, constants.engines, constants.operators):
             known.cache_clear()
     print(*written.values(), errors().round(3).to_string(), sep="\n")
 

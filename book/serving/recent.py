@@ -15,8 +15,8 @@ from inferlib.system import Layout, System, Workload
 from tokenprice import blocks, constants
 from tokenprice.decode import decode_step
 from tokenprice.estimate import error_bar, stated
-from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, until_first
-from tokenprice.request import keep_step, waiting
+from tokenprice.prompt import Protocol, prompt_pass, room
+from tokenprice.request import served
 
 # Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
 KEEP = {
@@ -68,18 +68,28 @@ def _errors(row):
     prompt, output = row.scale * row.isl, row.scale * row.osl
     engine = constants.engine_class(row.engine)
     places = room(model, system, work, layout, keep, longest=prompt + output, engine=engine)
-    work = work.replace(batch=min(work.batch, max(places, layout.dp)))
-    step = decode_step(model, system, work, layout, engine=engine, keep=keep).total
-    reading = prompt_pass(model, system, work, prompt, layout=layout, keep=keep).total
-    token = step + between_tokens(max(work.batch / layout.dp, 1), output, reading, keep_step(model, layout))
-    first = float("nan")
-    if row.concurrency <= min(stated()["first_token"]["users"], places):
-        users = max(row.concurrency / layout.dp, 1)
-        own, door = until_first(model, reading, 1, engine), constants.engine(engine).door
-        first = waiting(PROTOCOL, users, reading, own, 1, output, step, door)[1] / (1e-3 * row.ttft_ms)
+    running = min(work.batch, max(places, layout.dp))
+    step = decode_step(model, system, work.replace(batch=running), layout, engine=engine, keep=keep)
+    read = prompt_pass(model, system, work, prompt, layout=layout, keep=keep)
+    found = served(
+        model,
+        system,
+        step,
+        read,
+        read.total,
+        prompt,
+        output,
+        running,
+        layout=layout,
+        engine=engine,
+        protocol=PROTOCOL,
+    )
+    token, first = found.token / (1e-3 * row.tpot_ms), found.first_token / (1e-3 * row.ttft_ms)
+    known = row.concurrency <= min(stated()["first_token"]["users"], places)
     plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
-    token = token / (1e-3 * row.tpot_ms) if plain else float("nan")
-    return {"kind": blocks.measured_as(model), "token": token, "first": first}
+    return {
+        "kind": blocks.measured_as(model), "token": token if plain else np.nan, "first": first if known else np.nan,
+    }  # fmt: skip
 
 
 def factor(ratios, models):
