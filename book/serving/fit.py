@@ -298,19 +298,24 @@ def left_out(by, engine=None):
 
     ``by``: "publisher", "model". ``engine``: the class to assume for all rows; each row's own when not given.
     """
-    table = data()
     checks.one_of("by", by, ("publisher", "model", "hardware", "weights"))
-    errors = pd.Series(np.nan, index=table.index)
-    for name, found in _folds(by).items():
-        own = table[by] == name
-        errors[own] = np.log(predict(table[own], found, engine) / table.measured[own])
-    return errors
+    return _logs(data(), by, _folds(by), lambda own, found: predict(own, found, engine) / own.measured)
+
+
+def _logs(table, by, folds, ratio):
+    """Logarithms of a ratio of rows, by the constants of their fold."""
+    logs = pd.Series(np.nan, index=table.index)
+    for name, found in folds.items():
+        own = table[table[by] == name]
+        logs[own.index] = np.log(ratio(own, found))
+    return logs
 
 
 @cache
-def _folds(by):
-    table = data()
-    return {name: fit(table[table[by] != name]) for name in sorted(table[by].unique())}
+def _folds(by, first=False):
+    """The constants fitted without each publisher or model: of steps, or of ``first`` tokens."""
+    table, how = (first_rows(), fit_first) if first else (data(), fit)
+    return {name: how(table[table[by] != name]) for name in sorted(table[by].unique())}
 
 
 def groups(table):
@@ -363,20 +368,14 @@ def stated_bars():
     Who does not tell the engine knows no more. Of today's classes none is compared with that of 2024.
     """
     table = errors()
-    table = table[(table.slice != "python-2024") | (table.engine == "known")]
-    old, bars = (
-        part.groupby(["slice", "engine"], sort=False)[["error", "factor", "groups"]].max()
-        for part in (table[table.slice == "python-2024"], table[table.slice != "python-2024"])
+    bars = (
+        table.groupby(["slice", "engine"], sort=False)[["error", "factor"]]
+        .max()
+        .drop(("python-2024", "unknown"))
     )
-    widest = [
-        max(
-            bar.factor
-            for (_, known), bar in bars.iterrows()
-            if bar.groups >= own.groups and known in (engine, "known")
-        )
-        for (_, engine), own in bars.iterrows()
-    ]
-    return pd.concat([bars.assign(factor=widest), old])
+    most = table.groupby("slice")["groups"].max().drop("python-2024").sort_values(ascending=False)
+    widest = bars.factor.unstack().loc[most.index, ["known", "unknown"]].cummax().cummax(axis=1).stack()
+    return bars.assign(factor=widest.reindex(bars.index).fillna(bars.factor))
 
 
 def factor(logs, whose):
@@ -579,12 +578,8 @@ def fit_all():
 
 def first_left_out(by, near=True):
     """Logarithms of predicted over measured times to the first token, left out by publisher or model."""
-    table = first_rows(near)
-    logs = pd.Series(np.nan, index=table.index)
-    for name, found in _first_folds(by).items():
-        own = table[by] == name
-        logs[own] = np.log(first_token(table[own])(found) / table.ttft[own])
-    return logs
+    folds = _folds(by, first=True)
+    return _logs(first_rows(near), by, folds, lambda own, found: first_token(own)(found) / own.ttft)
 
 
 def first_factor():
@@ -594,38 +589,26 @@ def first_factor():
     return max(factor(first_left_out(by)[drawn], groups(table)[drawn]) for by in ("publisher", "model"))
 
 
-@cache
-def _first_folds(by):
-    table = first_rows()
-    return {name: fit_first(table[table[by] != name]) for name in sorted(table[by].unique())}
-
-
 # --- The files ------------------------------------------------------------------------------------------------
 
 
 def engine_tables():
     """The constants of every class: value, and least and greatest over the fits with one group left out."""
-    folds = np.array([*_folds("publisher").values(), *_folds("model").values()])
-    first = first_spans()
+    first = dict(zip(FIRST, _spans(fit_first(first_rows()), first=True), strict=True))
     found = {name: {"door": first[name]} for name in ("compiled", "serving")}
     found["serving"]["host"] = first["host"]
     found["python-2024"] = {"door": first["serving"]}  # no first token of it was measured
-    for i, (name, whose, unit) in enumerate(FITTED):
-        span = folds[:, i][folds[:, i] > 0]
-        values = [unit * value for value in (fit_all()[i], span.min(), span.max())]
-        targets = {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,))
-        for target in targets:
-            found[target][name] = values
+    for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
+        for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
+            found[target][name] = unit * span
     return found
 
 
-def first_spans():
-    """Constants of first tokens: value, and least and greatest over the fits with one group left out that know it."""
-    folds = [*_first_folds("publisher").values(), *_first_folds("model").values()]
-    found = np.array([fit_first(first_rows()), *folds])
-    known = np.where(found > 0, found, np.nan)
-    spans = zip(found[0], np.nanmin(known, axis=0), np.nanmax(known, axis=0), strict=True)
-    return dict(zip(FIRST, spans, strict=True))
+def _spans(fitted, first=False):
+    """Constants: value, and least and greatest over the fits with one group left out that know it."""
+    folds = np.array([one for by in ("publisher", "model") for one in _folds(by, first).values()])
+    known = np.where(folds > 0, folds, np.nan)
+    return np.array([fitted, np.nanmin(known, axis=0), np.nanmax(known, axis=0)]).T
 
 
 def engines_toml():
@@ -704,13 +687,13 @@ def _numbers(values):
 
 def main():
     """Fit, and write both files, until nothing changes: engines are fitted with prompts as the files have them."""
-    written = {}
-    while written != (written := {"engines": engines_toml(), "calibration": calibration_toml()}):
-        for name, text in written.items():
+    made = {}
+    while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
+        for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
-        for known in (data, drafted, _folds, fit_all, _first_folds, constants.engines, constants.operators):
+        for known in (data, drafted, _folds, fit_all, constants.engines, constants.operators):
             known.cache_clear()
-    print(*written.values(), errors().round(3).to_string(), sep="\n")
+    print(*made.values(), errors().round(3).to_string(), sep="\n")
 
 
 if __name__ == "__main__":

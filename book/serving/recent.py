@@ -100,12 +100,11 @@ def factor(ratios, models):
     return float(np.exp(np.interp(stated()["confidence"], shares, away)))
 
 
-def widest(table, name):
+def widest(ratios, models):
     """The widest factor that the rows of all models but one give; of a single model, its own."""
-    table = table[table[name].notna()]
-    models = table.model.unique()
-    folds = [table[table.model != own] for own in models] if len(models) > 1 else [table]
-    return max(factor(fold[name], fold.model) for fold in folds)
+    whose = models[ratios.index]
+    folds = [ratios[whose != own] for own in whose.unique()] if whose.nunique() > 1 else [ratios]
+    return max(factor(fold, models) for fold in folds)
 
 
 def table():
@@ -132,15 +131,12 @@ def as_toml():
         "# serving rows were scored (nothing was fitted to them), and the factors that hold 80 % of times between",
         "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
     ]
-    table = predicted()
-    for kind in sorted(table.kind.unique()):
-        own = table[table.kind == kind]
+    for kind, own in predicted().groupby("kind"):
         lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
         one = own.dp_attention == 1
-        for what, part in (("token", own[one]), ("copies", own[~one]), ("first", own)):
-            name = "first" if what == "first" else "token"
-            if part[name].notna().any():
-                lines += [f"{what} = {widest(part, name):.4g}"]
+        parts = {"token": own[one].token, "copies": own[~one].token, "first": own["first"]}
+        known = {what: part.dropna() for what, part in parts.items() if part.notna().any()}
+        lines += [f"{what} = {widest(part, own.model):.4g}" for what, part in known.items()]
     return "\n".join(lines) + "\n"
 
 
