@@ -23,18 +23,9 @@ def raw():
 
 # --- What the file holds ---------------------------------------------------------------------------------
 
-# Rows by prefix: of the first collection, and of the decode table for wide expert parallelism ("ep").
-COUNTS = {
-    ("gf", "A"): 21, ("lmd", "A"): 16, ("ft", "A"): 13, ("ft", "C"): 3, ("trt", "A"): 17, ("vllm", "A"): 11,
-    ("aic", "B"): 47, ("ds", "A"): 1, ("ds", "B"): 3, ("ds", "C"): 1, ("mlperf", "C"): 1, ("tek", "C"): 6,
-    ("ep", "B"): 47, ("ep", "C"): 10,
-}  # fmt: skip
 
-
-def test_rows_by_source_and_tier_and_what_columns_mean():
-    found = ALL.groupby([ALL.index.str.split("-").str[0], "tier"]).size()
-    assert found.to_dict() == COUNTS and len(ALL) == 140 + 57
-    assert ALL.core.sum() == 50 and not ALL.core[ALL.tier == "C"].any()
+def test_rows_have_an_address_and_columns_a_meaning():
+    assert len(ALL) == 140 + 57 and not ALL.core[ALL.tier == "C"].any()
     assert ALL.url.str.match(r"https://[\w.-]+/\S+").all() and (ALL.derivation != "").all()
     assert (ALL.reported_value != "").all() and (ALL.reported_unit != "").all()
     assert all(column["meaning"] for column in schema().values())
@@ -77,10 +68,6 @@ def test_duplicates_are_marked():
     ]
     assert not unmarked
     marked = ALL[ALL.duplicate_of != ""]
-    assert marked.duplicate_of.to_dict() == {
-        "ep-01": "ds-02", "ep-02": "ds-02", "ep-17": "ds-03", "ep-31": "ep-04", "ep-32": "ep-03",
-        "ep-33": "ds-02", "ep-36": "ds-04", "ep-37": "ds-01", "ep-52": "ep-47",
-    }  # fmt: skip
     same = ALL.loc[marked.duplicate_of]
     assert marked.tpot.to_numpy() == pytest.approx(same.tpot.to_numpy(), rel=0.01)
     assert (marked.model.to_numpy() == same.model.to_numpy()).all()
