@@ -138,19 +138,12 @@ def answers_over_measurements(answers, rows, mine=()):
     are drawn large, and pass every menu.
     """
     who = [key for key in answerers.keys() if key in set(answers.who)]
-    own = rows[rows.use == "clean"]
     times = answers[answers.status == "ok"].pivot(index="id", columns="who", values="predicted")
-    lists = {name: ["all", *sorted(set(own[name]))] for name in ("publisher", "hardware", "batches")}
-    colours = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}
-    dots = []
-    for row in own.itertuples():
-        if row.Index in times.index:
-            told = (
-                f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.sequences:.0f} sequences"
-            )
-            f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
-            made = times.loc[row.Index].to_dict()
-            dots.append(_error(row.tpot, made, who, told, row.url, colours[row.publisher]) | {"f": f})
+    own = rows[(rows.use == "clean") & rows.index.isin(times.index)]
+    made = times.loc[own.index].to_dict("records")
+    points = own.assign(measured=own.tpot, batch=own.sequences, made=made)
+    names = {"publisher": "Measured by", "hardware": "Chip", "batches": "Sequences"}
+    dots, chosen, colours = _over(points, who, names)
     for question, measured in mine:
         found = {key: one.seconds for key, one in ask(question, by="all").items() if one.feasible}
         said = [f"{answerers.label(key)} {100 * s / measured - 100:+.0f} %" for key, s in found.items()]
@@ -160,11 +153,11 @@ def answers_over_measurements(answers, rows, mine=()):
         Menu("who", "Whose answer", [answerers.label(key) for key in who]),
         Menu("over", "Over", ["measured", "bound"]),
     ]
-    names = {"publisher": "Measured by", "hardware": "Chip", "batches": "Sequences"}
-    menus += [Menu(name, label, [str(one) for one in lists[name]], any=True) for name, label in names.items()]
     x = [{"label": f"{what}, ms", "low": 0.5, "high": 500} for what in ("measured", "the bound")]
     y = [{"label": "predicted over measured", "low": 0.1, "high": 5, "right": 1}] * len(who)
-    return Scatter("Whose answer is how far off?", menus, x, y, dots, {"x": "over", "y": "who"}, key=colours)
+    return Scatter(
+        "Whose answer is how far off?", menus + chosen, x, y, dots, {"x": "over", "y": "who"}, key=colours
+    )
 
 
 def every_row(most=60):
@@ -175,18 +168,25 @@ def every_row(most=60):
     rank = points.groupby(["publisher", "model"]).cumcount()
     total = points.groupby(["publisher", "model"]).measured.transform("size")
     points = points[(rank % np.ceil(total / most).clip(lower=1)) == 0]
-    lists = {name: ["all", *sorted(set(points[name]))] for name in ("publisher", "model", "hardware")}
-    colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
-    for row in points.itertuples():
-        told = f"{row.publisher}: {row.model}, {_chips(row.n_gpus)} {row.hardware}, {row.batch:.0f} sequences"
-        f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
-        made = {"sixth": row.predicted, "principles": row.measured}
-        dots.append(_error(row.measured, made, ["sixth"], told, row.url, colours[row.publisher]) | {"f": f})
+    both = zip(points.predicted, points.measured, strict=True)
+    made = [{"sixth": predicted, "principles": measured} for predicted, measured in both]
     names = {"publisher": "Measured by", "model": "Model", "hardware": "Chip"}
-    menus = [Menu(name, label, lists[name], any=True) for name, label in names.items()]
+    dots, menus, colours = _over(points.assign(made=made), ["sixth"], names)
     x = [{"label": "measured, ms", "low": 1, "high": 500}]
     y = [{"label": "predicted over measured", "low": 0.3, "high": 3, "right": 1}]
     return Scatter("Rows that the fit has not seen", menus, x, y, dots, {"x": "", "y": ""}, key=colours)
+
+
+def _over(points, who, names):
+    """A dot for each measured row, the menus that choose among them, and a colour for each publisher."""
+    lists = {name: ["all", *sorted(set(points[name]))] for name in names}
+    colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
+    for row in points.itertuples():
+        told = f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.batch:.0f} sequences"
+        f = {name: values.index(getattr(row, name)) for name, values in lists.items()}
+        dots.append(_error(row.measured, row.made, who, told, row.url, colours[row.publisher]) | {"f": f})
+    menus = [Menu(name, label, [str(one) for one in lists[name]], any=True) for name, label in names.items()]
+    return dots, menus, colours
 
 
 def _error(measured, made, who, told, url, colour):
