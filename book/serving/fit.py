@@ -18,7 +18,7 @@ from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import Question, ask, constants, speculation
+from tokenprice import Question, ask, constants
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, started
@@ -472,6 +472,12 @@ def lent(most=60):
     return logs, table.hardware[logs.index]
 
 
+def drafted():
+    """Logarithms of predicted over measured of steps with drafts, and the models; nothing is fitted to them."""
+    own = recent.predicted().dropna(subset="drafted")
+    return np.log(own.drafted), own.model
+
+
 # --- Other makers ---------------------------------------------------------------------------------------------
 
 
@@ -496,31 +502,6 @@ def slower():
     table["times"] = table.measured / table.answered * table.chip.map(constants.slower)
     each = table.groupby(["chip", "publisher"]).times.median().groupby("chip")
     return {name: (own.median(), own.min(), own.max()) for name, own in each}
-
-
-# --- Drafts ---------------------------------------------------------------------------------------------------
-
-EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
-
-
-@cache
-def drafted():
-    """Logarithms of predicted over measured of engines that serve, and the models; nothing is fitted to them."""
-    table = recent.rows().rename(columns={"count": "count_"})
-    lengths = pd.to_numeric(table.tokens_per_step, errors="coerce")
-    own, logs = table[(table.use == "clean") & (lengths > 1)], []
-    for row in own.itertuples():
-        model, system, work, layout, keep = recent.question(row)
-        length = float(row.tokens_per_step)
-        step = speculation.drafted_step(
-            model, system, work, layout, drafted=EAGLE, length=length, engine="serving", keep=keep
-        ).total
-        reading = prompt_pass(model, system, work, row.scale * row.isl, layout=layout, keep=keep).total
-        others = between_tokens(
-            work.batch / layout.dp, row.scale * row.osl, reading, keep_step(model, layout)
-        )
-        logs.append(np.log((step + others) / (1e-3 * row.tpot_ms)))
-    return pd.Series(logs, own.index), own.model
 
 
 # --- The first token ------------------------------------------------------------------------------------------
@@ -691,7 +672,7 @@ def main():
     while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
-        for known in (data, drafted, _folds, fit_all, constants.engines, constants.operators):
+        for known in (data, recent.predicted, _folds, fit_all, constants.engines, constants.operators):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 

@@ -17,12 +17,14 @@ from tokenprice.decode import decode_step
 from tokenprice.estimate import error_bar, stated
 from tokenprice.prompt import Protocol, prompt_pass, room
 from tokenprice.request import served
+from tokenprice.speculation import drafted_step
 
 # Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
 KEEP = {
     "fp4": {"attention": "bf16", "shared experts": "bf16"}, "mxfp4 experts": {"experts": "mxfp4"}, "fp8": {},
     "bf16": {},
 }  # fmt: skip
+EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
 PROTOCOL = Protocol(rounds=10)  # as InferenceX sends requests, whose rows most are
 CACHE = {"zai-org/GLM-5": "fp8", "sgl-project/DeepSeek-V4-Flash-FP8": "fp8"}
 
@@ -56,7 +58,7 @@ def question(row):
 
 @cache
 def predicted():
-    """Of every clean row: ``token`` and ``first``, predicted over measured; NaN where a row does not say one."""
+    """Of every clean row: ``token``, with drafts ``drafted``, and ``first``, predicted over measured, or NaN."""
     table = rows().rename(columns={"count": "count_"})
     table = table[table.use == "clean"]
     found = [_errors(row) for row in table.itertuples()]
@@ -84,12 +86,15 @@ def _errors(row):
         engine=engine,
         protocol=PROTOCOL,
     )
-    token, first = found.token / (1e-3 * row.tpot_ms), found.first_token / (1e-3 * row.ttft_ms)
-    known = row.concurrency <= min(stated()["first_token"]["users"], places)
-    plain = row.tokens_per_step == "1"  # with drafts nobody published how long a step takes
-    return {
-        "kind": blocks.measured_as(model), "token": token if plain else np.nan, "first": first if known else np.nan,
-    }  # fmt: skip
+    first = found.first_token / (1e-3 * row.ttft_ms)
+    first = first if row.concurrency <= min(stated()["first_token"]["users"], places) else np.nan
+    length, token = pd.to_numeric(row.tokens_per_step, errors="coerce"), found.token
+    if length > 1:
+        how = {"engine": engine, "keep": keep, "drafted": EAGLE, "length": length}
+        token += drafted_step(model, system, work.replace(batch=running), layout, **how).total - step.total
+    ways = {"token": length == 1, "drafted": length > 1}  # of others nobody published how long a step takes
+    tokens = {way: token / (1e-3 * row.tpot_ms) if known else np.nan for way, known in ways.items()}
+    return tokens | {"kind": blocks.measured_as(model), "first": first}
 
 
 def factor(ratios, models):
