@@ -118,8 +118,9 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, be
     sequences = workload.batch / layout.dp
     users, output, prompt, reading = between or (1, 1, 0, 0.0)
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
+    in_step = keep_step(model, layout)
     return more | {
-        "others": between_tokens(users, output, reading, keep_step(model, layout)),
+        "others": between_tokens(users, output, reading, in_step), "in_step": in_step,
         "ideal": between_tokens(users, output, 2 * model.n_active * prompt / peak, 1),
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": constants.lender(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
@@ -538,15 +539,27 @@ def fit_first(table):
 
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
-    names = ["experts", "hosted", "prompt_time", "output_tokens", "step", "rounds", "hold", "group"]
-    experts, hosted, reading, output, step, rounds, hold, group = (table[name].to_numpy() for name in names)
+    names = [
+        "experts",
+        "hosted",
+        "prompt_time",
+        "output_tokens",
+        "step",
+        "rounds",
+        "hold",
+        "group",
+        "in_step",
+    ]
+    experts, hosted, reading, output, step, rounds, hold, group, in_step = (
+        table[name].to_numpy() for name in names
+    )
     serves, users = (table.engine == "serving").to_numpy(), (table.users / table.copies).to_numpy()
 
     def predicted(found):
         late, host, serving, compiled = found
         door = np.where(serves, serving, compiled) + hold * step
         own = np.maximum(np.where(experts, late, 1.0) * reading, host * hosted)
-        return waiting(1 / rounds, group, users, reading, own, 1, output, step, door)[1]
+        return waiting(1 / rounds, group, users, reading, own, 1, output, step, door, copies=in_step)[1]
 
     return predicted
 
