@@ -21,7 +21,7 @@ from inferlib.papers import steinhardt2022
 from tokenprice.decode import decode_step
 
 ROOT = Path(__file__).parents[1]
-LLAMA, DEEPSEEK = inferlib.load_model("Llama 3 70B"), inferlib.load_model("DeepSeek V3")
+LLAMA, *OTHERS = map(inferlib.load_model, ("Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"))
 H100 = inferlib.load_chip("H100 SXM")
 BOX, WORK = System(H100, 8), Workload(32, 4096)
 
@@ -50,7 +50,7 @@ HOLDERS = {
 @pytest.mark.parametrize("holder", HOLDERS)
 @pytest.mark.parametrize("call", CALLS)
 def test_numbers_in_any_holder_are_those_of_plain_floats(call, holder):
-    for model in (LLAMA, DEEPSEEK):
+    for model in (LLAMA, *OTHERS):
         expected = [CALLS[call](model, float(n)) for n in (7, 131072)]
         found = CALLS[call](model, HOLDERS[holder]([7, 131072]))
         np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)

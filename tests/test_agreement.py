@@ -237,11 +237,6 @@ def test_structure_is_more_than_half_with_all_of_them():
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1
 
 
-def test_an_unknown_source_cannot_be_left_out():
-    with pytest.raises(LookupError, match="no source 'steinhard'"):
-        grid.constants_or_structure(without=["steinhard"])
-
-
 def test_a_batch_of_32_is_twenty_times_cheaper():
     says("synthesis", "How many share the box matters far more than whom you believe")
     usd = grid.whole_grid().usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)

@@ -89,10 +89,6 @@ GEMMA_3 = [
     (302, 698, {"hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26, "num_attention_heads": 4}
         | {"num_key_value_heads": 1, "vocab_size": 262144}),
     (675, 3209, {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34}),
-    (1012, 10759, {"hidden_size": 3840, "intermediate_size": 15360, "num_hidden_layers": 48}
-        | {"num_attention_heads": 16, "num_key_value_heads": 8}),
-    (1416, 25600, {"hidden_size": 5376, "intermediate_size": 21504, "num_hidden_layers": 62}
-        | {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 128}),
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from refusals import refused
 
 from book import audit
 from book.papers.erdil2025 import figures, limits, tables
-from inferlib import Breakdown, Layout, System, Workload, load_chip, load_model
+from inferlib import Breakdown, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.shape import Shape
@@ -132,7 +132,6 @@ def test_the_tree_of_a_step_holds_what_it_was_made_of():
 @pytest.mark.parametrize(
     ("model", "system", "work", "layout", "status", "reason"),
     [
-        (MODEL, BOX, Workload(1), Layout(tp=4, pp=2), "n/a", ""),
         (load_model("Mixtral 8x7B"), BOX, Workload(1), None, "n/a", "dense"),
         (MODEL, System(BOX.chip, 1), Workload(1), None, "infeasible", "fit"),
         (MODEL, BOX, Workload(batch=1e6, context=1e6), None, "infeasible", "cache do not fit"),

@@ -1,12 +1,12 @@
 """Mixes of requests: what files say, what a cache still holds, and formula and simulation of one queue."""
 
-import json
 import random
 import tomllib
 from collections import OrderedDict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tokenprice import Question, ask, decide, mix, simulate
@@ -101,13 +101,12 @@ def test_a_file_has_our_names_or_those_of_a_public_trace(tmp_path, name, kind):
     start = "2023-11-16 18:17:00" if came is None else 0
     rows = [{**row, next(iter(row)): start}, row]
     path = tmp_path / f"requests.{kind}"
+    table = pd.DataFrame(rows)
     if kind == "jsonl":
-        path.write_text("\n".join(json.dumps(one) for one in rows))
+        table.to_json(path, orient="records", lines=True)
     else:
-        told = [{**one, "hash_ids": "4-5 9"} if "hash_ids" in one else one for one in rows]
-        path.write_text(
-            "\n".join(",".join(map(str, line)) for line in ([*row], *(one.values() for one in told)))
-        )
+        told = {name: "4-5 9" for name in row if name == "hash_ids"}
+        table.assign(**told).to_csv(path, index=False)
     found = mix.trace("trace", path)
     assert found.arrivals == (0, came or 3.5) and found.prompt.points == (1100, 1100)
     assert (

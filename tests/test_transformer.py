@@ -120,8 +120,6 @@ def test_windows_and_caches_as_others_print_them():
     tokens = 0.3 * 64 * 32 * 2**30 / load_model("PaLM 540B").cache_bytes()
     assert tokens / 128 == pytest.approx(43_000, abs=500) and tokens / 512 == pytest.approx(10_700, abs=50)
     for name, layers in (
-        ("DeepSeek V3", {(3, FeedForward, None), (58, Experts, None)}),
-        ("Kimi K2", {(1, FeedForward, None), (60, Experts, None)}),
         ("Llama 4 Scout", {(36, Experts, 8192), (12, Experts, None)}),
         ("Llama 4 Maverick", {(12, Experts, 8192), (12, Experts, None), (24, FeedForward, 8192)}),
     ):
@@ -255,26 +253,17 @@ def test_arithmetic_is_two_for_each_active_weight_and_formats_scale_the_bytes(na
 
 # --- Every kind of input -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"])
-def test_sweeps_and_symbols_agree_with_floats(name):
+def test_sweeps_stay_lazy_and_symbols_agree_with_floats(name):
     model = load_model(name)
-    batch, context = xr.DataArray([1.0, 64.0], dims="batch"), xr.DataArray([10.0, 9000.0], dims="context")
-    read, flops, prompt = model.bytes_read(batch, context), model.flops(context), model.prefill_flops(context)
-    assert read["cache"].dims == ("batch", "context") and flops["scores"].dims == ("context",)
-    lazy = model.bytes_read(batch.chunk(1), context.chunk(1))["cache"]
-    assert type(lazy.data).__module__.startswith("dask")
+    batch, context = (xr.DataArray([1.0, 64.0], dims=dim).chunk(1) for dim in ("batch", "context"))
+    cache = model.bytes_read(batch, context)["cache"]
+    assert cache.dims == ("batch", "context") and type(cache.data).__module__.startswith("dask")
     b, t = sp.symbols("b t", positive=True)
-    for i, j in np.ndindex(2, 2):
-        at = float(batch[i]), float(context[j])
-        expected, read_of_prompt = model.bytes_read(*at), total(model.prefill_flops(at[1]))
-        assert list(read) == list(expected)
-        for part, value in expected.items():
-            swept = xr.DataArray(read[part]).isel(batch=i, context=j, missing_dims="ignore")
-            assert float(swept) == pytest.approx(value, rel=1e-12)
-        assert float(total(flops).isel(context=j)) == pytest.approx(total(model.flops(at[1])))
-        assert float(total(prompt).isel(context=j)) == pytest.approx(read_of_prompt)
-        symbolic = total(model.bytes_read(b, t)), total(model.prefill_flops(t))
+    symbolic = total(model.bytes_read(b, t)), total(model.prefill_flops(t))
+    for at in ((1.0, 10.0), (64.0, 9000.0)):
         numbers = [float(one.subs({b: at[0], t: at[1]})) for one in symbolic]
-        assert numbers == pytest.approx([total(expected), read_of_prompt], rel=1e-9)
+        expected = total(model.bytes_read(*at)), total(model.prefill_flops(at[1]))
+        assert numbers == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_symbolic_model():
