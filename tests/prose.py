@@ -1,8 +1,27 @@
-"""What stored outputs of chapters hold: numbers with too many digits."""
+"""What chapters say, and what their stored outputs hold: numbers with too many digits."""
 
 import html
 import re
 from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+import nbformat
+
+BOOK = Path(__file__).parents[1] / "book"
+CHAPTERS = sorted(path.stem for path in BOOK.glob("*.ipynb"))
+
+
+@cache
+def notebook(chapter):
+    """A chapter as it is stored, opened once."""
+    return nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
+
+
+def said(chapter):
+    """All text of a chapter."""
+    return "\n\n".join(cell.source for cell in notebook(chapter).cells if cell.cell_type == "markdown")
+
 
 NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 

@@ -1,86 +1,87 @@
 """What the book's own Sphinx extensions do to a page."""
 
-import json
 import re
-import runpy
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
+import xarray as xr
+import yaml
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
+from prose import notebook
+from sphinx import addnodes
+
+from book import card, measured, style
+from book.papers.steinhardt2022.explorers import multiply
+from book.principles import opening
+from book.principles.explorers import one_step
+from book.site.ext import desk, maths, paper, reader
+from book.site.tools import formats, links
+from book.teaching.problems import sheet
+from inferlib import sweep
 
 ROOT = Path(__file__).parents[1]
-READER = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "reader.py"))
-PAPER = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "paper.py"))
-DESK = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "desk.py"))
-MATHS = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "maths.py"))
-LINKS = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "links.py"))
-FORMATS = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "formats.py"))
 CATALOG = ROOT / "inferlib" / "catalog"
 REFERENCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
 
 
 def test_explorers_share_one_runtime():
-    from book.papers.steinhardt2022.explorers import multiply
-    from book.principles.explorers import one_step
-
     shown = [multiply()._repr_html_(), one_step()._repr_html_()]
-    page = READER["once"]("".join(shown))
+    page = reader.once("".join(shown))
     assert page.count("window.inferlibExplorer = ") == 1 and page.count("<style>") == 1
     assert page.count('class="inferlib-explorer"') == page.count("inferlibExplorer(Object") == 2
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
+CELL = f'{reader.CODE}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
+FOLDED = reader.switched("<h1>A</h1>" + 2 * CELL)
+
+
 def test_a_page_with_folded_code_has_one_switch():
-    cell = f'{READER["CODE"]}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
-    page = READER["switched"]("<h1>A</h1>" + 2 * cell)
-    assert page.count('type="checkbox"') == 1
+    assert FOLDED.count('type="checkbox"') == 1
 
 
 def test_folded_code_is_named_for_who_listens():
-    cell = f'{READER["CODE"]}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
-    assert READER["switched"]("<h1>A</h1>" + 2 * cell).count('aria-label="Code"') == 2
+    assert FOLDED.count('aria-label="Code"') == 2
 
 
 def test_a_page_without_code_has_no_switch():
-    assert READER["switched"]("<h1>A</h1>") == "<h1>A</h1>"
+    assert reader.switched("<h1>A</h1>") == "<h1>A</h1>"
 
 
 def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     figure = '<figure id="a"><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
-    page = READER["downloads"](figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
+    page = reader.downloads(figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
     assert page.count("<a ") == page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
     # it waits for the reader in a place kept for it
     page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
-    finished = READER["patient"](page, {"a.svg": (640, 380)})
+    finished = reader.patient(page, {"a.svg": (640, 380)})
     assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
-    assert READER["patient"](finished, {"a.svg": (640, 380)}) == finished
+    assert reader.patient(finished, {"a.svg": (640, 380)}) == finished
     # its drawing keeps its scales
     drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'
     before, after = "M 10.123456 -0.004\nL 3 4.5", "M 10.12 -0.00 L 3 4.5"
-    assert READER["lighter"](drawn.format(before)) == drawn.format(after)
+    assert reader.lighter(drawn.format(before)) == drawn.format(after)
 
 
 def test_the_build_checks_the_state_of_a_box_that_a_link_sets(tmp_path):
-    from book.principles.explorers import one_step
-
     box = one_step()._repr_html_()
     slug = re.search(r'data-slug="([^"]*)"', box)[1]
     wrong = "batch=9000", "batch=x", "chip=H20"
     for state in ("batch=8&amp;chip=H200", *wrong, "speed=1"):
         (tmp_path / f"{state}.html").write_text(f'{box}<a href="#{slug}?{state}">x</a>')
     (tmp_path / "z.html").write_text(f'{box}<a href="#box?batch=8">x</a>')
-    faults = [fault for _, _, fault in LINKS["check"](tmp_path)]
+    faults = [fault for _, _, fault in links.check(tmp_path)]
     assert faults == [f"the box has no {state}" for state in (*wrong, "speed=1")] + ["no such anchor"]
 
 
 def test_a_curve_follows_what_it_is_given():
     """t = n/4 + 1/n is least at 2, where it is 1; marks and names are read off the values."""
-    import xarray as xr
-
-    from book import style
-    from inferlib import sweep
-
     n = sweep("chips", 0.5, 8, points=5)
     reading, waiting = 1e-3 / n, 1e-3 * n / 4
     both = xr.Dataset({"weights": reading, "waiting": waiting, "total": reading + waiting})
@@ -95,11 +96,6 @@ def test_a_curve_follows_what_it_is_given():
 
 def test_no_head_of_a_table_is_empty():
     """Tables as pandas writes them, with names of the index and of the columns, and as the book does."""
-    import pandas as pd
-    from bs4 import BeautifulSoup
-
-    from book import style
-
     index = pd.MultiIndex.from_tuples([("Table 1", "A"), ("Table 1", "B")], names=["artefact", "row"])
     frame = pd.DataFrame({"printed": [1.0, 2.0], "here": [1.0, 2.1]}, index=index)
     plain = pd.DataFrame({"ms": [1.0]}, index=["weights"])
@@ -111,25 +107,23 @@ def test_no_head_of_a_table_is_empty():
 
     empty = re.compile(r"<th[^>]*>\s*</th>")
     for table in tables:
-        headed = READER["headed"](table)
+        headed = reader.headed(table)
         assert empty.search(table) and not empty.search(headed) and cells(table) == cells(headed)
-    assert READER["headed"](plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
-    assert READER["headed"](tables[3]).count("visually-hidden") == 2
+    assert reader.headed(plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
+    assert reader.headed(tables[3]).count("visually-hidden") == 2
 
 
 def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
     for address, there in (("", False), ("https://example.org/book", True)):
         options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}
-        READER["launch"](None, SimpleNamespace(html_theme_options=options))
+        reader.launch(None, SimpleNamespace(html_theme_options=options))
         assert ("launch_buttons" in options) == there
-    assert "commit" in READER["stamp"](ROOT / "book" / "bibliography.md")
-    assert READER["git"]("no-such-command") == ""
+    assert "commit" in reader.stamp(ROOT / "book" / "bibliography.md")
+    assert reader.git("no-such-command") == ""
 
 
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
-    from book import measured
-
     models = (CATALOG / "models.toml").read_text(encoding="utf-8")
     numbers = re.findall(r"arxiv.org/abs/([\d.]+\d)", models)
     missing = {text for text in (*measured.load().url, *numbers) if text not in REFERENCES}
@@ -147,29 +141,21 @@ def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited()
 
 def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
     """XML, without dead controls."""
-    from xml.etree import ElementTree
-
-    from book import card
-    from book.principles import opening
-    from book.teaching.problems import sheet
-
-    page = PAPER["still"](sheet("Ada", "session-5")._repr_html_())
+    page = paper.still(sheet("Ada", "session-5")._repr_html_())
     assert "<script" not in page and "<style" not in page
     assert page.count("<details>") == 4 and page.count('<ol class="options"') == 2
     assert 'href="price.xhtml#rent"' in page and ".html" not in page
-    assert 'href="https://a.org/b.html"' in PAPER["still"]('<a href="https://a.org/b.html">b</a>')
+    assert 'href="https://a.org/b.html"' in paper.still('<a href="https://a.org/b.html">b</a>')
     for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
-        text = PAPER["still"](made._repr_html_())
+        text = paper.still(made._repr_html_())
         ElementTree.fromstring(f"<div>{text}</div>")
         assert number in text
         assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
 
 
 def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
-    import yaml
-
     monkeypatch.chdir(ROOT)
-    FORMATS["stories"](tmp_path)
+    formats.stories(tmp_path)
     texts = ((tmp_path / name).read_text("utf-8") for name in ("_toc.yml", "_config.yml"))
     toc, config = map(yaml.safe_load, texts)
     files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
@@ -181,10 +167,6 @@ def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypa
 
 def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
     """As Sphinx and its bibliography resolve them: what a plain notebook reads is replaced."""
-    from docutils import nodes
-    from docutils.utils import new_document
-    from sphinx import addnodes
-
     page = new_document("page")
     page.settings.env = SimpleNamespace(docname="book/page")
     linked = ("the figure", "fig-a", ""), ("the record", "er-top", ""), ("16 GPUs", "box", "n_gpu=16")
@@ -195,7 +177,7 @@ def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
         page += addnodes.pending_xref("", nodes.inline("", words), refdomain="doc", **source)
     there = dict(reftarget="book/x", reftargetid="cell-id=x-y", reftype="myst")
     page += addnodes.pending_xref("", nodes.inline("", "there"), refdomain="doc", **there)
-    READER["Links"](page).apply()
+    reader.Links(page).apply()
     told = [(x["refdomain"], x["reftype"], x["reftarget"]) for x in page.findall(addnodes.pending_xref)]
     assert told == [("std", "numref", "fig-a"), ("cite", "t", "erdil2025"), ("cite", "p", "erdil2025")]
     left = {link["refuri"]: link.get("id_link") for link in page.findall(nodes.reference)}
@@ -207,16 +189,13 @@ def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
 
 
 def test_on_paper_no_link_leads_to_what_is_not_there():
-    from docutils import nodes
-    from docutils.utils import new_document
-
     page = new_document("page")
     dead = nodes.reference("", "", nodes.inline("", "the record", classes=["xref", "myst"]), refuri="#there")
     live = nodes.reference("", "", nodes.inline("", "a figure", classes=["std", "std-ref"]), refuri="#here")
     page += nodes.paragraph("", "", dead, live)
     page += nodes.raw("", '<a href="../slides/x.html#1">One</a>', format="html")
     for builder, left in (("html", ["#there", "#here"]), ("singlehtml", ["#here"])):
-        PAPER["settle"](SimpleNamespace(builder=SimpleNamespace(name=builder)), page, "page")
+        paper.settle(SimpleNamespace(builder=SimpleNamespace(name=builder)), page, "page")
         assert [link["refuri"] for link in page.findall(nodes.reference)] == left
     assert page.astext().count("the record") == 1
     assert page[1].astext() == "<a>One</a>"
@@ -224,16 +203,15 @@ def test_on_paper_no_link_leads_to_what_is_not_there():
 
 def test_equations_are_typeset_without_a_script():
     """Lines that stand under each other, cases, roots and brackets; nothing of LaTeX is left."""
-    typeset = MATHS["typeset"]
+    typeset = maths.typeset
     lines = typeset("\\begin{gathered} a = b \\\\ c = \\frac{d}{2} \\end{gathered}", True)
     assert lines.count("<mtr>") == 2 and 'displaystyle="true"' in lines
     cases = typeset("\\begin{cases} 1 & \\text{for}\\: x > 0 \\\\0 & \\text{otherwise} \\end{cases}")
     assert cases.count("<mtr>") == 2 and cases.count("<mtd") == 4
     bracket = "<mrow><mo>(</mo><mi>x</mi><mo>)</mo></mrow>"
     assert typeset("\\left(x\\right)") == f'<math display="inline">{bracket}</math>'
-    register = json.loads((ROOT / "book" / "equations.ipynb").read_text(encoding="utf-8"))
-    outputs = (output for cell in register["cells"] for output in cell.get("outputs", ()))
-    shown = "".join("".join(output["data"].get("text/markdown", "")) for output in outputs)
+    outputs = (output for cell in notebook("equations").cells for output in cell.get("outputs", ()))
+    shown = "".join(output.data.get("text/markdown", "") for output in outputs)
     formulas = re.findall(r"(?s)\$\$\n(.*?)\n\$\$", shown)
     assert len(formulas) == shown.count('class="entry"') > 300
     for formula in formulas:
@@ -246,7 +224,7 @@ def test_a_search_leads_to_sections_entries_and_words():
     <div class="entry" id="eq-1"><p><strong>Equation (1)</strong> time, function: long</p><math><mi>t</mi></math></div>
     <dl><dt id="word-slo">SLO</dt><dd>a promise</dd></dl><section id="a-content">x</section>
     </section></article>"""
-    rows = DESK["sections"]("n.html", page)
+    rows = desk.sections("n.html", page)
     assert [tuple(place) for place, _ in rows] == [
         ("Notation", "n.html#top"),
         ("Notation · Erdil", "n.html#one"),
@@ -258,7 +236,7 @@ def test_a_search_leads_to_sections_entries_and_words():
 
 def test_a_search_holds_whole_sections():
     page = f"""<article><section id="a"><h1>A</h1><p>{9000 * "word "}end</p></section></article>"""
-    assert DESK["sections"]("n.html", page)[0][1].endswith("word end")
+    assert desk.sections("n.html", page)[0][1].endswith("word end")
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -266,14 +244,11 @@ def test_a_search_holds_whole_sections():
     ("H800", "price, dollars an hour: none"), ("Llama 3 70B", "Llama 3.3 70B"),
 ])  # fmt: skip
 def test_a_search_holds_each_model_and_chip(name, words):
-    told = {title: text for (title, _), text in DESK["listed"]()}
+    told = {title: text for (title, _), text in desk.listed()}
     assert words in told[f"Catalogue, {name}"]
 
 
 def test_what_a_cell_prints_under_a_heading_is_a_section():
-    from docutils import nodes
-    from docutils.utils import new_document
-
     document = new_document("x")
     chapter = nodes.section("", nodes.title("", "Equations"))
     document += chapter
@@ -283,7 +258,7 @@ def test_what_a_cell_prints_under_a_heading_is_a_section():
         made.append(nodes.container("", nodes.container("", *parts, mime_type="text/markdown")))
     chapter += nodes.container("", nodes.container("", *made, classes=["cell_output"]), classes=["cell"])
     chapter += nodes.section("", nodes.title("", "Last"))
-    READER["Headings"](document).apply()
+    reader.Headings(document).apply()
     sections = list(chapter.findall(nodes.section))
     assert [one.next_node(nodes.title).astext() for one in sections] == ["Equations", "Pope", "Erdil", "Last"]
     assert [one["ids"] for one in sections[1:3]] == [["pope"], ["erdil"]]
@@ -295,8 +270,13 @@ def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_numb
         toc_secnumbers={"book/pope2022": {"": (3,)}}, config=SimpleNamespace(root_doc="book/introduction"),
         toc_fignumbers={page: {"figure": figures} for page, figures in counted.items()},
     )  # fmt: skip
-    READER["records"](None, env)
+    reader.records(None, env)
     assert counted == {
         "book/scorecard": {"a": ("S", 1), "b": ("S", 2)},
         "book/pope2022_record": {"c": ("R3", 1)},
     }
+
+
+def test_stories_say_how_long_they_take_and_others_do_not():
+    story = f"<h1>A</h1>{reader.TAKEAWAYS}"
+    assert "minutes" in reader.timed(story) and "minutes" not in reader.timed("<h1>A</h1>")

@@ -1,12 +1,13 @@
 """What is shown is the same on any machine, to the last bit."""
 
 import io
-import json
 import re
-from pathlib import Path
 
+import matplotlib
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
+from prose import CHAPTERS, notebook, said
 
 from book import style
 from book.style import canonical_svg
@@ -14,13 +15,8 @@ from book.style import canonical_svg
 
 def svg_of(*widths):
     """A figure of panels with clipped markers, each of a width, as Matplotlib writes it."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
-
     with matplotlib.rc_context({"svg.hashsalt": "inferlib"}):
         figure = Figure(figsize=(3, 2))
-        FigureCanvasSVG(figure)
         for width in widths:
             figure.add_axes((0, 0.1, width, 0.8)).plot([1, 2], [2, 1], "o")
         text = io.StringIO()
@@ -60,14 +56,11 @@ def test_a_range_in_a_table_is_rounded_in_text_too():
     assert "1.092 to 4.287" in repr(style.table(pd.DataFrame({"a": [(1.0922994396, 4.2872880), "x"]})))
 
 
-CHAPTERS = sorted((Path(__file__).parents[1] / "book").glob("*.ipynb"))
-
-
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_a_legend_names_a_colour_once(path):
-    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_legend_names_a_colour_once(chapter):
+    for cell in notebook(chapter).cells:
         for output in cell.get("outputs", ()):
-            page = "".join(output.get("data", {}).get("text/html", ()))
+            page = output.get("data", {}).get("text/html", "")
             for legend in re.findall(r'class="readout legend">(<span>.*?)</div>', page):
                 colours = re.findall(r'<i class="(c\d+)">', legend)
                 assert len(colours) == len(set(colours)), re.sub("<[^>]+>", " ", legend)
@@ -79,11 +72,10 @@ SHADE = re.compile(
 )
 
 
-@pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
-def test_no_sentence_about_a_figure_names_a_shade(path):
-    cells = json.loads(path.read_text("utf-8"))["cells"]
-    captions = [cell["metadata"].get("mystnb", {}).get("figure", {}).get("caption", "") for cell in cells]
-    prose = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
-    linked = [text for text in prose if any(captions) or "=fig-" in text]
-    for text in captions + linked:
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_no_sentence_about_a_figure_names_a_shade(chapter):
+    cells = notebook(chapter).cells
+    captions = [cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "") for cell in cells]
+    linked = said(chapter) if any(captions) or "=fig-" in said(chapter) else ""
+    for text in (*captions, linked):
         assert not (named := SHADE.search(text)), text[max(0, named.start() - 60) : named.end() + 60]
