@@ -120,7 +120,7 @@ def test_a_practice_sheet_marks_itself():
 
 
 def test_levels_can_be_chosen():
-    assert {a.problem.level for a in homework("Ada", 2, ("study",)) if "chain" not in a.name} == {"study"}
+    assert {a.level for a in homework("Ada", 2, ("study",)) if "chain" not in a.name} == {"study"}
 
 
 @pytest.mark.parametrize(

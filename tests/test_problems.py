@@ -3,6 +3,7 @@
 import html
 import json
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from book.audit.indexes import anchor
 from book.synthesis import against
 from book.teaching import lab
 from book.teaching.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
-from book.teaching.problems.bank import Asked, say
+from book.teaching.problems.bank import say
 from book.teaching.problems.chains import CHAINS, chain, followed
 from book.teaching.problems.marking import read, units_of
 from book.teaching.problems.page import _file, told
@@ -31,7 +32,7 @@ SEVENTY, H100 = load_model("Llama 3 70B"), load_chip("H100 SXM")
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_has_problems_of_all_levels_that_are_drawn(topic):
-    own = [asked.problem for asked in problems("Ada", topic)]
+    own = problems("Ada", topic)
     assert {p.topic for p in own} == {topic}
     assert {p.level for p in own} >= set(LEVELS[1:])
 
@@ -104,7 +105,7 @@ USUAL = {"model": SEVENTY, "chip": H100, "count": 8, "weights": "bf16", "batch":
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
 def test_keys_that_a_hand_can_compute(name, own, answer, mistake):
-    key = BANK[name].key(**{asked: (USUAL | own)[asked] for asked in BANK[name].choices})
+    key = BANK[name].solve(**{asked: (USUAL | own)[asked] for asked in BANK[name].choices})
     assert key.value == pytest.approx(answer, rel=2e-3)
     if mistake is not None:
         assert any(value == pytest.approx(mistake, rel=2e-3) for value in key.mistakes.values()), key.mistakes
@@ -137,7 +138,7 @@ def test_every_sum_adds_up_in_print(name):
         assert not re.search(r" [-+×/=^] | over \d", left), (student, left)
 
 
-@pytest.mark.parametrize("name", [name for name, p in BANK.items() if not p.facts])
+@pytest.mark.parametrize("name", [name for name, p in BANK.items() if not p.stated])
 def test_what_the_answer_depends_on_is_given(name):
     """Where no small print says what the catalogue knows, the text must: other answers have other numbers in it."""
     given = BANK[name].asked("Ada").given
@@ -145,7 +146,7 @@ def test_what_the_answer_depends_on_is_given(name):
         load = {"model": load_model, "chip": load_chip}.get(key, lambda value: value)
         seen = {}
         for value in map(load, values):
-            asked = Asked(BANK[name], {**given, key: value})
+            asked = replace(BANK[name], given={**given, key: value})
             text = asked.text.replace(getattr(value, "name", "\0"), "")
             assert seen.setdefault(text, asked.key.value) == pytest.approx(asked.key.value, rel=1e-3), text
 
@@ -206,16 +207,16 @@ def engine():
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_page_says_what_python_says(name, engine):
     asked = BANK[name].asked("Ada")
-    scale = factor(asked.problem.unit)
+    scale = factor(asked.unit)
     right = asked.key.value / scale
     near = [share * right for share in (1, 1.3, 0.4, 1e3, 2e4, -1)]
     values = (*near, *(value / scale for value in asked.mistakes.values()))
-    texts = [f"{x:.6g} {unit}" for x in values for unit in list(units_of(asked.problem.unit))[:1]]
-    texts += [f"{right:.6g} {unit}" for unit in units_of(asked.problem.unit)]
+    texts = [f"{x:.6g} {unit}" for x in values for unit in list(units_of(asked.unit))[:1]]
+    texts += [f"{right:.6g} {unit}" for unit in units_of(asked.unit)]
     rounded = [f"{right:.{digits}g}" for digits in (1, 2)]
     edge = [float(x) / right - 1 for x in rounded]  # on the edge of what is allowed both may differ
     texts += [f"{x} {asked.answer.split()[-1]}" for x, off in zip(rounded, edge, strict=True)
-              if abs(abs(off) - asked.problem.near) > 1e-5]  # fmt: skip
+              if abs(abs(off) - asked.near) > 1e-5]  # fmt: skip
     texts += [asked.answer, "", "x", "3", "12,3", "0,224 s", "1,234 s", "3 parsecs", "$1", "µ", ". ms"]
     for text in texts:
         said = mark(asked, text)
@@ -226,9 +227,7 @@ def test_the_page_says_what_python_says(name, engine):
 def test_a_question_for_the_head_is_marked_in_the_page_as_in_python(name, engine):
     asked = BANK[name].asked("Ada")
     answers = (
-        "ABCD"
-        if asked.options
-        else [asked.answer, *(say(v, asked.problem.unit) for v in asked.mistakes.values())]
+        "ABCD" if asked.options else [asked.answer, *(say(v, asked.unit) for v in asked.mistakes.values())]
     )
     for at, answer in enumerate(answers):
         said = mark(asked, answer)
@@ -252,7 +251,7 @@ def test_one_of_four_options_is_right_and_each_other_has_its_reason(asked):
 @pytest.mark.parametrize("asked", [a for a in ASKED if not a.options], ids=lambda asked: asked.name)
 def test_a_mistake_in_the_head_is_told_from_the_answer(asked):
     assert asked.key.mistakes
-    assert all(abs(wrong / asked.key.value - 1) > asked.problem.near for wrong in asked.mistakes.values())
+    assert all(abs(wrong / asked.key.value - 1) > asked.near for wrong in asked.mistakes.values())
 
 
 @cache
@@ -264,7 +263,7 @@ def anchors(page):
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)
 def test_a_question_for_the_head_has_a_paragraph_that_teaches_it(asked):
-    page, _, place = asked.problem.place.partition("#")
+    page, _, place = asked.place.partition("#")
     assert place in anchors(page)
 
 

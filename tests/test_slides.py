@@ -206,7 +206,7 @@ def test_a_session_begins_with_four_questions_on_the_one_before(session):
 @pytest.mark.parametrize("session", range(1, 6))
 def test_those_questions_are_on_chapters_that_were_shown(session):
     taught = {slide.chapter for slide in slides.deck(f"session-{session}")}
-    assert {one.problem.place.partition("#")[0] for one in sheet("Ada", f"session-{session}")} <= taught
+    assert {one.place.partition("#")[0] for one in sheet("Ada", f"session-{session}")} <= taught
 
 
 @pytest.mark.parametrize("session", range(1, 6))

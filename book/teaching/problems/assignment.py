@@ -52,7 +52,7 @@ def homework(student, session, levels=()):
     ``levels``: in place of those that the course names.
     """
     topics, usual = HOMEWORK[session]
-    single = [a for topic in topics for a in problems(student, topic) if a.problem.level in (levels or usual)]
+    single = [a for topic in topics for a in problems(student, topic) if a.level in (levels or usual)]
     return single + chain(student, session)
 
 
@@ -74,7 +74,7 @@ def notebook(kind, student, number, session, levels, salt):
     head = f"# Session {session}, {kind}: {student}\n\n{HEADS[kind]} {FIGURES}"
     cells = [*first_cells(head, install), nbformat.v4.new_code_cell(start, id="start")]
     for a in homework(names, session, levels):
-        lines = "\n\n".join([f"**{a.name}** ({a.problem.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
+        lines = "\n\n".join([f"**{a.name}** ({a.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
         cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.name.replace(".", "-")))
         cells.append(nbformat.v4.new_code_cell(reply.format(a.name), id=f"{cells[-1].id}-answer"))
     made = nbformat.v4.new_notebook(cells=cells)
@@ -121,12 +121,12 @@ def marks(answers, salt):
     asked, own = homework(f"{name}/{salt}", session, levels), {}
     for a in asked:
         given = answers.get(a.name, "")
-        found, worth = mark(a, str(given)), POINTS[a.problem.level]
+        found, worth = mark(a, str(given)), POINTS[a.level]
         right, said = found.right, found.said if given else "No answer."
         try:
-            own[a.name] = read(str(given), a.problem.unit)
+            own[a.name] = read(str(given), a.unit)
             after = followed(a, asked, own)
-            if not right and after and abs(own[a.name] / after - 1) <= a.problem.near:
+            if not right and after and abs(own[a.name] / after - 1) <= a.near:
                 right, said = True, "Follow-through: right from your own earlier answer."
         except ValueError:
             pass  # not read, which was said

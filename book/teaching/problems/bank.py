@@ -42,33 +42,52 @@ class Choice:
     wrong: Mapping = field(default_factory=dict)
 
 
+class Found(float):
+    """A parameter that the student has found before, which a text names by its place and never prints."""
+
+    def __new__(cls, value, place):
+        """The value, in SI, and the place, such as ``"chain-5.2"``."""
+        found = super().__new__(cls, value)
+        found.place = place
+        return found
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One problem of the bank.
+    """One problem of the bank, and as it is asked of one student.
 
-    ``name``: topic and number, such as ``"memory-3"``. ``level``: one of :data:`LEVELS`; it sets the tolerance.
-    ``unit``: unit of the answer, None where one of four options is asked for. ``text``: with the names of
+    ``entry``: topic and number, such as ``"memory-3"``. ``level``: one of :data:`LEVELS`; it sets the tolerance.
+    ``unit``: unit of the answer, None where one of four options is asked for. ``wording``: with the names of
     parameters in braces; ``{seconds:ms}`` is in milliseconds. ``choices``: name of a parameter to the values it
-    may have. ``key``: the parameters to a :class:`Key` or a :class:`Choice`. ``where``: parameters that make sense
-    together. ``told``: what else the text says of the parameters, by name. ``facts``: whether to state what the
+    may have. ``solve``: the parameters to a :class:`Key` or a :class:`Choice`. ``where``: parameters that make sense
+    together. ``told``: what else the text says of the parameters, by name. ``stated``: whether to state what the
     catalogue knows of the model and the chip. ``exact``: whether a whole number is asked for that must be met,
     such as the most that fits. ``place``: page and anchor that teach it. ``session``: the session of the course
-    that it looks back at.
+    that it looks back at. ``given``: the parameters of the student. ``within``: its place in a chain. ``also``: what
+    the chain adds to the question.
     """
 
-    name: str
+    entry: str
     topic: str
     level: str
     unit: str | None
-    text: str
+    wording: str
     choices: Mapping
-    key: Callable
+    solve: Callable
     where: Callable | None = None
     told: Callable | None = None
-    facts: bool = True
+    stated: bool = True
     exact: bool = False
     place: str = ""
     session: int | None = None
+    given: Mapping = field(default_factory=dict)
+    within: str = ""
+    also: str = ""
+
+    @property
+    def name(self):
+        """What the student calls it."""
+        return self.within or self.entry
 
     @property
     def near(self):
@@ -82,54 +101,30 @@ class Problem:
         """
         random = Random(f"{student}/{self.name}")
         for _ in range(1000):
-            found = Asked(self, drawn(self.choices, random))
+            found = replace(self, given=drawn(self.choices, random))
             if found.sensible:
                 return found
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
-
-
-class Found(float):
-    """A parameter that the student has found before, which a text names by its place and never prints."""
-
-    def __new__(cls, value, place):
-        """The value, in SI, and the place, such as ``"chain-5.2"``."""
-        found = super().__new__(cls, value)
-        found.place = place
-        return found
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A problem as it is asked of one student."""
-
-    problem: Problem
-    given: Mapping
-    within: str = ""  # the place in a chain
-    also: str = ""  # what the chain adds to the question
-
-    @property
-    def name(self):
-        """What the student calls it."""
-        return self.within or self.problem.name
 
     @property
     def sensible(self):
         """Whether the parameters make sense together, and no usual mistake leads to the answer."""
         if self.options:
             return True
-        where, near = self.problem.where, self.problem.near
-        together = where is None or _call(where, self.given)
-        return together and all(abs(wrong / self.key.value - 1) > near for wrong in self.mistakes.values())
+        together = self.where is None or _call(self.where, self.given)
+        return together and all(
+            abs(wrong / self.key.value - 1) > self.near for wrong in self.mistakes.values()
+        )
 
     @cached_property
     def key(self):
         """The answer, computed."""
-        return self.problem.key(**self.given)
+        return self.solve(**self.given)
 
     @cached_property
     def options(self):
         """The options of a choice in an order of their own, the same for everybody; of a number none."""
-        if self.problem.unit:
+        if self.unit:
             return ()
         options = [self.key.right, *self.key.wrong]
         return tuple(Random(self.text).sample(options, len(options)))
@@ -137,7 +132,7 @@ class Asked:
     @cached_property
     def mistakes(self):
         """Hint to the value, in SI, of who makes that mistake."""
-        unit = self.problem.unit
+        unit = self.unit
         found = {hint: value for hint, value in self.key.mistakes.items() if value > 0}
         other = _BINARY.get(unit)
         if other and not any(other in hint for hint in found):
@@ -150,13 +145,13 @@ class Asked:
     @property
     def text(self):
         """The question in words."""
-        also = {} if self.problem.told is None else _call(self.problem.told, self.given)
-        return _Formatter().format(self.problem.text, **self.given, **also) + self.also
+        also = {} if self.told is None else _call(self.told, self.given)
+        return _Formatter().format(self.wording, **self.given, **also) + self.also
 
     @property
     def facts(self):
         """What the catalogue states of the model and the chip, one line each."""
-        if not self.problem.facts:
+        if not self.stated:
             return []
         told = {"model": _of_model, "chip": _of_chip}
         return [told[name](value) for name, value in self.given.items() if name in told]
@@ -166,15 +161,15 @@ class Asked:
         """The solution in words; a sum without a full stop ends in the answer."""
         worked = self.key.worked
         if not worked.endswith("."):
-            worked = f"{worked} = {in_sums(self.key.value, self.problem.unit)}."
-        return f"{self.answer}. {worked}" if self.problem.level == "in the head" else worked
+            worked = f"{worked} = {in_sums(self.key.value, self.unit)}."
+        return f"{self.answer}. {worked}" if self.level == "in the head" else worked
 
     @property
     def answer(self):
         """The answer with its unit, as text."""
         if self.options:
             return self.key.right
-        return say(self.key.value, self.problem.unit)
+        return say(self.key.value, self.unit)
 
 
 def problem(topic, level, unit, **given):
@@ -198,7 +193,7 @@ def problem(topic, level, unit, **given):
 def enter(problem):
     """Put a problem into the bank, as the next one of its topic."""
     name = f"{problem.topic}-{1 + sum(p.topic == problem.topic for p in BANK.values())}"
-    BANK[name] = replace(problem, name=name)
+    BANK[name] = replace(problem, entry=name)
 
 
 def say(value, unit, digits=3):

@@ -1,8 +1,9 @@
 """Chains: for each session of the course five questions on one machine, where each uses what the last one found."""
 
+from dataclasses import replace
 from random import Random
 
-from book.teaching.problems.bank import BANK, Asked, Found, drawn
+from book.teaching.problems.bank import BANK, Found, drawn
 from inferlib import checks
 
 # Problems of the bank in order, and what a student's machine and work are drawn from.
@@ -56,7 +57,7 @@ def chain(student, session):
 
     Examples
     --------
-    >>> [asked.problem.name for asked in chain("Ada", 1)][:2]
+    >>> [asked.entry for asked in chain("Ada", 1)][:2]
     ['memory-1', 'memory-2']
     """
     if session not in CHAINS:
@@ -68,7 +69,8 @@ def chain(student, session):
         for name in names:
             problem = BANK[name]
             own = {key: given[key] for key in problem.choices if key in given}
-            asked = Asked(problem, own, f"chain-{session}.{1 + len(found)}", _use(name, session))
+            place = f"chain-{session}.{1 + len(found)}"
+            asked = replace(problem, given=own, within=place, also=_use(name, session))
             if len(own) < len(problem.choices) or not asked.sensible:
                 break
             found.append(asked)
@@ -97,10 +99,10 @@ def followed(asked, links, answers):
     own = {key: Found(answers[value.place], value.place) for key, value in asked.given.items()
            if isinstance(value, Found) and value.place in answers}  # fmt: skip
     if own:
-        return asked.problem.key(**asked.given | own).value
-    before, power = LEANS.get(asked.problem.name, ("", 0))
+        return asked.solve(**asked.given | own).value
+    before, power = LEANS.get(asked.entry, ("", 0))
     for link in links:
-        if link.problem.name == before and link.name in answers:
+        if link.entry == before and link.name in answers:
             return asked.key.value * (answers[link.name] / link.key.value) ** power
     return None
 

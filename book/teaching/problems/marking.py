@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from book.teaching.problems.bank import Asked, shown
+from book.teaching.problems.bank import shown
 from book.teaching.problems.chains import find
 from inferlib.units import factor, parse
 
@@ -113,10 +113,10 @@ def mark(asked, answer):
     if asked.options:
         return _marked_choice(asked, str(answer).strip().upper())
     try:
-        value = read(answer, asked.problem.unit)
+        value = read(answer, asked.unit)
     except ValueError as error:
         return Verdict(False, f"Not read: {error}.")
-    key, near, exact = asked.key.value, asked.problem.near, asked.problem.exact
+    key, near, exact = asked.key.value, asked.near, asked.exact
     if abs(value / key - 1) <= (1e-9 if exact else near):
         return Verdict(True, f"Right: {asked.answer}.")
     return Verdict(False, f"Not yet: {_slip(str(answer), value, asked) or _far(value / key)}.")
@@ -133,11 +133,11 @@ def _marked_choice(asked, letter):
 
 def _slip(text, value, asked):
     """The mistake that leads to a value, by name: of rounding, of those that the problem knows, of a comma; or None."""
-    key, near = asked.key.value, asked.problem.near
-    whole = asked.problem.exact and {math.ceil(value): "up", math.floor(value): "down"}.get(round(key))
+    key, near = asked.key.value, asked.near
+    whole = asked.exact and {math.ceil(value): "up", math.floor(value): "down"}.get(round(key))
     if whole and value != int(value):
         return f"round {whole}: only a whole number is meant"
-    if asked.problem.exact and abs(value / key - 1) <= near:
+    if asked.exact and abs(value / key - 1) <= near:
         return "near, but a whole number under a limit is exact"
     for hint, wrong in asked.mistakes.items():
         if abs(value / wrong - 1) <= near:
@@ -182,7 +182,6 @@ def checker(student) -> Callable:
     """
 
     def check(name, answer=""):
-        asked: Asked = find(student, name)
-        return Verdict(False, "No answer yet.") if answer == "" else mark(asked, answer)
+        return mark(find(student, name), answer) if answer != "" else Verdict(False, "No answer yet.")
 
     return check

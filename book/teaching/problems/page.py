@@ -40,12 +40,12 @@ def identity(*several):
 
 
 def _item(anchor, asked):
-    level = asked.problem.level + (f", session {asked.problem.session}" if asked.problem.session else "")
+    level = asked.level + (f", session {asked.session}" if asked.session else "")
     lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in asked.facts)
     options = "".join(f"<li>{html.escape(option)}</li>" for option in asked.options)
     choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
     known = html.escape(json.dumps(told(asked), ensure_ascii=False), quote=True)
-    page, _, place = asked.problem.place.partition("#")
+    page, _, place = asked.place.partition("#")
     link = f' <a href="{page}.html#{place}">Where the book says it</a>.' if place else ""
     return (
         f'<li id="{anchor}" data-mark="{known}"><p id="{anchor}-text"><strong>{asked.name} ({level})</strong> '
@@ -56,17 +56,17 @@ def _item(anchor, asked):
 
 def told(asked):
     """What the page must know to mark an answer: of a number, all values in the unit that is asked for."""
-    key, problem = asked.key, asked.problem
+    key = asked.key
     if asked.options:
         return {
             "right": asked.options.index(key.right),
             "options": [key.wrong.get(o, "") for o in asked.options],
         }
-    scale = factor(problem.unit)
+    scale = factor(asked.unit)
     return {
-        "value": _six(key.value / scale), "unit": shown(problem.unit),
-        "units": {name: _six(worth) for name, worth in units_of(problem.unit).items()},
-        "answer": asked.answer, "tolerance": problem.near, "exact": problem.exact,
+        "value": _six(key.value / scale), "unit": shown(asked.unit),
+        "units": {name: _six(worth) for name, worth in units_of(asked.unit).items()},
+        "answer": asked.answer, "tolerance": asked.near, "exact": asked.exact,
         "mistakes": [[_six(wrong / scale), hint] for hint, wrong in asked.mistakes.items()],
     }  # fmt: skip
 
@@ -84,5 +84,5 @@ def sheet(student, topic):
     if kind == "chain":
         return Marked(chain(student, int(number)))
     if kind == "session":
-        return Marked(asked for asked in problems(student) if asked.problem.session == int(number))
+        return Marked(asked for asked in problems(student) if asked.session == int(number))
     return Marked(problems(student, topic))

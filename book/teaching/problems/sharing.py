@@ -135,7 +135,7 @@ def bound_with_experts(model, chip, count, batch, context):
 
 
 @network(
-    "one line", "us", model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, facts=False,
+    "one line", "us", model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, stated=False,
     told=lambda model, chip: {"width": model.d_model, "twice": 2 * chip.scale_up_bandwidth},
 )  # fmt: skip
 def exchange(model, chip, batch, latency):
@@ -321,7 +321,13 @@ def stages_in_turn(model, chip, stages, count):
 
 
 @pipeline(
-    "one line", "1", model=c.DENSE, time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), facts=False
+    "one line",
+    "1",
+    model=c.DENSE,
+    time=(0.02, 0.032, 0.05),
+    stages=(2, 4, 8),
+    batch=(8, 16, 32),
+    stated=False,
 )
 def batches_on_their_way(model, time, stages, batch):
     """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
@@ -337,7 +343,7 @@ def batches_on_their_way(model, time, stages, batch):
 
 @pipeline(
     "short", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES,
-    facts=False,
+    stated=False,
     told=lambda model, chip: {"width": model.d_model, "bandwidth": chip.scale_out_bandwidth},
 )  # fmt: skip
 def between_stages(model, chip, stages, batch, latency):
