@@ -1,8 +1,7 @@
 """Time the library against its promises; ends with an error when one is broken.
 
-Frontiers are measured in CPU seconds, once right after the library was imported and then again. Beside them
-stands what the program of Erdil's paper took for the same 400 x 400 points (CPU seconds, measured on another
-machine than yours).
+Frontiers are measured in CPU seconds. Beside them stands what the program of Erdil's paper took for the same 400 x 400
+points (CPU seconds, measured on another machine than yours).
 """
 
 import subprocess
@@ -20,7 +19,6 @@ FRONTIERS = {  # options, CPU seconds at most, and those of the author's program
     "pipelines": ({}, 0.45, 11.0),
     "pipelines and drafts": ({"draft": erdil2025.models["Llama 3 8B"]}, 1.7, 59.6),
 }
-FIRST = 0.5  # seconds that the first call in a process may take longer
 
 
 def latency(n_gpu, batch):
@@ -46,13 +44,6 @@ def best(function, number=1, repeat=5, clock=time.perf_counter):
     return min(timeit.repeat(function, number=number, repeat=repeat, timer=clock)) / number
 
 
-def first(name):
-    """CPU seconds of the first frontier in a fresh process."""
-    code = f"import bench, time; t = time.process_time(); bench.frontier({name!r}); print(time.process_time() - t)"
-    run = [sys.executable, "-c", code]
-    return min(float(subprocess.check_output(run, cwd=sys.path[0])) for _ in range(3))
-
-
 def start(code):
     """Seconds a fresh interpreter takes to run a line."""
     return best(lambda: subprocess.run([sys.executable, "-c", code], check=True))
@@ -66,7 +57,6 @@ def results():
     for name, (_, limit, author) in FRONTIERS.items():
         about = f"a frontier, {name}, in CPU s (the author's program: {author})"
         yield about, best(lambda name=name: frontier(name), clock=time.process_time), limit
-        yield "  the first in a process", first(name), limit + FIRST
     yield "a million scattered points with pipelines, in s", best(points, repeat=2), 3
     yield "import inferlib, in s above a bare interpreter", start("import inferlib") - start("pass"), 0.3
 

@@ -27,6 +27,7 @@ from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
 from tokenprice import answerers, constants
 from tokenprice.answerers import SIXTH
+from tokenprice.change import RESOURCES
 from tokenprice.decode import decode_step
 
 
@@ -247,12 +248,12 @@ def _half_batch(workload):
 
 LATENCY = "half the latency of collectives"
 CHANGES = {
-    "twice the memory bandwidth": lambda m, s, w: (m, _twice(s, "memory_bandwidth"), w),
-    "twice the arithmetic": lambda m, s, w: (m, _twice(s, "flops"), w),
-    "twice the links": lambda m, s, w: (m, _twice(s, "scale_up_bandwidth", "scale_out_bandwidth"), w),
-    "half the bytes of weights and cache": lambda m, s, w: (m, s, _half_formats(w)),
-    "twice the chips": lambda m, s, w: (m, System(s.chip, 2 * s.count), w),
-    "half the batch": lambda m, s, w: (m, s, _half_batch(w)),
+    "twice the memory bandwidth": lambda s, w: (_twice(s, "memory_bandwidth"), w),
+    "twice the arithmetic": lambda s, w: (_twice(s, "flops"), w),
+    "twice the links": lambda s, w: (_twice(s, "scale_up_bandwidth", "scale_out_bandwidth"), w),
+    "half the bytes of weights and cache": lambda s, w: (s, _half_formats(w)),
+    "twice the chips": lambda s, w: (System(s.chip, 2 * s.count), w),
+    "half the batch": lambda s, w: (s, _half_batch(w)),
     LATENCY: None,  # a matter of each source's assumptions
 }
 
@@ -271,48 +272,42 @@ def speedup(key, change, model, system, workload):
     """
     checks.one_of("change", change, CHANGES)
     before = answerers.ask(key, model, system, workload, constants="same")
-    if change == LATENCY:
-        after = _latency_halved(key, model, system, workload)
-    else:
-        try:
-            after = answerers.ask(key, *CHANGES[change](model, system, workload), constants="same")
-        except ValueError:
-            return float("nan")
-    if after is None or not (before.feasible and after.feasible):
-        return float("nan")
-    return float(before.total / after.total)
+    try:
+        if change == LATENCY:
+            after = _latency_halved(key, model, system, workload)
+        else:
+            after = answerers.ask(key, model, *CHANGES[change](system, workload), constants="same")
+    except (ValueError, LookupError):
+        return math.nan
+    return float(before.total / after.total) if before.feasible and after.feasible else math.nan
 
 
 def _latency_halved(key, model, system, workload):
-    """The answer with every latency of a collective halved, or None where the source has none."""
+    """The answer with every latency of a collective halved; LookupError where the source has none."""
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == SIXTH:
+        (latency,) = (resource for resource in RESOURCES if resource.name == "network latency")
         own = constants.operators(system.chip.name)
-        links = {n: link.replace(latency=link.latency / 2) for n, link in own.reduce.items()}
-        engine = constants.engine().replace(box=constants.engine().box / 2)
-        return decode_step(model, system, workload, operators=own.replace(reduce=links), engine=engine)
+        _, operators, engine = latency.made(system.chip, own, constants.engine(), 2)
+        return decode_step(model, system, workload, operators=operators, engine=engine)
     answer = getattr(room(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
-        return None
+        raise LookupError(f"{key} has no latency of collectives")
     system, more = with_constants(key, answer, system, "same")
-    try:
-        return answer(model, system, workload, assumptions=with_values(more["assumptions"], halves))
-    except (ValueError, LookupError):
-        return None
+    return answer(model, system, workload, assumptions=with_values(more["assumptions"], halves))
 
 
-def what_doubling_buys(model, system, workload, keys=None, changes=None):
+def what_doubling_buys(model, system, workload, keys=None):
     """Every change's gain as everybody sees it, with the range over the sources.
 
     Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
     published sources (NaN where none has such a quantity) and ``sources``, how many that are.
     """
-    keys = answerers.keys() if keys is None else list(keys)
-    asked, changes = (model, system, workload), list(changes or CHANGES)
-    keys = [key for key in keys if answerers.ask(key, *asked, constants="same").feasible]
-    gains = {key: [speedup(key, change, *asked) for change in changes] for key in keys}
-    table = pd.DataFrame(gains, index=pd.Index(changes, name="change"))
+    asked = model, system, workload
+    keys = [key for key in keys or answerers.keys() if answerers.ask(key, *asked, constants="same").feasible]
+    gains = {key: {change: speedup(key, change, *asked) for change in CHANGES} for key in keys}
+    table = pd.DataFrame(gains, index=pd.Index(CHANGES, name="change"))
     published = table[[key for key in keys if key in sources()]]
     ends = {"lowest": published.min(axis=1), "highest": published.max(axis=1)}
     return table.rename(columns=answerers.label).assign(**ends, sources=published.count(axis=1))
