@@ -32,12 +32,8 @@ FORMATS = {row.name: row for row in (
     Format("fp4", 4, 4 + 8 / 16, ("fp4", "fp8"), "bf16", ("nvfp4", "nvfp4_awq", "w4a16_nvfp4")),
     Format("mxfp4", 4 + 8 / 32, 4 + 8 / 32, ("fp4",), "fp4"),
 )}  # fmt: skip
-_SPELLED = {word: row.name for row in FORMATS.values() for word in (row.name, *row.spelled)}
-
-
-def spelled():
-    """Every spelling of every format, its own name among them, to its name."""
-    return _SPELLED
+# Every spelling of every format, its own name among them, to its name.
+SPELLED = {word: row.name for row in FORMATS.values() for word in (row.name, *row.spelled)}
 
 
 def nearest(size):

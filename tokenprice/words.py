@@ -6,7 +6,7 @@ from os import PathLike
 
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model, resolve
-from inferlib.formats import FORMATS, spelled
+from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import constants, mix
@@ -315,7 +315,7 @@ def format(name, value) -> str | Bytes:
         return value
     if isinstance(value, str):
         plain = value.strip().lower().replace("-", "").replace(" bits", "bit").replace(" bit", "bit")
-        plain = spelled().get(plain, plain).removesuffix("bit")
+        plain = SPELLED.get(plain, plain).removesuffix("bit")
         if not re.fullmatch(r"\d[\d.]*", plain):
             if re.match(r"i?q\d(_|$)", plain):
                 raise ValueError(

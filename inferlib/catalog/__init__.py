@@ -13,7 +13,7 @@ from functools import cache
 
 from inferlib import checks, config
 from inferlib.equation import quantities
-from inferlib.formats import FORMATS, spelled
+from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator
 from inferlib.tables import Tables
 from inferlib.transformer import Transformer
@@ -294,7 +294,7 @@ def _sold_as(typed):
 
 
 _HUB = "https://huggingface.co/"
-_REDUCED = {word for word, name in spelled().items() if FORMATS[name].bits <= 8}
+_REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
 _VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
 _SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
 _ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")

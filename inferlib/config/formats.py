@@ -13,7 +13,7 @@ from functools import cache
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
 from inferlib.equation import frozen
-from inferlib.formats import FORMATS, Whole, spelled
+from inferlib.formats import FORMATS, SPELLED, Whole
 from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_PATTERNS = 100  # that stand for any layer
@@ -105,7 +105,7 @@ def _stored(c, sequence, d_model, stated, homes):
     name = "bfloat16" if name is None else name  # what stands beside a quantization that leaves it open
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
-    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[spelled()[name]].bits
+    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[SPELLED[name]].bits
     if scheme.assumed:
         c.notes["assumed"] = scheme.assumed
     values, bits, kinds = {}, {}, {}
@@ -289,7 +289,7 @@ def _quark(stated):
 
 
 def _quark_bits(weight):
-    sizes = {name: FORMATS[spelled()[name]].bits for name in ("fp8_e4m3", "int8", "fp4", "int4", "uint4")}
+    sizes = {name: FORMATS[SPELLED[name]].bits for name in ("fp8_e4m3", "int8", "fp4", "int4", "uint4")}
     dtype = weight["dtype"]
     _must(dtype in sizes, "a format of Quark", weight, f"an object whose dtype is one of {', '.join(sizes)}")
     size = weight.get("group_size") if weight.get("qscheme") == "per_group" else -1
@@ -313,13 +313,11 @@ METHODS = {
 
 
 def _algorithm(name):
-    known = {word: FORMATS[format].stored for word, format in spelled().items()} | SCALED
+    known = {word: FORMATS[format].stored for word, format in SPELLED.items()} | SCALED
     good = isinstance(name, str) and name.lower() in known
     _must(good, "quant_algo", name, f"one of {', '.join(known).upper()}")
     return (
-        Whole(known[name.lower()])
-        if spelled().get(name.lower(), "").startswith("int")
-        else known[name.lower()]
+        Whole(known[name.lower()]) if SPELLED.get(name.lower(), "").startswith("int") else known[name.lower()]
     )
 
 

@@ -67,13 +67,16 @@ def pdf(built, target, students=False):
 
 def print_page(page, target):
     """Print one page."""
-    program = browser()
-    with tempfile.TemporaryDirectory() as profile:
-        command = [program, *FLAGS, f"--user-data-dir={profile}", "--virtual-time-budget=120000"]
-        command += [f"--print-to-pdf={target}", page.resolve().as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
+    done = opened(page, "--virtual-time-budget=120000", f"--print-to-pdf={target}")
     if done.returncode or not target.is_file():
-        sys.exit(f"{program} could not print:\n{done.stderr}")
+        sys.exit(f"{browser()} could not print:\n{done.stderr}")
+
+
+def opened(page, *options):
+    """A page opened once by a browser that knows nobody; what it wrote."""
+    with tempfile.TemporaryDirectory() as profile:
+        command = [browser(), *FLAGS, f"--user-data-dir={profile}", *options, page.resolve().as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=1800)
 
 
 def main():

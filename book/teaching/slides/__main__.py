@@ -9,9 +9,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
@@ -23,7 +21,7 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 from book.site.ext.maths import typeset
 from book.site.ext.offline import GUARD
 from book.site.ext.reader import once
-from book.site.tools.formats import BROWSERS, FLAGS, browser
+from book.site.tools.formats import BROWSERS, opened
 from book.site.tools.plain import FENCE, OPTIONS, plain as unresolved
 from book.teaching import slides
 
@@ -108,10 +106,7 @@ SCREENS = ("1920,1080", "1440,1080")
 
 def faults(page, size):
     """What does not fit on its slide or cannot be read from the last row, as the browser measures it on a screen."""
-    with tempfile.TemporaryDirectory() as profile:
-        command = [browser(), *FLAGS, f"--user-data-dir={profile}", f"--window-size={size}"]
-        command += ["--virtual-time-budget=60000", "--dump-dom", page.resolve().as_uri()]
-        dom = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    dom = opened(page, f"--window-size={size}", "--virtual-time-budget=60000", "--dump-dom").stdout
     found = re.search(r'data-faults="([^"]*)"', dom)
     return json.loads(html.unescape(found[1])) if found else ["the slides were not laid out"]
 
