@@ -22,6 +22,11 @@ def at_most(record, name, limit):
         raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
 
 
+def present(counted):
+    """The parts a model has: those that are not simply the number 0."""
+    return {part: value for part, value in counted.items() if type(value) is not int or value}
+
+
 @frozen
 class Indexer(Record):
     """A few narrow heads that score every position (or block of positions) for attention to choose from.
@@ -82,8 +87,9 @@ class _Pairs:
         return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * scored})
 
     def _further(self, d_model):
-        gate = {"gate": d_model * self.gate} if not (isinstance(self.gate, int) and self.gate == 0) else {}
-        return gate | ({} if self.indexer is None else self.indexer.matrices(d_model))
+        return present({"gate": d_model * self.gate}) | (
+            self.indexer.matrices(d_model) if self.indexer else {}
+        )
 
 
 @frozen

@@ -128,7 +128,8 @@ def instance(name, value, kind):
     TypeError: keep is a int, but must be a dict
     """
     if not isinstance(value, kind):
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind.__name__}")
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {kind.__name__}")
     return value
 
 

@@ -100,8 +100,7 @@ class System(Record):
     domain: int | None = None
 
     def __post_init__(self):
-        if not isinstance(self.chip, Accelerator):
-            raise TypeError(f"System.chip is a {type(self.chip).__name__}, but must be an Accelerator")
+        checks.instance("System.chip", self.chip, Accelerator)
         object.__setattr__(self, "count", count("System.count", self.count))
         if self.domain is None:
             object.__setattr__(self, "domain", minimum(self.count, self.chip.scale_up_size or self.count))
@@ -325,6 +324,5 @@ def answers(source):
 
 def chip_peak(chip, workload):
     """The chip at the fastest format its arithmetic has for such weights: their own, or the chip's 16 bits."""
-    if not isinstance(chip, Accelerator):
-        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator")
+    checks.instance("chip", chip, Accelerator)
     return chip.at(workload.weights) if workload.weights in chip.peaks else chip

@@ -22,6 +22,7 @@ from inferlib.attention import (  # noqa: F401  the kinds belong to a model
     at_most,
     attended,
     pairs,
+    present,
     unusual,
 )
 from inferlib.equation import Record, frozen, quantity
@@ -298,7 +299,7 @@ class Transformer(Record):
         counted = _by_part(self._layer_parameters(group, **which) for group in self.layers) | beside
         counted["norms"] = counted["norms"] + self.final_norm * self.d_model
         counted["connections"] = counted.get("connections", 0) + self.connections
-        return _present({part: counted[part] for part in PARTS if part in counted})
+        return present({part: counted[part] for part in PARTS if part in counted})
 
     @property
     def n_params(self):
@@ -388,7 +389,7 @@ class Transformer(Record):
             counted.append({part: n * flops for part, flops in attending(attention).items()})
         total = _by_part(counted)
         total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
-        return _present(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
+        return present(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
     def _attentions(self):
         """How many layers have which attention, group by group; a group may have none."""
@@ -532,11 +533,6 @@ def _by_part(tables):
     return total
 
 
-def _present(counted):
-    """The parts a model has: those that are not simply the number 0."""
-    return {part: value for part, value in counted.items() if type(value) is not int or value}
-
-
 def _connections(group):
     """What mixes the residual streams of a layer, as a part of it."""
-    return _present({"connections": group.connections})
+    return present({"connections": group.connections})

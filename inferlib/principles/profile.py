@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import field
 
+from inferlib import checks
 from inferlib.attention import unusual
 from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
@@ -53,8 +54,7 @@ def profile_of(model, weights="bf16", cache="bf16"):
     >>> int(profile_of(load_model("Llama 3 70B")).cache_values)
     163840
     """
-    if not isinstance(model, Transformer):
-        raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer")
+    checks.instance("model", model, Transformer)
     layers = [group for group in model.layers if group.attention is not None]
     beyond = {unusual(g.attention) for g in layers if getattr(g.attention, "top", "unlike") is not None}
     if beyond:

@@ -7,7 +7,7 @@ from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum, minimum
 from inferlib.principles.profile import Profile, profile_of
-from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
+from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, answers
 from inferlib.transformer import Transformer
 from inferlib.units import factor
 
@@ -224,7 +224,8 @@ def memory_held(model, batch, context):
     return weights_held(model) + cache_data(model, batch, context)
 
 
-def decode_step(model, system, workload, layout=None):
+@answers("principles")
+def decode_step(model, system: System, workload: Workload, layout: Layout | None = None):
     """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 
     ``model``: a Transformer, or a Profile, which brings its own formats; of a transformer they are the
@@ -235,24 +236,17 @@ def decode_step(model, system, workload, layout=None):
 
     Returns terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
     """
-    origin = (decode_step, model, system, workload, layout)
-    answer = partial(Breakdown, source="principles", origin=origin)
-    checks.instance("system", system, System)
-    checks.instance("workload", workload, Workload)
-    if layout is not None:
-        checks.instance("layout", layout, Layout)
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
     needed = memory_held(profile, workload.batch, workload.context)
     # Symbols always pass: an explorer shows times, not permissions.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = needed / 1e9, system.memory / 1e9
         digits = 1 if round(need) == round(have) else 0
-        reason = f"needs {need:.{digits}f} GB, but {system} has {have:.{digits}f} GB"
-        return answer(status="infeasible", reason=reason)
+        raise DoesNotFit(f"needs {need:.{digits}f} GB, but {system} has {have:.{digits}f} GB")
     chip, n = system.chip, system.count
     times = {
         "weights": memory_time(chip, weight_data(profile, workload.batch), n),
         "cache": memory_time(chip, cache_data(profile, workload.batch, workload.context), n),
     }
     work = decode_work(profile, workload.batch, workload.context)
-    return answer(({"memory": times, "arithmetic": arithmetic_time(chip, work, n)},))
+    return ({"memory": times, "arithmetic": arithmetic_time(chip, work, n)},)
