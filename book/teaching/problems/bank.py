@@ -15,6 +15,23 @@ TOLERANCE = {"in the head": 0.15, "one line": 0.05, "short": 0.03, "study": 0.02
 LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
+# What parameters are drawn from, unless their problem says otherwise.
+USUAL = {
+    "model": ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2", "Qwen2.5 72B", "Qwen3 32B"),
+    "chip": ("A100 80GB", "H100 SXM", "H200", "B200"),
+    "count": (4, 8),
+    "batch": (4, 8, 16, 32, 64, 128),
+    "context": (1024, 2048, 4096, 8192, 16384, 32768),
+    "users": (8, 16, 32, 64),
+    "tokens": (2000, 4000, 8000, 16000, 32000),  # of a prompt
+    "answer": (200, 300, 500, 800, 1000),
+    "reading": (0.08, 0.12, 0.2, 0.3),  # seconds of a prompt
+    "step": (12e-3, 16e-3, 20e-3, 25e-3),
+    "seconds": (12e-3, 16e-3, 20e-3, 25e-3),
+    "latency": (3e-6, 5e-6, 10e-6),
+    "hop": (0.5e-6, 1e-6, 2e-6),
+}
+
 # Kilo and kibi are too near to be told apart.
 _BINARY = {"GiB": "GB", "GB": "GiB", "TiB": "TB", "TB": "TiB"}
 _BYTES = {"GB": "10^9", "TB": "10^12", "GiB": "2^30", "TiB": "2^40"}
@@ -175,16 +192,20 @@ class Problem:
 def problem(topic, level, unit, **given):
     """Enter a function from parameters to a key into the bank; its docstring asks.
 
-    ``given``: what a :class:`Problem` may say of itself, by name; all else are choices.
+    ``given``: what a :class:`Problem` may say of itself, by name; all else are choices, where they are not the
+    :data:`USUAL` ones.
     """
     checks.one_of("level", level, TOLERANCE)
     own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
 
     def made(function):
-        if set(signature(function).parameters) != set(given):
+        choices = {
+            name: given[name] if name in given else USUAL[name] for name in signature(function).parameters
+        }
+        if not set(given) <= set(choices):
             raise TypeError(f"{function.__name__} of {topic} does not take what is drawn: {sorted(given)}")
         text = " ".join(function.__doc__.split())
-        enter(Problem("", topic, level, unit, text, given, function, **own))
+        enter(Problem("", topic, level, unit, text, choices, function, **own))
         return function
 
     return made

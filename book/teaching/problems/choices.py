@@ -1,22 +1,16 @@
-"""What parameters are drawn from, and what makes sense together."""
+"""What parameters are drawn from where it is not the usual, and what makes sense together."""
 
 from book.teaching.problems.bank import in_sums as say
 from inferlib import System, Workload, principles
 from inferlib.system import format_bytes
 
-DENSE = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2", "Qwen2.5 72B", "Qwen3 32B")
 SMALL = ("Llama 3 8B", "Qwen2.5 7B", "Qwen3 8B")
 EXPERTS = ("Mixtral 8x7B", "Mixtral 8x22B", "DBRX", "Qwen3 30B-A3B", "Qwen3 235B-A22B", "DeepSeek V3")
 FINE = ("Qwen3 30B-A3B", "Qwen3 235B-A22B", "DeepSeek V2", "DeepSeek V3", "Kimi K2")  # many small experts
 LATENT = ("DeepSeek V2", "DeepSeek V3", "Kimi K2")
 WINDOWED = ("GPT-OSS 20B", "GPT-OSS 120B")
-CHIPS = ("A100 80GB", "H100 SXM", "H200", "B200")
 EIGHT_BITS = ("H100 SXM", "H200", "B200")
 COUNTS = (1, 2, 4, 8)
-BATCHES = (4, 8, 16, 32, 64, 128)
-CONTEXTS = (1024, 2048, 4096, 8192, 16384, 32768)
-PROMPTS = (2000, 4000, 8000, 16000, 32000)
-ANSWERS = (200, 300, 500, 800, 1000)
 FORMATS = ("bf16", "fp8", "fp4")
 
 

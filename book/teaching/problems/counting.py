@@ -10,7 +10,7 @@ from inferlib.principles import profile_of
 memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "cache", "arithmetic"))
 
 
-@memory("one line", "GB", model=c.DENSE, weights=c.FORMATS)
+@memory("one line", "GB", weights=c.FORMATS)
 def weights_held(model, weights):
     """How many GB do the weights of {model} take in {weights}?"""
     held = c.weights_of(model, weights)
@@ -23,10 +23,7 @@ def weights_held(model, weights):
     return Key(held, f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits", mistakes)
 
 
-@memory(
-    "one line", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), weights=("bf16", "fp8"),
-    where=c.weights_fit,
-)  # fmt: skip
+@memory("one line", "ms", count=(2, 4, 8), weights=("bf16", "fp8"), where=c.weights_fit)
 def weights_read(model, chip, count, weights):
     """{count} × {chip} hold {model} in {weights}, cut evenly. How long do they take at the least to read the
     weights once, all but the input embedding, of which a step looks up a few rows?"""
@@ -41,7 +38,7 @@ def weights_read(model, chip, count, weights):
     return Key(time, worked, mistakes)
 
 
-@memory("short", "GB", model=c.DENSE, chip=c.CHIPS, count=c.COUNTS, where=c.weights_fit)
+@memory("short", "GB", count=c.COUNTS, where=c.weights_fit)
 def room_for_caches(model, chip, count):
     """{model} in 16 bits lies on {count} × {chip}, cut evenly. How many GB do all chips together have left for
     caches?"""
@@ -58,10 +55,14 @@ def room_for_caches(model, chip, count):
 
 
 @memory(
-    "short", "1", exact=True, model=c.DENSE, chip=c.CHIPS, weights=("bf16", "fp8"), batch=(16, 32, 64),
+    "short",
+    "1",
+    exact=True,
+    weights=("bf16", "fp8"),
+    batch=(16, 32, 64),
     context=(4096, 8192, 16384),
     where=partial(c.all_fits, count=32),
-)  # fmt: skip
+)
 def chips_needed(model, chip, weights, batch, context):
     """How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of
     {context} tokens? Count chips, even if that number is no power of two."""
@@ -86,9 +87,8 @@ def chips_needed(model, chip, weights, batch, context):
 
 
 @memory(
-    "study", "1", exact=True, model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), context=(2048, 4096, 8192),
-    where=partial(c.all_fits, batch=40),
-)  # fmt: skip
+    "study", "1", exact=True, count=(2, 4, 8), context=(2048, 4096, 8192), where=partial(c.all_fits, batch=40)
+)
 def largest_batch(model, chip, count, context):
     """{count} × {chip} serve {model} in 16 bits. What is the largest batch whose caches of {context} tokens each
     fit beside the weights, with nothing kept in reserve?"""
@@ -107,7 +107,7 @@ def largest_batch(model, chip, count, context):
     )
 
 
-@cache("one line", "KiB", model=c.DENSE)
+@cache("one line", "KiB")
 def cache_of_token(model):
     """How many KiB of cache does one token of context take in {model} at 16 bits?"""
     each = model.cache_bytes()
@@ -120,7 +120,7 @@ def cache_of_token(model):
     return Key(each, f"Layers, key/value heads, their width, two bytes, a key and a value: {parts}", mistakes)
 
 
-@cache("one line", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS)
+@cache("one line", "GB")
 def cache_of_batch(model, batch, context):
     """How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?"""
     held = batch * model.cache_bytes(context)
@@ -148,10 +148,7 @@ def latent(model, bits):
     return Key(model.cache_bytes(1, bits / 8), f"One latent and one rotary key a layer: {parts}", mistakes)
 
 
-@cache(
-    "short", "ms", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=c.CONTEXTS,
-    where=c.all_fits,
-)  # fmt: skip
+@cache("short", "ms", where=c.all_fits)
 def caches_read(model, chip, count, batch, context):
     """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, caches in 16 bits. How long does
     reading the caches take in one step?"""
@@ -165,7 +162,7 @@ def caches_read(model, chip, count, batch, context):
     return Key(time, f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})", mistakes)
 
 
-@cache("short", "1", model=c.DENSE, batch=c.BATCHES)
+@cache("short", "1")
 def caches_as_heavy_as_weights(model, batch):
     """A step of {model} with {batch} sequences reads 16-bit weights and caches. At which context do the caches
     weigh as much as the weights that are read? (The input embedding is looked up, not read.)"""
@@ -201,7 +198,7 @@ def windows(model, context):
     )
 
 
-@arithmetic("one line", "GFLOP", model=c.DENSE)
+@arithmetic("one line", "GFLOP")
 def flop_of_token(model):
     """How many GFLOP does one token of {model} take, attention over its context left out? (The input embedding is
     looked up, not multiplied.)"""
@@ -217,9 +214,12 @@ def flop_of_token(model):
 
 
 @arithmetic(
-    "one line", "FLOP/B", peak=(624, 1979, 4500, 5000), bandwidth=(2.04, 3.35, 4.8, 8.0),
-    where=lambda peak, bandwidth: 150 < peak / 2 / bandwidth < 320,  # as chips are sold
-)  # fmt: skip
+    "one line",
+    "FLOP/B",
+    peak=(624, 1979, 4500, 5000),
+    bandwidth=(2.04, 3.35, 4.8, 8.0),
+    where=lambda peak, bandwidth: 150 < peak / 2 / bandwidth < 320,
+)
 def balance(peak, bandwidth):
     """The data sheet of a chip prints {peak} TFLOP/s in 16 bits 'with sparsity' and {bandwidth} TB/s of memory
     bandwidth. For how many FLOP for each byte is it built, with models as they are?"""
@@ -233,7 +233,7 @@ def balance(peak, bandwidth):
     return Key(ridge, worked, mistakes)
 
 
-@arithmetic("one line", "1", chip=c.CHIPS, weights=("bf16", "fp8", "fp4"))
+@arithmetic("one line", "1", weights=("bf16", "fp8", "fp4"))
 def critical_batch(chip, weights):
     """One {chip} multiplies, in 16 bits, weights stored in {weights}. At which batch does that take as long as
     reading them, in a dense model with short contexts?"""
@@ -266,10 +266,7 @@ def long_context(model, context):
     return Key(work, worked, mistakes)
 
 
-@arithmetic(
-    "short", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=(64, 128, 256, 512),
-    where=c.weights_fit,
-)  # fmt: skip
+@arithmetic("short", "ms", count=(2, 4, 8), batch=(64, 128, 256, 512), where=c.weights_fit)
 def arithmetic_of_step(model, chip, count, batch):
     """{batch} sequences with short contexts are decoded by {model} on {count} × {chip} in 16 bits. How long does
     the arithmetic of one step take at the peak?"""
@@ -283,10 +280,7 @@ def arithmetic_of_step(model, chip, count, batch):
     return Key(time, f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
-@arithmetic(
-    "study", "ms", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), batch=c.BATCHES, context=c.CONTEXTS,
-    where=c.all_fits,
-)  # fmt: skip
+@arithmetic("study", "ms", count=(2, 4, 8), where=c.all_fits)
 def bound_of_step(model, chip, count, batch, context):
     """What is the least time of one decode step of {model} on {count} × {chip}, {batch} sequences of {context}
     tokens, everything in 16 bits, if reading and calculating overlap?"""

@@ -10,9 +10,6 @@ from inferlib.units import factor
 from tokenprice import prompt, request
 
 prompts, cost, method = (partial(problem, topic) for topic in ("prompts", "cost", "method"))
-USERS = (8, 16, 32, 64)
-STEPS = (12e-3, 16e-3, 20e-3, 25e-3)
-READS = (0.08, 0.12, 0.2, 0.3)
 
 
 def has_room(model, chip, count, users, tokens, answer):
@@ -33,7 +30,7 @@ SERVED = {
 HOUR = factor("h", "s")
 
 
-@prompts("one line", "TFLOP", model=c.DENSE, tokens=c.PROMPTS)
+@prompts("one line", "TFLOP")
 def flop_of_prompt(model, tokens):
     """How many TFLOP does reading a prompt of {tokens} tokens take with {model}, attention left out and the head
     asked for the last token only?"""
@@ -51,10 +48,7 @@ def flop_of_prompt(model, tokens):
     )
 
 
-@prompts(
-    "short", "s", model=c.DENSE, chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS, share=(50, 60, 70),
-    where=c.weights_fit,
-)  # fmt: skip
+@prompts("short", "s", share=(50, 60, 70), where=c.weights_fit)
 def time_of_prompt(model, chip, count, tokens, share):
     """{count} × {chip} read a prompt of {tokens} tokens with {model} at {share} % of their 16-bit peak. How long
     does the arithmetic take, attention included (each position sees those before it), the head asked for the last
@@ -71,7 +65,7 @@ def time_of_prompt(model, chip, count, tokens, share):
     return Key(time, f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
-@prompts("short", "ms", users=USERS, answer=c.ANSWERS, reading=READS)
+@prompts("short", "ms")
 def prompts_of_others(users, answer, reading):
     """{users} users share a machine; each asks again as soon as an answer of {answer} tokens is done. Reading a
     prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait for prompts of others,
@@ -121,7 +115,7 @@ def first_token(model, chip, count, users, tokens, answer):
     )
 
 
-@cost("one line", "usd", chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, seconds=STEPS)
+@cost("one line", "usd")
 def price_of_step(chip, count, batch, seconds):
     """A step takes {seconds:ms} on {count} × {chip} and makes one token for each of {batch} users. What do a
     million tokens cost at the catalogue's price?"""
@@ -147,10 +141,7 @@ def idle_hours(full, share):
     return Key(dollars, f"{say(full, 'usd')} / {share} %", mistakes)
 
 
-@cost(
-    "short", "usd", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=c.BATCHES, context=(1024, 4096, 16384),
-    where=c.all_fits,
-)  # fmt: skip
+@cost("short", "usd", context=(1024, 4096, 16384), where=c.all_fits)
 def least_price(model, chip, count, batch, context):
     """What do a million tokens of {model} in 16 bits cost at the least on {count} × {chip}, at the catalogue's
     price, with {batch} users at {context} tokens of context? (First principles: reading and calculating overlap.)"""
@@ -170,7 +161,7 @@ def least_price(model, chip, count, batch, context):
     return Key(price(step.total), worked, mistakes)
 
 
-@cost("short", "usd", chip=c.CHIPS, count=(4, 8), tokens=c.PROMPTS[:3], reading=READS)
+@cost("short", "usd", tokens=(2000, 4000, 8000))
 def price_of_question(chip, count, tokens, reading):
     """Reading a prompt of {tokens} tokens takes {reading:ms} of a machine of {count} × {chip}, which does nothing
     else meanwhile. What does a million tokens of question cost at the catalogue's price?"""
@@ -180,10 +171,7 @@ def price_of_question(chip, count, tokens, reading):
     return Key(dollars, worked, mistakes)
 
 
-@cost(
-    "short", "cent", chip=c.CHIPS, count=(4, 8), reading=READS, answer=c.ANSWERS, step=STEPS, users=USERS,
-    share=(40, 50, 70),
-)  # fmt: skip
+@cost("short", "cent", share=(40, 50, 70))
 def price_of_request(chip, count, reading, answer, step, users, share):
     """A request's prompt takes {reading:ms} of {count} × {chip} alone; its answer of {answer} tokens takes steps of
     {step:ms} that {users} users share. The machine is used in {share} % of the hours paid for. What does the
@@ -249,11 +237,16 @@ def whose_tokens(made, batch):
 
 
 @method(
-    "short", "%", model=c.DENSE, chip=c.CHIPS, count=(4, 8), batch=(4, 8, 16, 32, 64),
-    context=(4096, 8192, 16384), measured=(0.015, 0.02, 0.03, 0.04),
-    where=lambda model, chip, count, batch, context, measured: c.all_fits(model, chip, count, batch,
-        context) and 0.25 < c.bound(model, chip, count, batch, context).total / measured < 0.9,
-)  # fmt: skip
+    "short",
+    "%",
+    batch=(4, 8, 16, 32, 64),
+    context=(4096, 8192, 16384),
+    measured=(0.015, 0.02, 0.03, 0.04),
+    where=lambda model, chip, count, batch, context, measured: (
+        c.all_fits(model, chip, count, batch, context)
+        and 0.25 < c.bound(model, chip, count, batch, context).total / measured < 0.9
+    ),
+)
 def share_of_bandwidth(model, chip, count, batch, context, measured):
     """{count} × {chip} decode {batch} sequences of {context} tokens with {model} in 16 bits, and a step is measured
     at {measured:ms}. Which share of the memory bandwidth is that?"""
@@ -270,10 +263,15 @@ def share_of_bandwidth(model, chip, count, batch, context, measured):
 
 
 @method(
-    "study", "%", model=("Llama 3 70B", "Qwen2.5 72B"), chip=("H100 SXM", "H200"), count=(4, 8),
-    batch=(8, 16, 32), context=(1000, 2000, 4000), measured=(0.024, 0.028, 0.032),
+    "study",
+    "%",
+    model=("Llama 3 70B", "Qwen2.5 72B"),
+    chip=("H100 SXM", "H200"),
+    batch=(8, 16, 32),
+    context=(1000, 2000, 4000),
+    measured=(0.024, 0.028, 0.032),
     where=partial(c.all_fits, spare=1.25),
-)  # fmt: skip
+)
 def sixth_model(model, chip, count, batch, context, measured):
     """A measurement of {model} in 16 bits on {count} × {chip} says {measured:ms} a step, {batch} users at {context}
     tokens of context. By how many per cent of the measurement is the sixth model below it?"""

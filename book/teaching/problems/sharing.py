@@ -11,8 +11,6 @@ from inferlib.principles import exchange_time, profile_of
 experts, network, collectives, pipeline = (
     partial(problem, topic) for topic in ("experts", "network", "collectives", "pipeline")
 )
-HOPS = (0.5e-6, 1e-6, 2e-6)
-LATENCIES = (3e-6, 5e-6, 10e-6)
 EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
 
 
@@ -109,10 +107,14 @@ def all_experts_awake(model):
 
 
 @experts(
-    "study", "ms", model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"), chip=c.EIGHT_BITS, count=(4, 8),
-    batch=(2, 4, 8, 16, 32), context=(1024, 4096, 16384),
+    "study",
+    "ms",
+    model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"),
+    chip=c.EIGHT_BITS,
+    batch=(2, 4, 8, 16, 32),
+    context=(1024, 4096, 16384),
     where=partial(c.all_fits, weights="fp8"),
-)  # fmt: skip
+)
 def bound_with_experts(model, chip, count, batch, context):
     """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches and
     arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?"""
@@ -135,9 +137,12 @@ def bound_with_experts(model, chip, count, batch, context):
 
 
 @network(
-    "one line", "us", model=c.DENSE, chip=c.CHIPS, batch=(64, 128, 256, 512), latency=LATENCIES, stated=False,
+    "one line",
+    "us",
+    batch=(64, 128, 256, 512),
+    stated=False,
     told=lambda model, chip: {"width": model.d_model, "twice": 2 * chip.scale_up_bandwidth},
-)  # fmt: skip
+)
 def exchange(model, chip, batch, latency):
     """A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences over a link
     of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Beside {latency:us}
@@ -153,7 +158,7 @@ def exchange(model, chip, batch, latency):
     return Key(time, f"Bytes go one way, at half of what is printed: {parts}", mistakes)
 
 
-@network("one line", "ms", model=c.DENSE, latency=LATENCIES)
+@network("one line", "ms")
 def waits_of_token(model, latency):
     """Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is sent. How
     long does one token wait in all?"""
@@ -165,7 +170,7 @@ def waits_of_token(model, latency):
     return Key(wait, f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')}", mistakes)
 
 
-@network("one line", "1/s", model=c.DENSE, latency=LATENCIES)
+@network("one line", "1/s")
 def ceiling_of_waiting(model, latency):
     """If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with two
     exchanges of {latency:us} in every layer?"""
@@ -174,7 +179,7 @@ def ceiling_of_waiting(model, latency):
     return Key(speed, f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')})", mistakes)
 
 
-@network("short", "1", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
+@network("short", "1")
 def best_size(model, chip, hop):
     """In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes {hop:us}?
     (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; not
@@ -193,7 +198,7 @@ def best_size(model, chip, hop):
     )
 
 
-@network("short", "ms", model=c.DENSE, chip=c.CHIPS, hop=HOPS)
+@network("short", "ms")
 def fastest_token(model, chip, hop):
     """And how long does that fastest token take: {model} in 16 bits on as many {chip} as are best, a hop of
     {hop:us}, in Erdil's toy model?"""
@@ -212,7 +217,7 @@ def fastest_token(model, chip, hop):
     return Key(time, f"Reading and waiting at {say(best, '1')} chips: {parts}", mistakes)
 
 
-@network("study", "ms", model=c.DENSE, context=c.CONTEXTS[2:], ports=(1, 4, 8))
+@network("study", "ms", context=(4096, 8192, 16384, 32768), ports=(1, 4, 8))
 def cache_on_the_wire(model, context, ports):
     """A machine that reads prompts hands the 16-bit cache of {context} tokens of {model} to one that decodes, over
     {ports} network ports of 400 Gbit/s each. How long does that take?"""
@@ -227,7 +232,7 @@ def cache_on_the_wire(model, context, ports):
     return Key(time, f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')})", mistakes)
 
 
-@collectives("one line", "us", count=(4, 8, 16, 32, 64), hop=HOPS)
+@collectives("one line", "us", count=(4, 8, 16, 32, 64))
 def ring(count, hop):
     """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
     time = erdil2025.ring_all_reduce_time(count, hop)
@@ -236,7 +241,7 @@ def ring(count, hop):
     return Key(time, worked, mistakes)
 
 
-@collectives("one line", "us", count=(16, 64, 144, 256), hop=HOPS)
+@collectives("one line", "us", count=(16, 64, 144, 256))
 def grid(count, hop):
     """{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a
     hop. How long does its latency take?"""
@@ -249,7 +254,7 @@ def grid(count, hop):
     return Key(time, worked, mistakes)
 
 
-@collectives("short", "us", model=c.DENSE, chip=c.CHIPS, count=(2, 4, 8), tokens=(256, 1024, 4096))
+@collectives("short", "us", count=(2, 4, 8), tokens=(256, 1024, 4096))
 def all_reduce(model, chip, count, tokens):
     """{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a reduce-scatter and an
     all-gather, bandwidth only, the factor (K - 1)/K kept. How long?"""
@@ -265,7 +270,7 @@ def all_reduce(model, chip, count, tokens):
     return Key(time, f"All parts but a chip's own go out and come back: {parts}", mistakes)
 
 
-@collectives("short", "GB", model=c.DENSE, batch=c.BATCHES, context=c.CONTEXTS, count=(16, 32, 64))
+@collectives("short", "GB", count=(16, 32, 64))
 def cache_over_heads(model, batch, context, count):
     """The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on {count} chips.
     How many GB lie on each chip?"""
@@ -283,9 +288,12 @@ def cache_over_heads(model, batch, context, count):
 
 
 @collectives(
-    "study", "ms", model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"), count=(4, 8, 32, 64, 128),
+    "study",
+    "ms",
+    model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"),
+    count=(4, 8, 32, 64, 128),
     told=told_of_switch,
-)  # fmt: skip
+)
 def all_waiting(model, count):
     """By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? A layer has {dense}
     collective of the feed-forward block and {within} of attention, or {beyond} on more chips than key/value heads.
@@ -304,9 +312,12 @@ def all_waiting(model, count):
 
 
 @pipeline(
-    "one line", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), count=(2, 4, 8),
+    "one line",
+    "ms",
+    stages=(2, 4, 8),
+    count=(2, 4, 8),
     where=lambda model, chip, stages, count: c.weights_fit(model, chip, stages * count),
-)  # fmt: skip
+)
 def stages_in_turn(model, chip, stages, count):
     """{stages} stages of {count} × {chip} each share the layers of {model} in 16 bits. How long does one token take
     to pass all stages, if only reading the weights takes time?"""
@@ -320,15 +331,7 @@ def stages_in_turn(model, chip, stages, count):
     return Key(time, f"One stage after the other reads its layers with its own chips: {parts}", mistakes)
 
 
-@pipeline(
-    "one line",
-    "1",
-    model=c.DENSE,
-    time=(0.02, 0.032, 0.05),
-    stages=(2, 4, 8),
-    batch=(8, 16, 32),
-    stated=False,
-)
+@pipeline("one line", "1", time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), stated=False)
 def batches_on_their_way(model, time, stages, batch):
     """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
     own. How many tokens does the pipeline make in a second?"""
@@ -342,10 +345,13 @@ def batches_on_their_way(model, time, stages, batch):
 
 
 @pipeline(
-    "short", "ms", model=c.DENSE, chip=c.CHIPS, stages=(2, 4, 8), batch=(64, 256, 1024), latency=LATENCIES,
+    "short",
+    "ms",
+    stages=(2, 4, 8),
+    batch=(64, 256, 1024),
     stated=False,
     told=lambda model, chip: {"width": model.d_model, "bandwidth": chip.scale_out_bandwidth},
-)  # fmt: skip
+)
 def between_stages(model, chip, stages, batch, latency):
     """Between the {stages} stages of a pipeline the 16-bit vectors ({width} numbers) of {batch} sequences of
     {model} go over the network of {chip}, {latency:us} and {bandwidth:GB/s} each time. How much does that add to a
@@ -362,11 +368,16 @@ def between_stages(model, chip, stages, batch, latency):
 
 
 @pipeline(
-    "short", "GB", model=c.DENSE, stages=(2, 4, 8), count=(2, 4, 8), batch=(8, 16, 32),
+    "short",
+    "GB",
+    stages=(2, 4, 8),
+    count=(2, 4, 8),
+    batch=(8, 16, 32),
     context=(2048, 4096, 8192),
-    where=lambda model, stages, count, batch, context: model.bytes_held(stages * batch, context) < stages *
-        count * 80e9,
-)  # fmt: skip
+    where=lambda model, stages, count, batch, context: (
+        model.bytes_held(stages * batch, context) < stages * count * 80e9
+    ),
+)
 def caches_of_stages(model, stages, count, batch, context):
     """{stages} stages of {count} chips each serve {model} in 16 bits; every stage works on a batch of {batch} of
     its own, with {context} tokens of context. How many GB lie on each chip?"""
@@ -386,10 +397,14 @@ def caches_of_stages(model, stages, count, batch, context):
 
 
 @pipeline(
-    "study", "1", model=c.DENSE, chip=c.CHIPS, total=(8, 16, 32), stages=(2, 4),
-    latency=(2e-07, 5e-07, 1e-06), where=lambda model, chip, total: c.weights_fit(model, chip, total),
+    "study",
+    "1",
+    total=(8, 16, 32),
+    stages=(2, 4),
+    latency=(2e-07, 5e-07, 1e-06),
+    where=lambda model, chip, total: c.weights_fit(model, chip, total),
     told=lambda total, stages: {"each": total // stages},
-)  # fmt: skip
+)
 def one_instance_or_stages(model, chip, total, stages, latency):
     """{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance or as
     {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every chip of the
