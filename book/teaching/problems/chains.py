@@ -6,38 +6,48 @@ from random import Random
 from book.teaching.problems.bank import BANK, Found, drawn
 from inferlib import checks
 
-# Problems of the bank in order, and what a student's machine and work are drawn from.
+# What a student's machine and work are drawn from, unless the chain says otherwise.
+USUAL = {
+    "model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"),
+    "chip": ("H100 SXM", "H200", "B200"),
+    "count": (4, 8),
+    "weights": ("bf16",),
+}
+DEEP = {"model": ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2"), "count": (8,)}
+# Problems of the bank in order, and what else is drawn.
 CHAINS = {
     1: (
         ("memory-1", "memory-2", "arithmetic-1", "arithmetic-5", "arithmetic-6"),
-        {"model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
-         "count": (4, 8), "weights": ("bf16",), "batch": (64, 128), "context": (1024, 2048)},
+        {"batch": (64, 128), "context": (1024, 2048)},
     ),
     2: (
         ("cache-1", "memory-3", "memory-5", "cache-4", "cache-5"),
-        {"model": ("Llama 3 70B", "Qwen2.5 72B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
-         "count": (4, 8), "context": (4096, 8192), "batch": (8, 16)},
+        {"context": (4096, 8192), "batch": (8, 16)},
     ),
     3: (
         ("memory-2", "network-2", "network-3", "network-4", "network-5"),
-        {"model": ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
-         "count": (8,), "weights": ("bf16",), "latency": (3e-6, 5e-6), "hop": (0.5e-6, 1e-6, 2e-6)},
+        DEEP | {"latency": (3e-6, 5e-6), "hop": (0.5e-6, 1e-6, 2e-6)},
     ),
     4: (
         ("memory-2", "collectives-3", "pipeline-1", "pipeline-3", "pipeline-4"),
-        {"model": ("Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2"), "chip": ("H100 SXM", "H200", "B200"),
-         "count": (8,), "weights": ("bf16",), "tokens": (256, 1024), "stages": (2, 4), "batch": (16, 32, 64),
-         "latency": (5e-6, 10e-6), "context": (2048, 4096)},
+        DEEP | {
+            "tokens": (256, 1024), "stages": (2, 4), "batch": (16, 32, 64), "latency": (5e-6, 10e-6),
+            "context": (2048, 4096),
+        },
     ),
     5: (
         ("prompts-1", "prompts-2", "prompts-3", "cost-4", "cost-5"),
-        {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200", "B200"), "count": (4, 8),
-         "tokens": (2000, 4000), "share": (50, 70), "users": (16, 32), "answer": (300, 500), "step": (16e-3, 20e-3)},
+        {
+            "tokens": (2000, 4000), "share": (50, 70), "users": (16, 32), "answer": (300, 500),
+            "step": (16e-3, 20e-3),
+        },
     ),
     6: (
         ("arithmetic-6", "method-1", "method-3", "cost-3", "method-4"),
-        {"model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200"), "count": (4, 8),
-         "batch": (8, 16, 32), "context": (1024, 2048, 4096), "measured": (0.024, 0.028, 0.032)},
+        {
+            "model": ("Llama 3 70B", "Qwen2.5 72B"), "chip": ("H100 SXM", "H200"), "batch": (8, 16, 32),
+            "context": (1024, 2048, 4096), "measured": (0.024, 0.028, 0.032),
+        },
     ),
 }  # fmt: skip
 # What a later question is given is an earlier one's answer, and the text says which.
@@ -65,7 +75,7 @@ def chain(student, session):
     names, choices = CHAINS[session]
     random = Random(f"{student}/chain-{session}")
     for _ in range(1000):
-        given, found = drawn(choices, random), []
+        given, found = drawn(USUAL | choices, random), []
         for name in names:
             problem = BANK[name]
             own = {key: given[key] for key in problem.choices if key in given}
