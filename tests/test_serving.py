@@ -324,7 +324,7 @@ def test_the_prompts_of_others_belong_there_and_operator_tables_carry_over_to_wh
     """
     table = fit.data()
     dense = table[~table.experts & (table.copies == 1)]
-    serving = dense[dense.set == "serving"]
+    serving = dense[dense.ttft.notna()]
     read = np.array([t.get("weights", 0) + t.get("cache", 0) for t in dense.terms])
     factors = np.linspace(0.5, 1.5, 101)
     for own, part, near in ((dense, read, 0.1), (serving, serving.others, 0.12)):

@@ -109,26 +109,27 @@ def data():
     return pd.DataFrame([*_static(), *_closed(), *_small()])
 
 
-def _line(row, publisher, model, system, workload, layout, engine, keep=None, between=None, **more):
-    """``between``: users of a copy, tokens of an answer and of a prompt, and seconds of a prompt, where users ask."""
+def _line(row, publisher, model, system, workload, layout, engine, keep=None, prompt=0, output=1, **more):
+    """``prompt`` and ``output``: tokens of a question and of its answer, where users ask."""
     step = decode_step(model, system, workload, layout, engine=Engine(), keep=keep)
     ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
     doublings = np.log2(ranks)
     beyond = np.log2(max(layout.tp / min(layout.tp, constants.box(system.chip) or system.domain), 1))
     sequences = workload.batch / layout.dp
-    users, output, prompt, reading = between or (1, 1, 0, 0.0)
+    reading = prompt_pass(model, system, workload, prompt, layout=layout, keep=keep).total if prompt else 0.0
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
     in_step = keep_step(model, layout)
-    return more | {
-        "others": between_tokens(users, output, reading, in_step), "in_step": in_step,
-        "ideal": between_tokens(users, output, 2 * model.n_active * prompt / peak, 1),
+    return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
+        "others": between_tokens(sequences, output, reading, in_step), "in_step": in_step,
+        "ideal": between_tokens(sequences, output, 2 * model.n_active * prompt / peak, 1),
+        "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": constants.lender(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
         "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
         "context": workload.context, "weights": getattr(row, "weight_format", None) or row.weights,
         "bare": step.total, "asked": (model, system, workload, layout, keep),
         "bound": bound(model, system, workload, layout), "measured": row.tpot, "terms": step.counted,
-        "url": row.url, "software": row.engine,
+        "url": row.url,
         "layer": float(model.n_layers), "together": sequences * doublings, "base": 1.0, "rank": doublings,
         "sequence": sequences, "box": 2 * model.n_layers * beyond,
     }  # fmt: skip
@@ -152,15 +153,9 @@ def _static():
             continue
         engine = constants.engine_class(row.engine)
         publisher = {"aiconfigurator": "InferenceX", "vLLM": row.source}.get(row.publisher, row.publisher)
-        between = None
-        if row.batch_meaning.startswith("closed"):
-            prompt, output = DRAWN * row.prompt_tokens, DRAWN * row.output_tokens
-            reading = prompt_pass(model, system, workload, prompt, layout=layout).total
-            between = row.batch, output, prompt, reading
-        yield _line(
-            row, publisher, model, system, workload, layout, engine, between=between, ttft=np.nan,
-            users=row.batch, fits=True, set="steps",
-        )  # fmt: skip
+        lengths = {"prompt": DRAWN * row.prompt_tokens, "output": DRAWN * row.output_tokens}
+        closed = row.batch_meaning.startswith("closed")
+        yield _line(row, publisher, model, system, workload, layout, engine, **lengths if closed else {})
 
 
 def _closed():
@@ -170,14 +165,11 @@ def _closed():
         longest = row.prompt_tokens + row.output_tokens
         places = room(model, system, workload, layout, keep, longest=longest, engine=engine)
         running = min(row.concurrency, max(places, layout.dp))
-        reading = prompt_pass(model, system, workload, row.prompt_tokens, layout=layout, keep=keep)
-        between = running / layout.dp, row.output_tokens, row.prompt_tokens, reading.total
         yield _line(
-            row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep, between,
-            ttft=row.ttft, prompt_time=reading.total, users=row.concurrency, fits=row.concurrency <= places,
-            set="serving", prompt_tokens=row.prompt_tokens, output_tokens=row.output_tokens, rounds=row.rounds,
-            equal=row.equal, group=Protocol(equal=row.equal).group, hold=row.hold,
-            hosted=started(model, Engine(host=1.0)) * (engine == "serving"),
+            row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep,
+            row.prompt_tokens, row.output_tokens, ttft=row.ttft, users=row.concurrency,
+            fits=row.concurrency <= places, rounds=row.rounds, equal=row.equal, hold=row.hold,
+            group=Protocol(equal=row.equal).group, hosted=started(model, Engine(host=1.0)) * (engine == "serving"),
         )  # fmt: skip
 
 
@@ -193,11 +185,8 @@ def _small():
         q = Question(row.model, row.machine, weights=row.weights)
         work = Workload(row.users, row.prompt + row.output / 2, row.weights)
         asked = q.model, q.machine, work, Layout(q.machine.count)
-        reading = prompt_pass(*asked[:3], row.prompt, layout=asked[3]).total
-        yield _line(
-            row, row.publisher, *asked, constants.engine_class(row.engine), ttft=np.nan, users=row.users, fits=True,
-            between=(row.users, row.output, row.prompt, reading), set="small",
-        )  # fmt: skip
+        engine = constants.engine_class(row.engine)
+        yield _line(row, row.publisher, *asked, engine, prompt=row.prompt, output=row.output)
 
 
 def features(table, engine=None):
