@@ -598,6 +598,20 @@ def symbols_of(source):
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
+def symbol(source, name, **assumed):
+    """The symbol of a name of a source, as a positive number."""
+    from inferlib.extras import sympy
+
+    return sympy.Symbol(symbols_of(source)[name], positive=True, **assumed)
+
+
+def equals(source, name, value):
+    """The equation that says what a name of a source stands for."""
+    from inferlib.extras import sympy
+
+    return sympy.Eq(symbol(source, name), value)
+
+
 @cache
 def notation_of(source):
     """Name to symbol and meaning, of a source or of another package with equations of its own."""

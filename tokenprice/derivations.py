@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, in_steps, symbolic, symbols_of
+from inferlib.equation import derivation, in_steps, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
@@ -11,13 +11,8 @@ from tokenprice.kernels import Kernel, Link
 
 derivation = partial(derivation, "serving", chapter="sixth_model")
 
-_NAMES = symbols_of("serving")
+_symbol = partial(symbol, "serving")
 CHIP, KERNEL, LINK = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link))
-
-
-def _symbol(name):
-    return sp.Symbol(_NAMES[name], positive=True)
-
 
 DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count", "message"))
 

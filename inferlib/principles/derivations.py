@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, in_steps, symbolic, symbols_of
+from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
@@ -10,15 +10,12 @@ from inferlib.system import Accelerator
 
 derivation = partial(derivation, "principles", chapter="principles")
 
-_NAMES = symbols_of("principles")
+_left = partial(symbol, "principles")
+equals = partial(equals, "principles")
 MODEL, CHIP = symbolic(Profile, "principles"), symbolic(Accelerator, "principles")
-BATCH, CONTEXT, TOKENS = (sp.Symbol(_NAMES[name], positive=True) for name in ("batch", "context", "tokens"))
+BATCH, CONTEXT, TOKENS = (_left(name) for name in ("batch", "context", "tokens"))
 # A dense model whose layers all see the whole context.
 DENSE = MODEL.replace(expert_weights=sp.S.Zero, window_values=sp.S.Zero, window_pair_flops=sp.S.Zero)
-
-
-def _left(name):
-    return sp.Symbol(_NAMES[name], positive=True)
 
 
 @derivation(proves=roofline.critical_batch)
@@ -30,13 +27,13 @@ def critical_batch():
     solution = sp.solve(sp.Eq(reading, once), BATCH)[0]
     return in_steps(
         "Reading the weights takes the same time for every batch.",
-        sp.Eq(_left("memory_time"), reading),
+        equals("memory_time", reading),
         "Multiplying them takes longer the larger the batch.",
-        sp.Eq(_left("arithmetic_time"), calculating),
+        equals("arithmetic_time", calculating),
         "Every weight is used once for each token, in two FLOP.",
-        sp.Eq(_left("arithmetic_time"), once),
+        equals("arithmetic_time", once),
         "Both are equal at one batch, in which the size of the model has dropped out.",
-        sp.Eq(_left("critical_batch"), solution),
+        equals("critical_batch", solution),
     )
 
 
@@ -71,7 +68,7 @@ def prefill():
     needed = sp.solve(sp.Eq(intensity, roofline.ridge_point(CHIP)), TOKENS)[0]
     return in_steps(
         "All tokens of a prompt share one reading of the weights.",
-        sp.Eq(_left("prefill_intensity"), intensity),
+        equals("prefill_intensity", intensity),
         "So a prompt of this many tokens keeps arithmetic as busy as memory.",
         sp.Eq(TOKENS, needed),
     )
@@ -96,12 +93,12 @@ def two_bounds():
     ratio = sp.Symbol("x", positive=True)
     return in_steps(
         "If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
-        sp.Eq(_left("overlapped_time"), overlapped),
+        equals("overlapped_time", overlapped),
         "If attention waits for the matrices, each takes the longer of its own two, and the two add.",
-        sp.Eq(_left("in_turn_time"), in_turn),
+        equals("in_turn_time", in_turn),
         "With a large batch the matrices calculate longer than they read, and attention reads longer than it "
         "calculates: these are the branches that win.",
-        sp.Eq(_left("in_turn_time"), active),
+        equals("in_turn_time", active),
         "The two bounds are farthest apart where the two sides of the first are equal: at this context.",
         sp.Eq(CONTEXT, worst),
         "There, with ever larger batches, the second bound is x times the first.",
@@ -116,7 +113,7 @@ def touched_experts():
     """How many expert weights a batch needs."""
     experts, chosen = sp.symbols("E k", positive=True, integer=True)
     i, e = sp.symbols("i e", integer=True, positive=True)
-    sequences = sp.Symbol(_NAMES["batch"], positive=True, integer=True)
+    sequences = _left("batch", integer=True)
     without = sp.binomial(experts - 1, chosen) / sp.binomial(experts, chosen)
     one = sp.expand(sp.gammasimp(without.rewrite(sp.gamma)))
     share = one.subs(chosen, MODEL.expert_share * experts)
@@ -133,5 +130,5 @@ def touched_experts():
         "Tokens choose independently: all of the batch miss it with probability",
         sp.Eq(all_miss, every),
         "Each expert holds an equal part of the expert weights, and is read unless all miss it. In sum,",
-        sp.Eq(_left("weights_read"), read),
+        equals("weights_read", read),
     )

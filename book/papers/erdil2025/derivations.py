@@ -5,19 +5,16 @@ from functools import partial
 import sympy as sp
 
 from book.papers.erdil2025 import limits
-from inferlib.equation import derivation, in_steps, symbolic, symbols_of
+from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import Shape, cache_values
 
 derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
-_NAMES = symbols_of("erdil2025")
+_symbol = partial(symbol, "erdil2025")
+equals = partial(equals, "erdil2025")
 SHAPE, CHIP = symbolic(Shape, "erdil2025"), symbolic(GPU, "erdil2025")
 PROTOCOL = symbolic(Protocol, "erdil2025")
-
-
-def _symbol(name):
-    return sp.Symbol(_NAMES[name], positive=True)
 
 
 N_GPU, BATCH, CONTEXT = (_symbol(name) for name in ("n_gpu", "batch", "context"))
@@ -35,7 +32,7 @@ def long_context_intensity():
         "The cache that is read for it: keys and values of every head that queries share.",
         sp.Eq(sp.Symbol("R"), read),
         "Layers, heads, their width and the context fall out; the group remains.",
-        sp.Eq(_symbol("long_context_intensity"), sp.simplify(flop / read)),
+        equals("long_context_intensity", sp.simplify(flop / read)),
     )
 
 
@@ -47,9 +44,9 @@ def network_batch():
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
     return in_steps(
         "An all-reduce inside a node waits, whatever it carries,",
-        sp.Eq(_symbol("node_all_reduce_latency"), latency),
+        equals("node_all_reduce_latency", latency),
         "and then moves the batch's activations.",
-        sp.Eq(_symbol("extra_all_reduce_time"), moving),
+        equals("extra_all_reduce_time", moving),
         "Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
-        sp.Eq(_symbol("network_batch"), solution),
+        equals("network_batch", solution),
     )

@@ -13,6 +13,7 @@ from inferlib.papers.liminal2025.derivations import (
     N,
     P,
     derivation,
+    equals,
     in_symbols,
     symbol,
 )  # fmt: skip
@@ -52,13 +53,13 @@ def in_short():
     return in_steps(
         Step(
             "Collectives of all layers, and a hop from stage to stage.",
-            sp.Eq(symbol("exposed_time"), in_symbols(waiting, "collectives")),
+            equals("exposed_time", in_symbols(waiting, "collectives")),
             "4",
         ),
-        Step("What overlaps, and what does not.", sp.Eq(symbol("batch_time"), short), "1"),
-        Step("A token for each user in that time:", sp.Eq(symbol("user_speed"), user), "5"),
+        Step("What overlaps, and what does not.", equals("batch_time", short), "1"),
+        Step("A token for each user in that time:", equals("user_speed", user), "5"),
         "A batch in each stage of the pipeline:",
-        sp.Eq(symbol("system_speed"), system),
+        equals("system_speed", system),
         "So for each token that one user sees, the system makes this many:",
         sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
     )

@@ -17,6 +17,7 @@ from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, those of th
     attention_outweighs,
     balls_into_bins,
     empty_lines,
+    equals,
     left,
     reach,
     two_forms,
@@ -52,7 +53,7 @@ def network_ceiling():
     speed = sp.simplify(B / N / total)
     return in_steps(
         "The network needs this long for half of a batch.",
-        sp.Eq(left("t_network"), sent),
+        equals("t_network", sent),
         "However fast computation is, equation 49 cannot be shorter than twice that.",
         sp.Ge(left("overlapped_time"), sp.simplify(total)),
         "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, in_steps, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, equals, in_steps, remembered, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed, toy
@@ -12,13 +12,10 @@ from inferlib.system import Accelerator
 derivation = partial(derivation, "erdil2025", chapter="erdil2025_toy")
 complete = partial(derivation.func, "erdil2025", chapter="erdil2025_model")
 
-_NAMES = symbols_of("erdil2025")
+_left = partial(symbol, "erdil2025")
+equals = partial(equals, "erdil2025")
 MODEL, CHIP = symbolic(Model, "erdil2025"), symbolic(Accelerator, "erdil2025")
-N_GPU, BATCH, T_HOP = (sp.Symbol(_NAMES[name], positive=True) for name in ("n_gpu", "batch", "t_hop"))
-
-
-def _left(name):
-    return sp.Symbol(_NAMES[name], positive=True)
+N_GPU, BATCH, T_HOP = (_left(name) for name in ("n_gpu", "batch", "t_hop"))
 
 
 @derivation(proves=toy.critical_batch)
@@ -28,11 +25,11 @@ def critical_batch():
     solution = sp.solve(sp.Eq(reading, multiplying), BATCH)[0]
     return in_steps(
         "Reading the weights takes the same time for every batch.",
-        sp.Eq(_left("weight_time"), reading),
+        equals("weight_time", reading),
         "Multiplying them takes longer the larger the batch.",
-        sp.Eq(_left("arithmetic_time"), multiplying),
+        equals("arithmetic_time", multiplying),
         "The two are equal at one batch, whatever the model's size.",
-        sp.Eq(_left("critical_batch"), solution),
+        equals("critical_batch", solution),
     )
 
 
@@ -72,9 +69,9 @@ def even_split():
         "It is least where its derivative vanishes.",
         sp.Eq(sp.diff(traffic, rows), 0, evaluate=False),
         "So the matrix is cut evenly, and this many GPUs share one sum.",
-        sp.Eq(_left("n_ranks"), best),
+        equals("n_ranks", best),
         "They pass it along a ring twice: once to add up, once to hand out.",
-        sp.Eq(_left("t_reduce"), toy.ring_all_reduce_time(best, T_HOP)),
+        equals("t_reduce", toy.ring_all_reduce_time(best, T_HOP)),
     )
 
 
@@ -102,12 +99,12 @@ def optimal_instance():
     return in_steps(
         Step(
             "The token latency, the all-reduces written out.",
-            sp.Eq(_left("toy_latency"), latency),
+            equals("toy_latency", latency),
             number="8",
         ),
         Step(
             "At the critical batch both sides of the maximum are equal, and the batch drops out.",
-            sp.Eq(_left("critical_latency"), at_critical),
+            equals("critical_latency", at_critical),
             number="9",
         ),
         Step(
@@ -116,10 +113,10 @@ def optimal_instance():
             number="10",
         ),
         Step("Collect the instance size.", sp.Eq(N_GPU ** sp.Rational(3, 2), power), number="11"),
-        Step("Solve for it.", sp.Eq(_left("n_gpu"), optimum), number="12"),
+        Step("Solve for it.", equals("n_gpu", optimum), number="12"),
         Step(
             "Less than one GPU is not on offer, so where this is below one, the answer is one.",
-            sp.Eq(_left("optimal_n_gpu"), sp.Max(power, 1) ** sp.Rational(2, 3)),
+            equals("optimal_n_gpu", sp.Max(power, 1) ** sp.Rational(2, 3)),
             number="13",
         ),
     )
@@ -160,7 +157,7 @@ def minimum_latency():
         "It is least where its slope vanishes,",
         sp.Eq(slope, 0),
         "which is at one size.",
-        sp.Eq(_left("optimal_n_gpu"), size),
+        equals("optimal_n_gpu", size),
         "Insert that size, where it is more than one GPU.",
         sp.Eq(left, _several()),
         "With one GPU there is no network, only reading.",
@@ -343,12 +340,12 @@ def bytes_of_an_all_reduce():
         ),
         Step(
             "Counted over all nodes instead, which section 3.4 does, it would be more:",
-            sp.Eq(_left("intra_node_reads_of_all_nodes"), sp.factor(nodes * inside)),
+            equals("intra_node_reads_of_all_nodes", sp.factor(nodes * inside)),
             number="27",
         ),
         Step(
             "All GPUs read at once, first between nodes and then inside them.",
-            sp.Eq(_left("transfer_time"), time),
+            equals("transfer_time", time),
             number="28",
         ),
     )
@@ -359,7 +356,7 @@ def tokens_of_a_round():
     """What the procedure yields that stops at the first rejected draft."""
     i, tokens = sp.Symbol("i", integer=True, positive=True), _left("tokens")
     accepted = _left("acceptance")
-    whole = sp.Symbol(_NAMES["tokens"], integer=True, positive=True)
+    whole = _left("tokens", integer=True)
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))
     mean = rejected + whole * accepted**whole
     three = sp.expand(mean.subs(whole, 3).doit())

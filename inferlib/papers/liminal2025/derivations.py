@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, in_steps, symbolic, symbols_of
+from inferlib.equation import Step, derivation, equals, in_steps, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
@@ -10,15 +10,10 @@ from inferlib.transformer import LatentAttention
 
 derivation = partial(derivation, "liminal2025")
 
-_NAMES = symbols_of("liminal2025")
+symbol, equals = partial(symbol, "liminal2025"), partial(equals, "liminal2025")
 APP, CHIP = symbolic(Application, "liminal2025"), symbolic(XPU, "liminal2025")
 ASSUMED = symbolic(Assumptions, "liminal2025")
 LATENT = symbolic(LatentAttention, "liminal2025")
-
-
-def symbol(name):
-    """The paper's symbol of one of the library's names."""
-    return sp.Symbol(_NAMES[name], positive=True)
 
 
 B, T, N, P = (symbol(name) for name in ("batch", "context", "n", "stages"))
@@ -49,7 +44,7 @@ def experts_reached():
         "less: equal chances are an upper bound.",
         sp.Eq(sp.Derivative(1 - batch, (APP.routed_share, 2)), sp.simplify(bend)),
         "Expectations add over experts, whether or not these depend on each other.",
-        sp.Eq(symbol("active_experts"), reached),
+        equals("active_experts", reached),
     )
 
 
@@ -80,7 +75,7 @@ def multiplied_out():
         "They are worth storing only if they are smaller. The difference of one head:",
         sp.Eq(sp.Symbol("\\Delta"), sp.expand(products - released)),
         "With what comes down, the paper's layer has this many:",
-        sp.Eq(symbol("latent_weights"), sp.collect(layer, (heads, WIDTH))),
+        equals("latent_weights", sp.collect(layer, (heads, WIDTH))),
     )
 
 
@@ -94,7 +89,7 @@ def ceiling():
     one_stage = in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
     return in_steps(
         "Where memory binds, a user sees:",
-        sp.Eq(symbol("user_speed"), in_symbols(at_memory, "memory_time")),
+        equals("user_speed", in_symbols(at_memory, "memory_time")),
         "However fast the memory, the waiting remains.",
         sp.Eq(fastest, endless),
         "With one stage that is the latency of a collective, as often as layers need one.",
@@ -124,7 +119,7 @@ def with_overhead():
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
     return in_steps(
-        Step("A measured constant stands for all that is exposed.", sp.Eq(symbol("real_time"), real), "8"),
+        Step("A measured constant stands for all that is exposed.", equals("real_time", real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
         sp.Eq(slopes, 0),
         "Solved: the constant is the mean surplus over the roofline, for one layer.",

@@ -2,22 +2,18 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, in_steps, quantities, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, equals, in_steps, quantities, remembered, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, model_of
 
 derivation = partial(derivation, "mazurek2025")
 
-_NAMES = symbols_of("mazurek2025")
+left = partial(symbol, "mazurek2025")
+equals = partial(equals, "mazurek2025")
 MODEL, PLACE, CHIP = (symbolic(kind, "mazurek2025") for kind in (Model, Deployment, GPU))
-B, S, N = (sp.Symbol(_NAMES[name], positive=True) for name in ("batch", "context", "n_gpus"))
+B, S, N = (left(name) for name in ("batch", "context", "n_gpus"))
 EXACT = symbolic(Assumptions, "mazurek2025")  # its numbers as fractions
-
-
-def left(name):
-    """The symbol that stands on the left-hand side of an equation."""
-    return sp.Symbol(_NAMES[name], positive=True)
 
 
 def sizes():
@@ -83,14 +79,14 @@ def urn():
         "be drawn from the others, out of all ways to draw k.",
         sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
         "So it reaches the expert with this probability.",
-        sp.Eq(left("selection_probability"), chosen),
+        equals("selection_probability", chosen),
         "Tokens draw independently. All of a batch miss it with probability",
-        sp.Eq(left("never_selected"), (1 - chosen) ** B),
+        equals("never_selected", (1 - chosen) ** B),
         "Expectations add, whether or not experts depend on one another: the probability of being reached, times "
         "the experts.",
-        sp.Eq(left("active_experts"), m * (1 - (1 - chosen) ** B)),
+        equals("active_experts", m * (1 - (1 - chosen) ** B)),
         "The library writes the probability as a minimum, so that no model can leave the range from 0 to 1.",
-        sp.Eq(left("active_experts"), eq.active_experts(MODEL, B)),
+        equals("active_experts", eq.active_experts(MODEL, B)),
     )
 
 
@@ -127,7 +123,7 @@ def balls_into_bins():
         "The fullest GPU stands where one is left.",
         sp.Eq(t, reach()),
         "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
-        sp.Eq(left("fullest_gpu_experts"), sp.expand(mean + sigma * reach())),
+        equals("fullest_gpu_experts", sp.expand(mean + sigma * reach())),
     )
 
 
@@ -163,11 +159,11 @@ def two_forms():
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
     return in_steps(
         "Section 3 takes the longer of computation and network.",
-        sp.Eq(left("section_3_time"), whole),
+        equals("section_3_time", whole),
         "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",
-        sp.Eq(left("section_3_time"), both),
+        equals("section_3_time", both),
         "That is equation 49.",
-        sp.Eq(left("overlapped_time"), 2 * sp.Max(*(a / 2 for a in both.args))),
+        equals("overlapped_time", 2 * sp.Max(*(a / 2 for a in both.args))),
     )
 
 

@@ -2,24 +2,13 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, in_steps, symbolic, symbols_of
+from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Chip, Mesh, Model
 
 derivation = partial(derivation, "pope2022")
-
-_NAMES = symbols_of("pope2022")
-
-
-def symbol(name):
-    """The paper's symbol of a name, as a positive number."""
-    return sp.Symbol(_NAMES[name], positive=True)
-
-
-def whole(name):
-    """The same for a whole number."""
-    return sp.Symbol(_NAMES[name], positive=True, integer=True)
+symbol, equals = partial(symbol, "pope2022"), partial(equals, "pope2022")
 
 
 MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
@@ -40,7 +29,7 @@ def same_bytes(expression):
 @derivation(proves=equations.all_gather_time)
 def collectives():
     """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
-    size, k = symbol("size"), whole("k")
+    size, k = symbol("size"), symbol("k", integer=True)
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     name = symbol("all_gather_time")
@@ -52,7 +41,7 @@ def collectives():
         "No network is quicker: this is the time to receive what a chip does not have yet.",
         sp.Eq(name, sp.simplify((size - size / k) / W)),
         "A reduce-scatter runs the same ring backwards, so that an all-reduce takes twice as long.",
-        sp.Eq(symbol("all_reduce_time"), sp.simplify(2 * ring)),
+        equals("all_reduce_time", sp.simplify(2 * ring)),
         "Among many chips the factor is nearly one, and the paper's formulas leave it out.",
         sp.Eq(name, sp.limit(ring, k, sp.oo)),
     )
@@ -67,17 +56,17 @@ def optimal_x():
     least = sp.simplify(time.subs(X, best))
     return in_steps(
         "Tensors as wide as the model are gathered over Y and Z, those between the matrices over X.",
-        sp.Eq(symbol("ws2d_time"), equations.ws2d_time(MODEL, CHIP, MESH, T)),
+        equals("ws2d_time", equations.ws2d_time(MODEL, CHIP, MESH, T)),
         "All chips together are n, so one number is free.",
-        sp.Eq(symbol("ws2d_time"), sp.expand(time)),
+        equals("ws2d_time", sp.expand(time)),
         "More chips along X shrink the first part and grow the second.",
         sp.Eq(sp.Derivative(symbol("ws2d_time"), X), sp.factor(slope)),
         "The two balance at one X.",
-        sp.Eq(symbol("best_x"), best),
+        equals("best_x", best),
         "The rest of the chips cut the other side.",
-        sp.Eq(symbol("best_yz"), sp.simplify(N / best)),
+        equals("best_yz", sp.simplify(N / best)),
         "With both, the least time.",
-        sp.Eq(symbol("best_ws2d_time"), least),
+        equals("best_ws2d_time", least),
     )
 
 
@@ -91,11 +80,11 @@ def four_times():
         "The block is four times as wide as the model.",
         sp.Eq(F, 4 * E),
         "X is half the root of the chips.",
-        sp.Eq(symbol("best_x"), four["best_x"]),
+        equals("best_x", four["best_x"]),
         "Y and Z together are twice that root.",
-        sp.Eq(symbol("best_yz"), four["best_yz"]),
+        equals("best_yz", four["best_yz"]),
         "The time falls with the root of the chips.",
-        sp.Eq(symbol("best_ws2d_time"), least),
+        equals("best_ws2d_time", least),
     )
 
 
@@ -106,13 +95,13 @@ def optimal_gather():
     best = sp.solve(sp.diff(time, G), G)[0]
     return in_steps(
         "Gathering over N chips brings weights in and leaves fewer activations to move.",
-        sp.Eq(symbol("gathered_time"), sp.expand(time)),
+        equals("gathered_time", sp.expand(time)),
         "Weights cost more and activations less with every chip.",
         sp.Eq(sp.Derivative(symbol("gathered_time"), G), sp.expand(sp.diff(time, G))),
         "The slope vanishes where both cost the same.",
-        sp.Eq(symbol("best_gather"), best),
+        equals("best_gather", best),
         "With both, the least time: it grows with the root of the tokens.",
-        sp.Eq(symbol("best_gather_time"), sp.simplify(time.subs(G, best))),
+        equals("best_gather_time", sp.simplify(time.subs(G, best))),
     )
 
 
@@ -132,7 +121,7 @@ def switch_from_2d():
         "Only what is saved grows with the tokens.",
         sp.Eq(saved, spent),
         "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
-        sp.Eq(symbol("switch_to_x"), point),
+        equals("switch_to_x", point),
     )
 
 
@@ -143,11 +132,11 @@ def switch_between_gathers():
     point = sp.simplify(sp.solve(sp.Eq(few, many), T)[0])
     return in_steps(
         "Gathering over fewer chips costs this.",
-        sp.Eq(symbol("gathered_time"), sp.expand(few)),
+        equals("gathered_time", sp.expand(few)),
         "Gathering over more costs this.",
-        sp.Eq(symbol("gathered_time"), sp.expand(many)),
+        equals("gathered_time", sp.expand(many)),
         "They are equal at this number of tokens.",
-        sp.Eq(symbol("switch_of_gathers"), point),
+        equals("switch_of_gathers", point),
     )
 
 
@@ -158,9 +147,9 @@ def break_even_by_costs():
     chips = sp.solve(sp.Eq(one, two), N)[0]
     return in_steps(
         "1D moves the whole width, whatever the chips.",
-        sp.Eq(symbol("ws1d_time"), one),
+        equals("ws1d_time", one),
         "2D at its best X moves this.",
-        sp.Eq(symbol("best_ws2d_time"), two),
+        equals("best_ws2d_time", two),
         "They are equal at this number of chips.",
-        sp.Eq(symbol("break_even"), chips),
+        equals("break_even", chips),
     )

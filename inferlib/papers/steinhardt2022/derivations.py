@@ -5,23 +5,20 @@ Every step is solved or differentiated by SymPy from the times of one block; no 
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, in_steps, remembered, symbolic, symbols_of
+from inferlib.equation import Step, derivation, equals, in_steps, remembered, symbol, symbolic
 from inferlib.extras import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
 
 derivation = partial(derivation, "steinhardt2022")
 
-_NAMES = symbols_of("steinhardt2022")
+_left = partial(symbol, "steinhardt2022")
+equals = partial(equals, "steinhardt2022")
 MACHINE = symbolic(Machine, "steinhardt2022")
 ONE_CHIP = MACHINE.replace(chips=sp.Integer(1))
 C, M, B, N = MACHINE.flops, MACHINE.memory_bandwidth, MACHINE.network_bandwidth, MACHINE.chips
-m, b, k, r = (sp.Symbol(_NAMES[name], positive=True) for name in ("m", "b", "k", "rows"))
+m, b, k, r = (_left(name) for name in ("m", "b", "k", "rows"))
 X = sp.Symbol("x", positive=True)
-
-
-def _left(name):
-    return sp.Symbol(_NAMES[name], positive=True)
 
 
 def _memory_per_work():
@@ -49,7 +46,7 @@ def network_condition():
     return in_steps(
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
-            sp.Eq(_left("block_time"), model.block_time(ONE_CHIP, m, b)),
+            equals("block_time", model.block_time(ONE_CHIP, m, b)),
             number="star",
         ),
         "The chip computes all the time only if the network needs no longer than arithmetic.",
@@ -57,7 +54,7 @@ def network_condition():
         "The batch stands on both sides and drops out: whatever the batch, the block must be large enough.",
         sp.Ge(m, smallest),
         "On a machine of N chips, each sees the bandwidth B over the square root of N.",
-        sp.Eq(_left("network_block"), smallest.subs(B, model.effective_bandwidth(MACHINE))),
+        equals("network_block", smallest.subs(B, model.effective_bandwidth(MACHINE))),
     )
 
 
@@ -74,16 +71,16 @@ def memory_limited():
         "allowed: the one for which memory and arithmetic take equally long.",
         sp.Eq(b, batch),
         "One unknown is left, the block.",
-        sp.Eq(_left("block_time"), time),
+        equals("block_time", time),
         "The slope changes sign once. Smaller blocks need too large a batch, larger ones too much work.",
         sp.Eq(sp.Derivative(_left("block_time"), m), sp.factor(sp.diff(time, m))),
         "The time is least where the slope is zero.",
-        sp.Eq(_left("memory_block"), best),
+        equals("memory_block", best),
         "The batch that goes with it is just as large: the best block of vectors is as wide as the block "
         "of weights.",
-        sp.Eq(_left("memory_batch"), best_batch),
+        equals("memory_batch", best_batch),
         "With both, the time of one multiply is the first branch.",
-        sp.Eq(_left("memory_limited_time"), sp.simplify(time.subs(m, best))),
+        equals("memory_limited_time", sp.simplify(time.subs(m, best))),
     )
 
 
@@ -101,11 +98,11 @@ def network_limited():
         "Memory then asks for this batch.",
         sp.Eq(b, batch),
         "Network, memory and arithmetic all take equally long: nothing idles.",
-        sp.Eq(_left("block_time"), time),
+        equals("block_time", time),
         "On a machine of N chips, B becomes B over the square root of N: in the batch,",
-        sp.Eq(_left("network_batch"), batch.subs(B, model.effective_bandwidth(MACHINE))),
+        equals("network_batch", batch.subs(B, model.effective_bandwidth(MACHINE))),
         "and in the time, the second branch.",
-        sp.Eq(_left("network_limited_time"), time.subs(B, model.effective_bandwidth(MACHINE))),
+        equals("network_limited_time", time.subs(B, model.effective_bandwidth(MACHINE))),
     )
 
 
@@ -121,7 +118,7 @@ def meeting():
         "The two branches ask for the same block at one bandwidth.",
         sp.Eq(B, equal),
         "There they give the same time.",
-        sp.Eq(_left("network_limited_time"), sp.simplify(slow.subs(B, equal))),
+        equals("network_limited_time", sp.simplify(slow.subs(B, equal))),
         "This is the slope of the second branch over the bandwidth of the network.",
         sp.Eq(sp.Derivative(_left("network_limited_time"), B), slope),
         "Its slope is zero exactly where the branches meet, and so is the slope of the first branch, which "
@@ -131,9 +128,9 @@ def meeting():
         "rise again, so the best block stays where it is and the rest of the network is idle.",
         sp.Eq(B**2 * (M - B), sp.simplify((B**2 * (M - B)).subs(B, enough)), evaluate=False),
         "The time that no network can improve is the first branch.",
-        sp.Eq(_left("memory_limited_time"), fast),
+        equals("memory_limited_time", fast),
         "With N chips in a machine, the network has to be this fast.",
-        sp.Eq(_left("sufficient_bandwidth"), network),
+        equals("sufficient_bandwidth", network),
     )
 
 
@@ -145,14 +142,14 @@ def grid_of_chips():
     seen = [sp.solve(sp.Eq(one.subs(B, X), total), X)[0] for total in (apart, together)]
     return in_steps(
         "N blocks with nothing in common move N times the traffic of one through the machine's network.",
-        sp.Eq(_left("network_time"), apart),
+        equals("network_time", apart),
         "Each chip then sees one part in N of the bandwidth.",
-        sp.Eq(_left("effective_bandwidth"), seen[0]),
+        equals("effective_bandwidth", seen[0]),
         "N blocks in a square grid are one large block. Its inputs are shared along the columns and its "
         "outputs are summed along the rows, inside the machine, where traffic is free.",
-        sp.Eq(_left("network_time"), together),
+        equals("network_time", together),
         "Each chip now sees this much.",
-        sp.Eq(_left("effective_bandwidth"), seen[1]),
+        equals("effective_bandwidth", seen[1]),
     )
 
 
@@ -167,13 +164,13 @@ def waste():
     return in_steps(
         "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "
         "falls with the cube of k.",
-        sp.Eq(_left("arithmetic_time"), arithmetic),
+        equals("arithmetic_time", arithmetic),
         "Memory traffic falls with the square.",
-        sp.Eq(_left("memory_time"), memory),
+        equals("memory_time", memory),
         "So does network traffic, which at a bandwidth of x takes as long as memory traffic.",
-        sp.Eq(_left("network_time"), network),
+        equals("network_time", network),
         "For k above 1 memory is the slowest, and arithmetic runs for one part in k of the time.",
-        sp.Eq(_left("block_utilisation"), sp.simplify(arithmetic / memory)),
+        equals("block_utilisation", sp.simplify(arithmetic / memory)),
         "Memory's time is the time of the multiply, with x the useful part of the network.",
-        sp.Eq(_left("wasteful_time"), memory.subs(X, bandwidth)),
+        equals("wasteful_time", memory.subs(X, bandwidth)),
     )
