@@ -22,40 +22,40 @@ def sizes():
     return {getattr(MODEL, f.name): getattr(shape, f.name) for f in quantities(Model)}
 
 
-def _matrix(name, rows, columns):
-    return sp.Matrix(rows, columns, lambda i, j: sp.Symbol(f"{name}_{{{i + 1}{j + 1}}}", real=True))
-
-
 @derivation()
 def absorption():
-    """Matrix absorption on small matrices: the same scores and the same output, with less work for each token."""
-    up_q, up_k, up_v, out = (_matrix(*size) for size in (("Q", 2, 2), ("K", 2, 2), ("V", 2, 2), ("O", 2, 2)))
-    c_q, rope_q, rope_k = (_matrix(*size) for size in (("a", 2, 1), ("r", 1, 1), ("k", 1, 1)))
-    latents, p = (_matrix("c", 2, 1), _matrix("e", 2, 1)), sp.symbols("p_1 p_2", positive=True)
-    query, key = up_q * c_q, up_k * latents[0]
-    score = (query.col_join(rope_q).T * key.col_join(rope_k))[0]
-    absorbed = up_k.T * query
-    again = (absorbed.T * latents[0] + rope_q.T * rope_k)[0]
-    values = p[0] * (up_v * latents[0]) + p[1] * (up_v * latents[1])
-    mixed = p[0] * latents[0] + p[1] * latents[1]
-    output, late = (out * values)[0], (out * (up_v * mixed))[0]
-    dot, moved, result, delayed = sp.symbols(r"s s^{\prime} o o^{\prime}")
+    """Matrix absorption: the same scores and the same output, with less work for each token of context."""
+    width, rank, wide = (left(name) for name in ("nope_dim", "kv_rank", "q_rank"))
+    up_q, up_k, up_v, out = (
+        sp.MatrixSymbol(name, width, columns)
+        for name, columns in (("Q", wide), ("K", rank), ("V", rank), ("O", width))
+    )
+    a, c, e, u = (
+        sp.MatrixSymbol(name, rows, 1) for name, rows in (("a", wide), ("c", rank), ("e", rank), ("u", rank))
+    )
+    rope_q, rope_k = (sp.MatrixSymbol(name, left("rope_dim"), 1) for name in "rk")
+    dot, moved = (sp.MatrixSymbol(name, 1, 1) for name in ("s", r"s^{\prime}"))
+    result, delayed = (sp.MatrixSymbol(name, width, 1) for name in ("o", r"o^{\prime}"))
+    p, q = sp.symbols("p_1 p_2", positive=True)
+    score, absorbed = (up_q * a).T * (up_k * c) + rope_q.T * rope_k, up_k.T * up_q * a
+    again = u.T * c + rope_q.T * rope_k
+    output, late = out * (p * up_v * c + q * up_v * e), out * up_v * (p * c + q * e)
     return in_steps(
-        "One head of width 2. Its query comes from the latent of queries a by a matrix Q, its key from the latent "
-        "c by K. Rotary parts r and k are put beside them. Vanilla attention computes both, and the score s.",
+        "One head. Its query comes from the latent of queries a by a matrix Q, its key from the latent c by K. Rotary "
+        "parts r and k are put beside them. Vanilla attention computes both, and the score s.",
         sp.Eq(dot, score),
         "Absorbed attention applies the key's matrix to the query. This is done once for a new token, and not "
-        "for every token of its context. The first number of the result:",
-        sp.Eq(sp.Symbol(r"(K^{\top} q)_1"), absorbed[0]),
+        "for every token of its context:",
+        sp.Eq(u, absorbed),
         Step(
-            "It is multiplied with the latent itself, and the rotary parts stay as they are.",
+            "The result is multiplied with the latent itself, and the rotary parts stay as they are.",
             sp.Eq(moved, again),
             number="3.2.1, score",
             form="structure",
         ),
         "The difference of the two scores vanishes identically.",
-        sp.Eq(dot - moved, sp.expand(score - again)),
-        "With the weights p of softmax, two latents c and e give the output o (its first number) by way of values.",
+        sp.Eq(dot - moved, (score - again.subs(u, absorbed)).doit()),
+        "With the weights p of softmax, two latents c and e give the output o by way of values.",
         sp.Eq(result, output),
         Step(
             "The latents can be mixed first, and the value's matrix applied once to the mixture.",

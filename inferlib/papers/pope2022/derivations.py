@@ -15,7 +15,7 @@ MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
 E, F, W = MODEL.d_model, MODEL.d_ff, CHIP.network_bandwidth
 ACT, WEIGHT = MODEL.activation_bytes, MODEL.weight_bytes
 X, Y, Z = MESH.x, MESH.y, MESH.z
-T, N, G, N1, N2 = (symbol(name) for name in ("tokens", "chips", "gathered", "few", "many"))
+T, N, G = (symbol(name) for name in ("tokens", "chips", "gathered"))
 
 # Two axes are enough for 2D: all that is not X is one.
 FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
@@ -122,21 +122,6 @@ def switch_from_2d():
         sp.Eq(saved, spent),
         "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
         equals("switch_to_x", point),
-    )
-
-
-@derivation(proves=equations.switch_of_gathers)
-def switch_between_gathers():
-    """Where gathering over more chips begins to pay."""
-    few, many = (equations.gathered_time(MODEL, CHIP, MESH, T, g) for g in (N1, N2))
-    point = sp.simplify(sp.solve(sp.Eq(few, many), T)[0])
-    return in_steps(
-        "Gathering over fewer chips costs this.",
-        equals("gathered_time", sp.expand(few)),
-        "Gathering over more costs this.",
-        equals("gathered_time", sp.expand(many)),
-        "They are equal at this number of tokens.",
-        equals("switch_of_gathers", point),
     )
 
 
