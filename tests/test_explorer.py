@@ -20,7 +20,7 @@ from py_mini_racer import MiniRacer
 import inferlib
 from book import explorer, style
 from book.calculator import fields, instrument
-from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Sentence, Slider, beside, still
+from book.explorer import Bars, Choice, Curves, Explorer, Guess, Kind, Limit, Slider, beside, still
 from book.explorer.page import _shared, digits
 from book.principles import opening
 from inferlib import load_model
@@ -566,49 +566,6 @@ def test_a_dot_slides_under_its_roof_until_the_memory_is_full():
     page.eval("move('batch', {value: '3'})")
     assert not drawn(page, "v1", "dot") and drawn(page, "v2", "over") and drawn(page, "v1", "curve")
     assert "cache 1,342 GB" in asked(page, "made.v2.attributes['aria-label']")
-
-
-def prices(cheap):
-    """A frontier of three points; the cheap makes the middle one cheap."""
-    return [(100.0, 9.0), (50.0, 0.5 if cheap else 3.0), (10.0, 0.3)]
-
-
-TRADED = Explorer(
-    "Traded",
-    [Kind("cheap", "Cheap", {"off": False, "on": True}), Slider("alpha", "alpha", 0.1, 8, 1)],
-    [
-        explorer.Trade(
-            lambda cheap, alpha: prices(cheap),
-            lambda x, y, alpha: alpha * sp.log(x) - sp.log(y),
-            explorer.Axis("speed", "tokens/s", 1, 1000),
-            explorer.Axis("price", "$", 0.1, 10),
-            {"middle": lambda cheap, alpha: prices(cheap)[1]},
-        ),
-        Sentence(
-            {"times": (lambda cheap, alpha: prices(cheap)[1][1] / 0.3, "1")},
-            ((2, "Cheap: {0} times."), (None, "Dear: {0} times.")),
-        ),
-    ],
-)
-
-
-@pytest.mark.parametrize(
-    ("cheap", "alpha", "speed", "sentence"),
-    [
-        ("off", 0.5, 10, "Dear: 10 times."),  # 3.16 / 0.3, against 7.07 / 3 and 10 / 9
-        ("off", 1.2, 10, "Dear: 10 times."),
-        ("off", 6, 100, "Dear: 10 times."),
-        ("on", 1, 50, "Cheap: 1.67 times."),
-        ("on", 8, 100, "Cheap: 1.67 times."),  # 2^8 is more than 18
-    ],
-)
-def test_a_customer_prefers_the_same_point_in_the_page_as_in_python(cheap, alpha, speed, sentence):
-    page = page_of(TRADED, TRADED.link(cheap=cheap, alpha=alpha))
-    assert TRADED.evaluate(cheap=cheap, alpha=alpha)["preferred: speed"] == speed
-    assert number(said(page, "v0-2")) == speed and said(page, "v1") == sentence
-    assert len(drawn(page, "v0", "curve before")) == (cheap == "on")
-    page.eval("move('alpha-n', {value: '99'})")
-    assert said(page, "v1") == "" and not drawn(page, "v0", "dot")
 
 
 def test_a_caution_is_said_and_takes_no_answer_away():

@@ -4,9 +4,9 @@ from book.explorer.core import Explorer, breakdown, curves
 from book.explorer.guess import Guess
 from book.explorer.inputs import Choice, Kind, Slider, first
 from book.explorer.outputs import Bars, Curves, Limit, Sentence, memory
-from book.explorer.pictures import Axis, Frontier, Gauge, Plane, Trade
+from book.explorer.pictures import Axis, Frontier, Gauge, Plane
 
 __all__ = [
     "Axis", "Bars", "Choice", "Curves", "Explorer", "Frontier", "Gauge", "Guess", "Kind", "Limit", "Plane",
-    "Sentence", "Slider", "Trade", "breakdown", "curves", "first", "memory",
+    "Sentence", "Slider", "breakdown", "curves", "first", "memory",
 ]  # fmt: skip

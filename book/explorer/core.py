@@ -109,8 +109,6 @@ class Explorer:
                 for label, output in view.steps.items():
                     yield from _of_bar(view, label, output, arguments)
                 continue
-            if hasattr(view, "chosen"):
-                yield from view.chosen(arguments).items()
             for name, output, unit in _outputs.numbers(view):
                 value = output(**arguments)
                 yield name, None if value is None else value / factor(unit)
@@ -170,12 +168,6 @@ class Explorer:
         for limit in self.limits.values():
             values += [limit.needed(**arguments), limit.available(**arguments)]
         return values, {"views": plan, "limits": at}
-
-    def worth(self):
-        """JavaScript of what a point of a :class:`Trade` is worth, of its two numbers and :meth:`arguments`."""
-        symbols = self._symbols() | {side: sympy.Symbol(side, positive=True) for side in "xy"}
-        values = [_call(view.worth, symbols) for view in self.views if hasattr(view, "worth")]
-        return self._function(["x", "y", *self.arguments()], values) if values else "null"
 
     def _function(self, order, values):
         """JavaScript of a list of expressions, what they share computed once."""

@@ -32,9 +32,8 @@ window.inferlibExplorer = function (C) {
       for (const column in i.columns) values[column] = i.columns[column][state[i.key]];
     });
     for (const key in moved) values[key] = input(key).whole ? Math.round(moved[key]) : moved[key];
-    const args = C.args.map((name) => values[name]);
     const variant = kinds.reduce((n, k) => n * k.size + state[k.key], 0);
-    return { args, variant, raw: C.functions[variant](...args), plan: C.plans[variant] };
+    return { raw: C.functions[variant](...C.args.map((name) => values[name])), plan: C.plans[variant] };
   };
   // Each limit with what is needed and what there is.
   const limits = ({ raw, plan }) => C.limits.map((l, k) =>
@@ -48,15 +47,6 @@ window.inferlibExplorer = function (C) {
     if ("na" in entry) return { na: entry.na };
     const found = entry.stages ? staged(entry, raw) : { value: raw[entry.at] };
     return Number.isFinite(found.value) ? found : { na: "nothing fits" };
-  };
-  // The point of a curve that is worth most.
-  const chosen = (view, now) => {
-    let most = -Infinity, found = [];
-    view.curves[now.variant].forEach((point) => {
-      const [worth] = C.worth(...point, ...now.args);
-      if (worth > most) { most = worth; found = point; }
-    });
-    return found.map((value) => ({ value }));
   };
   // The least price for each speed over all places of some sliders, the fastest first; others make it anew.
   const edge = (v) => {
@@ -124,8 +114,7 @@ window.inferlibExplorer = function (C) {
     const missing = short(now), na = wrong().length ? "not answered" : missing.length
       ? missing[0][0].says.toLowerCase() : "";
     return now.plan.views.map((entries, v) => entries.map((e, k) =>
-      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw))
-      .concat(!C.views[v].curves ? [] : na ? [{ na }, { na }] : chosen(C.views[v], now)));
+      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw)));
   };
   const curves = (v, sweep) => {
     const view = C.views[v];
@@ -233,7 +222,6 @@ window.inferlibExplorer = function (C) {
       return text("v" + v, numbers.every(Number.isFinite)
         ? said[1].replace(/\{(\d)\}/g, (_, k) => digits(numbers[k])) : "");
     }
-    view.shown = (view.curves || [])[now.variant];
     if (view.over) view.edge = edge(v);
     if (numbers.slice(view.sizes).every(Number.isFinite)) draw(tools, picture, view, numbers);
     view.names.forEach((_, k) => text("v" + v + "-" + k, digits(numbers[k])));

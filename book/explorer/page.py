@@ -14,12 +14,12 @@ from book import style
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
-from book.explorer.pictures import Frontier, Gauge, Plane, Trade
+from book.explorer.pictures import Frontier, Gauge, Plane
 from book.explorer.still import drawn, script
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Trade: 300, Frontier: 300}
+_HEIGHTS = {Gauge: 52, Plane: 300, Frontier: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
 _shared = partial(script, "explorer")
 
@@ -58,7 +58,7 @@ def page(shown):
         asked = f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
     body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
-    code = f"{{functions:[{','.join(functions)}],worth:{shown.worth()}}}"
+    code = f"{{functions:[{','.join(functions)}]}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
     pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
     runtime = ("shared.js", *(("pictures.js",) if pictures else ()), "explorer.js")
@@ -154,7 +154,7 @@ def _view(shown, view):
 
 
 def _picture_told(shown, view):
-    """A gauge, plane, frontier or trade."""
+    """A gauge, plane or frontier."""
     units = [unit for _, _, unit in numbers(view)]
     found = {
         "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
@@ -163,7 +163,7 @@ def _picture_told(shown, view):
     }  # fmt: skip
     if isinstance(view, Plane):
         found["lines"] = [len(points) for points in view.lines.values()]
-    if isinstance(view, Plane | Trade | Frontier):
+    if isinstance(view, Plane | Frontier):
         for name in "xy":
             axis = getattr(view, name)
             label = f"{axis.label} ({_shown_unit(axis.unit)})" if _shown_unit(axis.unit) else axis.label
@@ -173,10 +173,6 @@ def _picture_told(shown, view):
         found["marks"] = list(view.marks.items())
     if isinstance(view, Gauge):
         found["colours"] = _part_colours(view)
-    if isinstance(view, Trade):
-        found["curves"] = [view.points(**arguments) for arguments in shown.structures()]
-        found["marks"], found["best"] = list(view.marks), view.best
-        found["units"], found["factors"] = view.said(), [1] * len(view.said())
     return found
 
 
@@ -288,13 +284,12 @@ def _picture(part, title, x=None, height=300):
 
 def _readout(part, shown, view):
     start = shown.evaluate()
-    said = [(name, unit) for name, _, unit in numbers(view)]
-    if isinstance(view, Trade):
-        said = zip(view.told(), view.said(), strict=True)
     entries = "".join(
         f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
         f"{html.escape(_shown_unit(unit))}</span> "
-        for k, ((name, unit), colour) in enumerate(zip(said, _readout_colours(view), strict=False))
+        for k, ((name, _, unit), colour) in enumerate(
+            zip(numbers(view), _readout_colours(view), strict=False)
+        )
     )
     return f'<div class="readout">{entries}</div>'
 

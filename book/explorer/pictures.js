@@ -52,19 +52,4 @@ window.inferlibPictures = Object.assign(window.inferlibPictures || {}, {
     T.put(picture, "circle", { cx: x, cy: y, r: 7, class: "dot c3" });
     T.put(picture, "text", { x: x + 11, y: y - 8 }, "you");
   },
-  trade: (T, picture, view, values) => {
-    const [X, Y] = T.axes(picture, view.x, view.y);
-    if (view.shown !== view.curves[0]) T.put(picture, "path",
-      { d: T.path(view.curves[0], X, Y), class: "curve before" });
-    T.put(picture, "path", { d: T.path(view.shown, X, Y), class: "curve c0" });
-    view.marks.concat(view.best).forEach((name, k) => {
-      const [x, y] = [X(values[2 * k]), Y(values[2 * k + 1])];
-      if (!Number.isFinite(x + y)) return;
-      T.put(picture, "circle", { cx: x, cy: y, r: 5, class: k < view.marks.length ? "dot c3" : "dot c2" });
-      // the best one below its dot, so that two names never lie on one another
-      const below = k === view.marks.length && y < 215, start = below && x < 480;
-      T.put(picture, "text", { x: start ? x + 9 : x - 9, y: below ? y + 20 : y - 8, "text-anchor": start
-        ? "start" : "end" }, name);
-    });
-  },
 });

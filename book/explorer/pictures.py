@@ -1,4 +1,4 @@
-"""Drawn mechanisms: memory that fills, a dot under a roof, a frontier, curves of a trade.
+"""Drawn mechanisms: memory that fills, a dot under a roof, a frontier.
 
 What moves in them are outputs like any others. A picture of sizes stays where a limit does not hold: that is
 what it is there to show.
@@ -6,8 +6,6 @@ what it is there to show.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from inspect import signature
 from itertools import product
 
 import matplotlib.pyplot as plt
@@ -166,64 +164,3 @@ class Frontier(_Plotted):
         x, y = (shown.evaluate(**values)[name] for name in self.told())
         if x is not None:
             ax.plot(x, y, "o")
-
-
-@dataclass(frozen=True)
-class Trade(_Plotted):
-    """A curve of what is traded, computed before the page opens, and the point on it that is worth most.
-
-    No page could search for such a curve. There is one for each combination of kinds; sliders and choices move only
-    what a point is worth. That of the start stays, for comparison.
-
-    ``points``: of all inputs: pairs ``(x, y)`` in the axes' units, in order. ``worth``: of ``x``, ``y`` and
-    those inputs that it names, made of equations. ``marks``: name to a function of all inputs that returns a
-    pair, marked on the curve. ``best``: what the page calls the point of greatest worth.
-    """
-
-    points: Callable
-    worth: Callable
-    x: Axis
-    y: Axis
-    marks: Mapping = field(default_factory=dict)
-    best: str = "preferred"
-    title: str = ""
-
-    @property
-    def outputs(self):
-        """Both numbers of every mark."""
-        return {
-            f"{name}: {axis.label}": partial(_side, mark, side)
-            for name, mark in self.marks.items()
-            for side, axis in enumerate((self.x, self.y))
-        }
-
-    @property
-    def units(self):
-        """They are in the axes' units already."""
-        return ["1"] * len(self.outputs)
-
-    def said(self):
-        """The unit of each number below the picture: they take turns."""
-        return [axis.unit for _ in (*self.marks, self.best) for axis in (self.x, self.y)]
-
-    def chosen(self, arguments):
-        """The point of greatest worth: name to number."""
-        wanted = set(signature(self.worth).parameters) - {"x", "y"}
-        given = {name: arguments[name] for name in wanted}
-        point = max(self.points(**arguments), key=lambda p: self.worth(x=p[0], y=p[1], **given))
-        return dict(zip(self.told()[-2:], point, strict=True))
-
-    def told(self):
-        """Names of what stands below the picture: the marks', and the best point's."""
-        return [*self.outputs, *(f"{self.best}: {axis.label}" for axis in (self.x, self.y))]
-
-    def draw(self, values, **arguments):
-        """The still picture, by Matplotlib."""
-        ax = self.framed()
-        ax.plot(*zip(*self.points(**arguments), strict=True))
-        ax.plot(*(values[name] for name in self.told()[-2:]), "D", label=self.best)
-        ax.legend()
-
-
-def _side(mark, side, **arguments):
-    return mark(**arguments)[side]
