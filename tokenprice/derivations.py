@@ -71,7 +71,7 @@ def burst_and_steady_state():
     return in_steps(
         "In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
         sp.Eq(ahead, sp.factor(first)),
-        "Afterwards only users that keep step ask together.",
+        "Afterwards only those are read that users in a row ask.",
         sp.Eq(ahead, group),
         "The mean over all requests, of which the burst is a part.",
         sp.Eq(ahead, sp.collect(sp.expand(whole), burst)),
