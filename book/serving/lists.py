@@ -36,6 +36,8 @@ def where_cache_meets_work(chip, name="fp8"):
     """
     found, at = {}, chip.at(name)
     for model in map(catalog.load_model, catalog.models()):
+        if model.state_values():
+            continue
         profile = principles.profile_of(model, name, name)
         if profile.window_values or not profile.cache_values:
             continue
