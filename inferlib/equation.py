@@ -293,8 +293,9 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
     chapter that shows it; the source's key when not given. ``form``: ``"function"``, or ``"approximation"`` of
     another equation. ``also``: other printed numbers of the same function: number to ``{argument: equation}``,
     the arguments which that form takes from other equations. ``**arguments``: units of the arguments that are
-    numbers, such as ``"s"``; they must not be negative, and with ``"s > 0"`` not zero either. Arguments that
-    are records are annotated with their class.
+    numbers, such as ``"s"``, where they are not ``"1"``; they must not be negative, and with ``"s > 0"`` not zero
+    either. Arguments that are records are annotated with their class, those that are structure have a default and
+    are given by name.
 
     The function that comes back behaves like the one given, has the entry as ``.equation``, and can be
     ``.replaced`` for a block.
@@ -319,8 +320,10 @@ def equation(source, number=None, *, unit, chapter=None, form="function", also=N
             finally:
                 _inside.reset(outside)
 
-        units = {name: unit.removesuffix(" > 0") for name, unit in arguments.items()}
-        positive = {name for name, unit in arguments.items() if unit != units[name]}
+        structure = {*function.__annotations__, *(function.__kwdefaults__ or ())} - {*arguments}
+        said = {name: arguments.get(name, "1") for name in _parameters(function) if name not in structure}
+        units = {name: unit.removesuffix(" > 0") for name, unit in said.items()}
+        positive = {name for name, unit in said.items() if unit != units[name]}
         entry = Equation(source, number, function, unit, units, chapter or source, form, also or {})
         door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry

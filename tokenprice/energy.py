@@ -19,14 +19,14 @@ class Draw(Record):
     calculating: float = quantity("1", "further part while its arithmetic is busy", zero=True)
 
 
-@equation(unit="W", power="W", memory_share="1", arithmetic_share="1")
+@equation(unit="W", power="W")
 def chip_draw(draw: Draw, power, memory_share, arithmetic_share):
     """Power that one chip draws, from the parts of the time in which memory and arithmetic are busy."""
     busy = draw.reading * memory_share + draw.calculating * arithmetic_share
     return power * minimum(draw.awake + busy, 1)
 
 
-@equation(unit="W*s", n_chips="1", drawn="W", seconds="s", tokens="1 > 0")
+@equation(unit="W*s", drawn="W", seconds="s", tokens="1 > 0")
 def token_energy(n_chips, drawn, seconds, tokens):
     """Energy of one token: what all chips draw in the time that ``tokens`` tokens take."""
     return n_chips * drawn * seconds / tokens

@@ -77,7 +77,7 @@ class Engine(Record):
     name: str = ""
 
 
-@equation(unit="s", count="1", inner="1")
+@equation(unit="s")
 def start_time(kernel: Kernel, count, inner):
     """Time of ``count`` products of one kind that no bytes explain."""
     return count * (kernel.start + kernel.depth * inner)
@@ -109,7 +109,7 @@ def block_share(kernel: Kernel, width):
     return kernel.prefill * width / (width + kernel.half)
 
 
-@equation(unit="1", n_experts="1 > 0", n_active="1", rows="1")
+@equation(unit="1", n_experts="1 > 0")
 def distinct_experts(n_experts, n_active, rows):
     """Distinct experts that rows are expected to reach, when some experts are chosen more often than others.
 
@@ -126,20 +126,20 @@ def distinct_experts(n_experts, n_active, rows):
     return n_experts - (n_experts - n_active) * missed
 
 
-@equation(unit="s", data="B", work="FLOP", count="1", inner="1")
+@equation(unit="s", data="B", work="FLOP")
 def kernel_time(kernel: Kernel, chip: Accelerator, data, work, count, inner):
     """Time of ``count`` equal kernels: what is fixed, and the longer of reading and calculating."""
     longer = maximum(read_time(kernel, chip, data), work_time(kernel, chip, work))
     return start_time(kernel, count, inner) + longer
 
 
-@equation(unit="s", count="1", rows="1", context="1", enough="1")
+@equation(unit="s")
 def choice_time(block: Block, count, rows, context, enough):
     """Time of ``count`` blocks that no bytes explain: of every row, and to choose among more positions than enough."""
     return count * (block.row * rows + where(context > enough, block.select + block.position * context, 0))
 
 
-@equation(unit="s", products="FLOP", pairs="FLOP", wide_flops="FLOP/s > 0", scored="B", tokens="1")
+@equation(unit="s", products="FLOP", pairs="FLOP", wide_flops="FLOP/s > 0", scored="B")
 def prompt_block_time(block: Block, chip: Accelerator, products, pairs, wide_flops, scored, tokens):
     """Time of a block for a prompt: its matrices, attention at 16 bits, the scores of its indexer, every token."""
     work = products / (block.projections * chip.flops) + pairs / (block.read * wide_flops)
@@ -159,7 +159,7 @@ def reduce_time(link: Link, message):
     return link.latency + message / link.bandwidth
 
 
-@equation(unit="s", count="1", n_chips="1", domain="1 > 0")
+@equation(unit="s", domain="1 > 0")
 def box_time(engine: Engine, count, n_chips, domain):
     """Further time of ``count`` all-reduces over more chips than one box holds."""
     return count * engine.box * log2(maximum(n_chips / domain, 1))
@@ -171,7 +171,7 @@ def exchange_time(latency, data, bandwidth, share):
     return latency + data / (share * bandwidth)
 
 
-@equation(unit="s", n_layers="1", batch="1", n_chips="1 > 0")
+@equation(unit="s", n_chips="1 > 0")
 def engine_time(engine: Engine, n_layers, batch, n_chips):
     """Time of the software in one step: per step, per layer, per sequence, and for keeping chips together."""
     ranks = log2(n_chips) * (engine.rank + engine.together * batch)

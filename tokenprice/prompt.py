@@ -18,7 +18,7 @@ equation = partial(equation, "serving", chapter="price")
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
 
-@equation(unit="1", own="1", each="1", copies="1 > 0")
+@equation(unit="1", copies="1 > 0")
 def passes_met(own, each, copies):
     """Passes of prompts between two tokens where copies keep step: with so many ``own`` prompts, and ``each`` other's.
 
@@ -34,7 +34,7 @@ def passes_met(own, each, copies):
     return maximum(own, 1 - (1 - minimum(own, 1)) * (1 - minimum(each, 1)) ** (copies - 1))
 
 
-@equation(unit="s", users="1", output_tokens="1 > 0", prompt_time="s")
+@equation(unit="s", output_tokens="1 > 0", prompt_time="s")
 def others_time(users, output_tokens, prompt_time):
     """What one token waits for the prompts of other users, when each asks again as soon as it is answered.
 
@@ -61,7 +61,7 @@ def token_time(step, others):
     return step + others
 
 
-@equation(unit="s", chunks="1", prompt_time="s", step="s")
+@equation(unit="s", prompt_time="s", step="s")
 def chunked_time(chunks, prompt_time, step):
     """Time to read a prompt in pieces, each of which shares a step with the tokens of others."""
     return prompt_time + chunks * step
@@ -110,7 +110,7 @@ class Protocol(Record):
 STEADY = Protocol()
 
 
-@equation(unit="1", burst="1", group="1", users="1")
+@equation(unit="1")
 def prompts_ahead(burst, group, users):
     """Prompts read until one's own is, own included: those in step, and half of all in the burst at the start.
 
@@ -130,7 +130,7 @@ def turn_time(arrivals, prompt_time):
     return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
 
 
-@equation(unit="1", others="1", between="1", pieces="1 > 0")
+@equation(unit="1", pieces="1 > 0")
 def prompts_met(others, between, pieces):
     """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.
 
@@ -151,19 +151,19 @@ def prompts_met(others, between, pieces):
     return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
 
 
-@equation(unit="1", users="1", output_tokens="1", pieces="1 > 0")
+@equation(unit="1", pieces="1 > 0")
 def answers_at_once(users, output_tokens, pieces):
     """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
     return minimum(users, maximum(output_tokens / pieces, 1))
 
 
-@equation(unit="s", door="s", ahead="1", prompt_time="s", turn="s", step="s")
+@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
 def first_token_time(door, ahead, prompt_time, turn, step):
     """Time to the first token: the way in and out, prompts up to one's own, and the steps in between."""
     return door + ahead * prompt_time + turn + STEPS * step
 
 
-@equation(unit="s", users="1", room="1 > 0", machine_time="s")
+@equation(unit="s", room="1 > 0", machine_time="s")
 def queue_time(users, room, machine_time):
     """Wait for a place in memory, when more users ask than there is room for caches.
 

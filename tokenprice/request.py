@@ -57,19 +57,19 @@ FIRST = (
 )  # fmt: skip
 
 
-@equation(unit="s", prompt_time="s", output_tokens="1", step="s", users="1 > 0")
+@equation(unit="s", prompt_time="s", step="s", users="1 > 0")
 def machine_time(prompt_time, output_tokens, step, users):
     """Time of the machine that one request takes: its prompt alone, its answer shared with the batch."""
     return prompt_time + output_tokens * step / users
 
 
-@equation(unit="usd", seconds="s", n_chips="1", rate="usd/s", utilisation="1 > 0")
+@equation(unit="usd", seconds="s", rate="usd/s", utilisation="1 > 0")
 def rent(seconds, n_chips, rate, utilisation):
     """What so much time of a machine costs, when it is paid for around the clock and used a part of it."""
     return seconds * n_chips * rate / utilisation
 
 
-@equation(unit="1", prompt_time="s", output_tokens="1 > 0", step="s > 0", users="1")
+@equation(unit="1", prompt_time="s", output_tokens="1 > 0", step="s > 0")
 def instance_ratio(prompt_time, output_tokens, step, users):
     """Machines that read prompts for each machine that decodes, so that neither waits for the other."""
     return prompt_time * users / (output_tokens * step)

@@ -17,7 +17,7 @@ from tokenprice.operators import product
 equation = partial(equation, "serving", chapter="price")
 
 
-@equation(unit="s", verify="s", drafted="1", draft="s", length="1 > 0")
+@equation(unit="s", verify="s", draft="s", length="1 > 0")
 def drafted_token_time(verify, drafted, draft, length):
     """Time between tokens when ``drafted`` tokens are proposed one after another and verified together.
 

@@ -83,7 +83,7 @@ def exchange_time(latency, data, bandwidth):
     return latency + data / bandwidth
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def weights_read(model: Profile, batch):
     """Weights one decode step reads: all shared ones, and the routed experts that the batch touches.
 
@@ -93,20 +93,20 @@ def weights_read(model: Profile, batch):
     return model.always_read + model.expert_weights * (1 - (1 - model.expert_share) ** batch)
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def weight_data(model: Profile, batch):
     """Bytes of weights that one decode step reads."""
     return model.weight_bytes * weights_read(model, batch)
 
 
-@equation(unit="B", batch="1", context="1")
+@equation(unit="B")
 def cache_data(model: Profile, batch, context):
     """Bytes of cache that one decode step reads: every sequence has its own; windows cap it."""
     seen = model.cache_values * context + model.window_values * minimum(context, model.window)
     return model.cache_bytes * batch * seen
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def decode_work(model: Profile, batch, context):
     """FLOP of one decode step: two for every weight a token meets, and attention over the context."""
     return batch * (model.token_flops + _attention_flops(model, context))
@@ -117,14 +117,14 @@ def _attention_flops(model, context):
     return model.pair_flops * context + model.window_pair_flops * minimum(context, model.window)
 
 
-@equation(unit="s", n_chips="1 > 0", batch="1", context="1")
+@equation(unit="s", n_chips="1 > 0")
 def overlapped_time(chip: Accelerator, model: Profile, n_chips, batch, context):
     """Least time of a decode step in which everything overlaps: all it reads, or all it calculates."""
     data = weight_data(model, batch) + cache_data(model, batch, context)
     return roofline_time(chip, decode_work(model, batch, context), data, n_chips)
 
 
-@equation(unit="s", n_chips="1 > 0", batch="1", context="1")
+@equation(unit="s", n_chips="1 > 0")
 def in_turn_time(chip: Accelerator, model: Profile, n_chips, batch, context):
     """Least time of a decode step whose operators run in turn: matrices, then attention, each the longer of its two.
 
@@ -150,14 +150,14 @@ def in_turn_stages(chip, model, n_chips, batch, context):
     )
 
 
-@equation(unit="FLOP/B", batch="1", context="1")
+@equation(unit="FLOP/B")
 def decode_intensity(model: Profile, batch, context):
     """FLOP of a decode step for every byte it reads."""
     data = weight_data(model, batch) + cache_data(model, batch, context)
     return decode_work(model, batch, context) / data
 
 
-@equation(unit="FLOP", tokens="1")
+@equation(unit="FLOP")
 def prefill_work(model: Profile, tokens):
     """FLOP of reading a prompt, attention over it left out: two for every weight a token meets.
 
@@ -167,7 +167,7 @@ def prefill_work(model: Profile, tokens):
     return tokens * model.token_flops
 
 
-@equation(unit="FLOP/B", tokens="1")
+@equation(unit="FLOP/B")
 def prefill_intensity(model: Profile, tokens):
     """FLOP of reading a prompt for every byte of weights: all its tokens share one reading."""
     return prefill_work(model, tokens) / weight_data(model, tokens)

@@ -18,13 +18,13 @@ def long_context_intensity(shape: Shape, flop_per_pair):
     return flop_per_pair * shape.group_size / (2 * shape.activation_bytes)
 
 
-@equation(unit="s", context="1")
+@equation(unit="s")
 def cache_read_time(model: Model, chip: Accelerator, context):
     """GPU seconds that reading the cache of one sequence takes (section 4.3: times the rent, its price)."""
     return model.cache_bytes * context / chip.memory_bandwidth
 
 
-@equation(unit="s", n_gpu="1")
+@equation(unit="s")
 def node_all_reduce_latency(protocol: Protocol, n_gpu):
     """Latency of an all-reduce over the GPUs of one node (equation 23)."""
     return collective_latency(protocol, n_gpu, 1, ALL_REDUCE)

@@ -20,7 +20,7 @@ from inferlib.papers.liminal2025.derivations import (
 from inferlib.papers.liminal2025.equations import PRINTED, Application, Assumptions, equation
 
 
-@equation(unit="B/s", batch="1", context="1", n="1 > 0", speed="1/s", waiting="1")
+@equation(unit="B/s", n="1 > 0", speed="1/s")
 def bandwidth_for(
     application: Application, batch, context, n, speed, waiting, assumptions: Assumptions = PRINTED
 ):
@@ -31,7 +31,7 @@ def bandwidth_for(
     return model.bytes_loaded(application, batch, context, assumptions) * speed / (n * (1 - waiting))
 
 
-@equation(unit="s", n="1", speed="1/s > 0", waiting="1")
+@equation(unit="s", speed="1/s > 0")
 def latency_for(application: Application, n, speed, waiting, assumptions: Assumptions = PRINTED):
     """Latency a collective may have for a speed, if collectives may take a given part of the time.
 

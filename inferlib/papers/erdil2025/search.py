@@ -28,7 +28,7 @@ _FEW = 0.8  # of the points: only then is it faster to go on with those alone
 _BLOCK, _THREADS = 131072, 4
 
 
-@equation(unit="1", acceptance="1", tokens="1")
+@equation(unit="1")
 def expected_tokens(acceptance, tokens):
     """Tokens per verification when each of ``tokens`` is accepted with the same probability: section 4.1's V.
 
@@ -42,13 +42,13 @@ def expected_tokens(acceptance, tokens):
     return (1 - acceptance**tokens) / (1 - acceptance)
 
 
-@equation(unit="1", target_share="1", draft_share="1")
+@equation(unit="1")
 def accepted_share(target_share, draft_share):
     """How often one token is drafted and accepted: q min(1, p / q), whose sum over all tokens is the acceptance."""
     return minimum(target_share, draft_share)
 
 
-@equation("46", unit="s", acceptance="1", drafts="1", verified="1 > 0", target_time="s", draft_time="s")
+@equation("46", unit="s", verified="1 > 0", target_time="s", draft_time="s")
 def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     """Mean time per token of speculative decoding: a target pass and the drafts, over the tokens they yield.
 

@@ -106,7 +106,7 @@ class Operator:
     d_model: float = 0
 
 
-@equation(unit="1", d_model="1")
+@equation(unit="1")
 def latent_weights(attention: LatentAttention, d_model):
     """Weights of one layer of latent attention if its up-projections are multiplied out: what Table 4 needs.
 
@@ -384,7 +384,7 @@ def load_model(name, assumptions=PRINTED):
 # --- Sections 2.3 and 2.4: what a step needs -------------------------------------------------------------
 
 
-@equation(unit="B", context="1")
+@equation(unit="B")
 def cache_size(application: Application, context, assumptions: Assumptions = PRINTED):
     """Bytes of the cache of one sequence. Local layers keep no more than their window; as printed there are none."""
     local = application.local_cache * minimum(context, application.window)
@@ -398,13 +398,13 @@ def stored_weights(application: Application, assumptions: Assumptions = PRINTED)
     return assumptions.weight_bytes * (application.resident + experts)
 
 
-@equation(unit="B", batch="1", context="1")
+@equation(unit="B")
 def capacity_needed(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """Bytes that weights and caches of a batch occupy: the capacity of Table 4."""
     return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
@@ -413,20 +413,20 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
     return application.n_experts * (1 - (1 - application.routed_share) ** batch)
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
 
 
-@equation(unit="FLOP", context="1")
+@equation(unit="FLOP")
 def attention_work(application: Application, context, assumptions: Assumptions = PRINTED):
     """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def tensor_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
@@ -435,14 +435,14 @@ def tensor_work(application: Application, batch, context, assumptions: Assumptio
     return tokens + experts * expert_evaluations(application, batch, assumptions)
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def scalar_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """Scalar FLOP of one step: ``scalar_ops`` for each attention score. The tables need none."""
     local = application.local_scores * minimum(context, application.window)
     return assumptions.scalar_ops * batch * (application.scores * context + local)
 
 
-@equation(unit="B", batch="1", context="1")
+@equation(unit="B")
 def bytes_loaded(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """Bytes that one step loads: weights, once for the batch, and every cache."""
     experts = application.expert * active_experts(application, batch, assumptions)
@@ -450,7 +450,7 @@ def bytes_loaded(application: Application, batch, context, assumptions: Assumpti
     return weights + batch * cache_size(application, context, assumptions)
 
 
-@equation(unit="FLOP/B", batch="1", context="1")
+@equation(unit="FLOP/B")
 def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
     """FLOP for each byte loaded: AMI of Table 4."""
     at = application, batch, context, assumptions
@@ -460,20 +460,20 @@ def arithmetic_intensity(application: Application, batch, context, assumptions: 
 # --- Equations 1 to 8: how long it takes -----------------------------------------------------------------
 
 
-@equation("2", unit="s", batch="1", context="1", n="1 > 0")
+@equation("2", unit="s", n="1 > 0")
 def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """Seconds of arithmetic in one step: F / (N FLOPS), tensor and scalar engine one after the other."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
 
-@equation("3", unit="s", batch="1", context="1", n="1 > 0")
+@equation("3", unit="s", n="1 > 0")
 def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """Seconds in which n chips load what one step needs: M / (N BW)."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
-@equation("6", unit="s", batch="1", n="1 > 0")
+@equation("6", unit="s", n="1 > 0")
 def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts: F_expert A / (N FLOPS).
 
@@ -484,14 +484,14 @@ def expert_compute_time(application: Application, chip: XPU, batch, n, assumptio
     return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
 
 
-@equation("7", unit="s", batch="1", n="1 > 0")
+@equation("7", unit="s", n="1 > 0")
 def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
     """The part of :func:`memory_time` that belongs to routed experts: M_expert A / (N BW)."""
     each = assumptions.weight_bytes * application.expert
     return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
 
 
-@equation(unit="s", n="1")
+@equation(unit="s")
 def collective_latency(n, assumptions: Assumptions = PRINTED):
     """Latency of one collective among n chips, at most ``radix``: on the chip, through the switch, and the transfer.
 
@@ -507,7 +507,7 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
     return assumptions.on_chip + assumptions.switch + transfer
 
 
-@equation(unit="1", n="1")
+@equation(unit="1")
 def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
     """Collectives of one step on n chips: S_N of every layer, summed (section 2.4). One chip waits for nobody."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
@@ -517,7 +517,7 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
     return where(n > 1, everything, 0.0 * everything)
 
 
-@equation("4", unit="s", n="1", stages="1", t_tp="s")
+@equation("4", unit="s", t_tp="s")
 def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumptions = PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
@@ -527,7 +527,7 @@ def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumpt
     return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
 
 
-@equation("1", unit="s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
+@equation("1", unit="s", n="1 > 0", t_tp="s")
 def batch_time(
     application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
@@ -537,7 +537,7 @@ def batch_time(
     return overlapped + exposed_time(application, n, stages, t_tp, assumptions)
 
 
-@equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
+@equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def user_speed(
     application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
@@ -552,7 +552,7 @@ def user_speed(
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
 
 
-@equation("5", unit="1/s", batch="1", context="1", n="1 > 0", stages="1", t_tp="s")
+@equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def system_speed(
     application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
 ):
@@ -566,7 +566,7 @@ def measured_overhead(application: Application, t_layer):
     return t_layer * application.layers
 
 
-@equation("8", unit="s", batch="1", context="1", n="1 > 0", t_layer="s")
+@equation("8", unit="s", n="1 > 0", t_layer="s")
 def real_time(
     application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
 ):
@@ -578,14 +578,14 @@ def real_time(
 # --- What fits -------------------------------------------------------------------------------------------
 
 
-@equation(unit="1", context="1 > 0", n="1")
+@equation(unit="1", context="1 > 0")
 def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
     """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
-@equation(unit="1", batch="1", context="1", n="1 > 0")
+@equation(unit="1", n="1 > 0")
 def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)

@@ -131,19 +131,19 @@ def cache_per_token(model: Model, assumptions: Assumptions = DEFAULT):
     return assumptions.cache_value_bytes * (model.kv_rank + model.rope_dim) * model.n_layers
 
 
-@equation(unit="B", batch="1", context="1")
+@equation(unit="B")
 def cache_traffic(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """Cache read and written to decode one token of each sequence: B (S + 1) tokens of it (3.1.1)."""
     return batch * (context + 1) * cache_per_token(model, assumptions)
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def attention_activations(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """Activations into and out of attention: 2 B d L (3.1.1)."""
     return assumptions.attention_activation_bytes * batch * model.d_model * model.n_layers
 
 
-@equation(unit="B", batch="1", context="1")
+@equation(unit="B")
 def attention_traffic(
     model: Model, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
@@ -154,7 +154,7 @@ def attention_traffic(
     return weights + cache + activations
 
 
-@equation("17", unit="FLOP", batch="1", context="1")
+@equation("17", unit="FLOP")
 def decode_attention_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """Scores and values of one new token, vanilla: B n_h S (2 (d_h + d_h^R) + d_h)."""
     scores = assumptions.flop_per_weight * (model.nope_dim + model.rope_dim)
@@ -176,27 +176,27 @@ _NEW_TOKEN = (
 _PROMPT = "query_down query_up query_rope latent_down key_up key_rope "  # 1 to 6
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def vanilla_decode_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of vanilla attention for one new token of each sequence: equations 8 to 14, 17 and 19."""
     linear = _added(_NEW_TOKEN + "key_up value_up decode_output", model, batch, context, assumptions)
     return linear + decode_attention_flops(model, batch, context, assumptions)
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def absorbed_decode_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of absorbed attention for one new token: equations 25 to 28, 33 to 36 and 38."""
     absorbed = "decode_absorbed_key decode_absorbed_score decode_absorbed_value decode_absorbed_output"
     return _added(_NEW_TOKEN + absorbed, model, batch, context, assumptions)
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def vanilla_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of vanilla attention for a prompt: equations 1 to 7, 15, 16 and 18."""
     return _added(_PROMPT + "value_up score value output", model, batch, context, assumptions)
 
 
-@equation(unit="FLOP", batch="1", context="1")
+@equation(unit="FLOP")
 def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumptions = DEFAULT):
     """One layer of absorbed attention for a prompt: equations 20 to 23, 29 to 32 and 37."""
     absorbed = "absorbed_score absorbed_value absorbed_output"
@@ -212,13 +212,13 @@ def selection_probability(model: Model):
     return minimum(model.n_active / model.n_routed, 1)  # no model can leave the range
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def never_selected(model: Model, batch):
     """Probability that no token of a batch goes to a given routed expert: (1 - k / M)^N."""
     return (1 - selection_probability(model)) ** batch
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def active_experts(model: Model, batch):
     """Expected number of distinct routed experts that a batch reaches in a layer: E[U] = M (1 - (1 - k / M)^N).
 
@@ -231,7 +231,7 @@ def active_experts(model: Model, batch):
     return model.n_routed * (1 - never_selected(model, batch))
 
 
-@equation(unit="1", active="1")
+@equation(unit="1")
 def fullest_gpu_experts(deployment: Deployment, active):
     """Active routed experts on the GPU that has most, as balls into bins: a / n + sqrt(2 a log(n) / n).
 
@@ -241,7 +241,7 @@ def fullest_gpu_experts(deployment: Deployment, active):
     return mean + sqrt(2 * mean * log(deployment.n_gpus))
 
 
-@equation(unit="1", active="1")
+@equation(unit="1")
 def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
     """The same for experts dealt out evenly (not in the source): the share of idle ones comes under the root.
 
@@ -266,7 +266,7 @@ def held_experts(model: Model, deployment: Deployment):
     return ceil(experts / deployment.n_gpus)
 
 
-@equation(unit="1", batch="1")
+@equation(unit="1")
 def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
 
@@ -282,13 +282,13 @@ def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Ass
     return minimum(held_experts(model, deployment), fullest) if assumptions.capped else fullest
 
 
-@equation(unit="1", average="1", largest="1 > 0")
+@equation(unit="1", largest="1 > 0")
 def expert_balancedness(average, largest):
     """Balancedness of one layer: requests to the average GPU over those to the fullest (3.4)."""
     return average / largest
 
 
-@equation(unit="1", load="1")
+@equation(unit="1")
 def imbalanced_load(deployment: Deployment, load):
     """Load of the fullest GPU where the average GPU has ``load``: over the balancedness (3.4)."""
     return load / deployment.balancedness
@@ -331,7 +331,7 @@ def router_weights(model: Model, assumptions: Assumptions = DEFAULT):
     return assumptions.weight_bytes * model.d_model * model.n_routed
 
 
-@equation(unit="B", experts="1")
+@equation(unit="B")
 def experts_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
     """So many experts in every expert layer, each layer with its whole router (3.1.2)."""
     layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
@@ -362,14 +362,14 @@ def embedding_weights(model: Model, assumptions: Assumptions = DEFAULT):
     return assumptions.weight_bytes * 2 * model.vocab_size * model.d_model
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def all_expert_activations(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """One vector a layer for each sequence, read in FP8 and written in BF16: (1 + 2) B d L (3.1.2)."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     return both * batch * model.d_model * model.n_layers
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def expert_activations(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Activations that the fullest GPU's experts read and write: those of all, over beta n, times the experts used."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
@@ -378,7 +378,7 @@ def expert_activations(model: Model, deployment: Deployment, batch, assumptions:
     return both * batch * model.d_model * layers * load
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """What the fullest GPU moves for everything that is not attention.
 
@@ -389,14 +389,14 @@ def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Ass
     return experts + dense_weights(model, assumptions) + embedding_weights(model, assumptions) + activations
 
 
-@equation(unit="B", experts="1")
+@equation(unit="B")
 def weights_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
     """All weights that one GPU holds, with so many experts in every expert layer."""
     rest = dense_weights(model, assumptions) + embedding_weights(model, assumptions)
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 
 
-@equation(unit="1", context="1 > 0", experts="1")
+@equation(unit="1", context="1 > 0")
 def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Assumptions = DEFAULT):
     """Sequences whose cache fits beside the weights on one GPU, not rounded; below zero where the weights do not.
 
@@ -406,13 +406,13 @@ def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Ass
     return free / (context * cache_per_token(model, assumptions))
 
 
-@equation("43", unit="FLOP", batch="1")
+@equation("43", unit="FLOP")
 def expert_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """All three matrices of an expert: 3 x 2 B d d_moe."""
     return 3 * COUNTED["expert_matrix"](model, batch, assumptions)
 
 
-@equation("45", unit="FLOP", batch="1")
+@equation("45", unit="FLOP")
 def moe_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """All experts and the router of one layer."""
     # all shared experts in this form, those used in the next: both are one
@@ -420,7 +420,7 @@ def moe_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
     return experts + COUNTED["router"](model, batch, assumptions)
 
 
-@equation(unit="FLOP", batch="1")
+@equation(unit="FLOP")
 def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Experts and router of one layer on the fullest GPU (3.2.4)."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
@@ -428,7 +428,7 @@ def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions: A
     return experts + COUNTED["router"](model, batch, assumptions) / deployment.n_gpus
 
 
-@equation(unit="FLOP", batch="1")
+@equation(unit="FLOP")
 def dense_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """The dense layers and the head for a batch of tokens: the source has no such term."""
     dense = model.n_dense_layers * 3 * model.d_dense
@@ -444,7 +444,7 @@ def messages(model: Model, assumptions: Assumptions = DEFAULT):
     return model.used if assumptions.shared_sent else model.n_active
 
 
-@equation(unit="B", tokens="1")
+@equation(unit="B")
 def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
     """So many tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
@@ -452,7 +452,7 @@ def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
     return both * tokens * messages(model, assumptions) * model.d_model * layers
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of one GPU in one pass, experts balanced: comm amount (3.3.1)."""
     micro_batches = 2  # of half the size each, so that the halves cancel
@@ -460,13 +460,13 @@ def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assum
     return micro_batches * tokens_traffic(model, half, assumptions)
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of the fullest GPU in one pass: over the balancedness (3.3.3)."""
     return link_traffic(model, deployment, batch, assumptions) / deployment.balancedness
 
 
-@equation(unit="B", batch="1")
+@equation(unit="B")
 def two_experts_traffic(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of the GPU that hosts two of nine experts, each used by every token (3.3.3)."""
     return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
@@ -491,7 +491,7 @@ def slowest_link(gpu: GPU, deployment: Deployment):
     return maximum(between, 1 / deployment.n_nodes / gpu.intra_bandwidth)
 
 
-@equation(unit="s", batch="1")
+@equation(unit="s")
 def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Time of all traffic of one pass on the slowest link, with its inefficiency (3.3.3, 3.5)."""
     traffic = fullest_link_traffic(model, deployment, batch, assumptions)
@@ -543,13 +543,13 @@ def request_speed(t_total):
     return 1 / t_total
 
 
-@equation("51", unit="1/s", t_total="s > 0", batch="1")
+@equation("51", unit="1/s", t_total="s > 0")
 def global_throughput(t_total, batch):
     """Tokens per second of all requests, from the seconds of one pass and the global batch."""
     return batch / t_total
 
 
-@equation(unit="s", batch="1", context="1")
+@equation(unit="s")
 def attention_memory_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
@@ -558,7 +558,7 @@ def attention_memory_time(
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
-@equation(unit="s", batch="1", context="1")
+@equation(unit="s")
 def attention_arithmetic_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
@@ -569,7 +569,7 @@ def attention_arithmetic_time(
     return loss * work / gpu.bf16_flops
 
 
-@equation(unit="s", batch="1", context="1")
+@equation(unit="s")
 def attention_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
@@ -578,7 +578,7 @@ def attention_time(
     return attention_bottleneck(attention_memory_time(*at), attention_arithmetic_time(*at))
 
 
-@equation(unit="s", batch="1")
+@equation(unit="s")
 def expert_memory_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
 ):
@@ -587,7 +587,7 @@ def expert_memory_time(
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
-@equation(unit="s", batch="1")
+@equation(unit="s")
 def expert_arithmetic_time(
     model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT
 ):
@@ -599,7 +599,7 @@ def expert_arithmetic_time(
     return loss * work / gpu.fp8_flops
 
 
-@equation(unit="s", batch="1")
+@equation(unit="s")
 def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Time of everything that is not attention or network, on the fullest GPU."""
     at = model, gpu, deployment, batch, assumptions
@@ -646,7 +646,7 @@ def gpu_throughput(
     return global_throughput(total, batch) / deployment.n_gpus
 
 
-@equation(unit="s", context="1")
+@equation(unit="s")
 def prefill_time(model: Model, gpu: GPU, context, assumptions: Assumptions = DEFAULT):
     """Arithmetic of attention for one prompt on one GPU, all layers, vanilla: compute-bound, as section 4 says."""
     work = model.n_layers * vanilla_prefill_flops(model, 1, context, assumptions)

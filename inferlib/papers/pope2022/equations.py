@@ -37,13 +37,13 @@ def parameters(model: Model):
     return model.layers * layer_parameters(model) + model.tables * model.vocabulary * model.d_model
 
 
-@equation(unit="FLOP", tokens="1")
+@equation(unit="FLOP")
 def matmul_flops(model: Model, tokens, assumptions: Assumptions = PRINTED):
     """Operations of all multiplies with weights, 2N a token (section 2, compute costs)."""
     return assumptions.flop_per_weight * parameters(model) * tokens
 
 
-@equation(unit="FLOP", tokens="1", seen="1")
+@equation(unit="FLOP")
 def attention_flops(model: Model, tokens, seen, assumptions: Assumptions = PRINTED):
     """Scores and weighted sums of every head; section 2 leaves them out as "a much smaller number"."""
     scores = assumptions.flop_per_weight * tokens * seen * model.heads * model.head_dim
@@ -62,7 +62,7 @@ def cache_of_token(model: Model):
     return 2 * model.layers * model.kv_heads * model.head_dim * model.cache_bytes
 
 
-@equation(unit="B", chips="1 > 0", batch="1", context="1")
+@equation(unit="B", chips="1 > 0")
 def cache_over_heads(model: Model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over heads (section 3.3, Figure 4 a and b).
 
@@ -71,7 +71,7 @@ def cache_over_heads(model: Model, chips, batch, context):
     return batch * context * cache_of_token(model) / minimum(chips, model.kv_heads)
 
 
-@equation(unit="B", chips="1 > 0", batch="1 > 0", context="1")
+@equation(unit="B", chips="1 > 0", batch="1 > 0")
 def cache_over_batch(model: Model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over the sequences (section 3.3, Figure 4 c)."""
     return batch * context * cache_of_token(model) / minimum(chips, batch)
@@ -80,13 +80,13 @@ def cache_over_batch(model: Model, chips, batch, context):
 CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
 
 
-@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
+@equation(unit="1", chips="1 > 0", batch="1 > 0")
 def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
     """Longest context whose cache, cut over heads, fits into its share of the memory (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
 
 
-@equation(unit="1", chips="1 > 0", batch="1 > 0", cache_share="1")
+@equation(unit="1", chips="1 > 0", batch="1 > 0")
 def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
     """The same with the cache cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
@@ -104,13 +104,13 @@ def memory_time(chip: Chip, held):
     return held / chip.memory_bandwidth
 
 
-@equation(unit="1", chips="1 > 0", n_params="1", tokens="1", time="s > 0")
+@equation(unit="1", chips="1 > 0", time="s > 0")
 def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PRINTED):
     """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
 
-@equation(unit="s", chips="1", tokens="1 > 0", time="s")
+@equation(unit="s", tokens="1 > 0", time="s")
 def cost(chips, tokens, time):
     """Chip-seconds for a token (section 4.4); times the utilisation and the peak it is 2N."""
     return chips * time / tokens
@@ -119,19 +119,19 @@ def cost(chips, tokens, time):
 # --- Collectives (appendix A.1) ---
 
 
-@equation(unit="s", size="B", k="1")
+@equation(unit="s", size="B")
 def all_gather_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
     """Seconds to bring the parts of a tensor from K chips to each of them: D/W, exactly times (K - 1)/K."""
     return size * _part_moved(k, assumptions) / chip.network_bandwidth
 
 
-@equation(unit="s", size="B", k="1")
+@equation(unit="s", size="B")
 def all_reduce_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
     """Seconds to sum a tensor over K chips: a reduce-scatter, then an all-gather of the same size."""
     return 2 * all_gather_time(chip, size, k, assumptions)
 
 
-@equation(unit="s", size="B", k="1")
+@equation(unit="s", size="B")
 def all_to_all_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
     """Seconds to cut a tensor along another dimension: each chip keeps one part in K of its own."""
     return size * _part_moved(k, assumptions) / chip.network_bandwidth
@@ -169,13 +169,13 @@ def gathered_weights(model: Model, assumptions: Assumptions = PRINTED):
     return layer_parameters(model) if assumptions.whole_layer else 2 * model.d_model * model.d_ff
 
 
-@equation(unit="1", tokens="1")
+@equation(unit="1")
 def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 1D weight-stationary, each matrix cut along its wide side: 2BLE (3.2.1)."""
     return tokens * outer_width(model) * _part_moved(mesh.chips, assumptions)
 
 
-@equation(unit="1", tokens="1")
+@equation(unit="1")
 def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 2D weight-stationary: 2BL (E/X + F/YZ) (section 3.2.2, A.2.1).
 
@@ -186,7 +186,7 @@ def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRI
     return tokens * (outer + inner_width(model, assumptions) / yz * _part_moved(mesh.x, assumptions))
 
 
-@equation(unit="1", tokens="1", gathered="1 > 0")
+@equation(unit="1", gathered="1 > 0")
 def gathered_activation_volume(
     model: Model, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED
 ):
@@ -198,35 +198,35 @@ def gathered_activation_volume(
     return tokens * outer_width(model) / gathered * _part_moved(rest, assumptions)
 
 
-@equation(unit="1", gathered="1")
+@equation(unit="1")
 def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assumptions = PRINTED):
     """Weights through one chip when they are gathered over N chips: 2EFN over all chips (A.2.2)."""
     weights = gathered_weights(model, assumptions)
     return weights * gathered / mesh.chips * _part_moved(gathered, assumptions)
 
 
-@equation(unit="1", tokens="1")
+@equation(unit="1")
 def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """What attention cut over the batch adds: queries go out, results come back (section 3.3, Figure 5 b)."""
     queries = tokens * model.heads * model.head_dim / mesh.chips
     return 2 * queries * _part_moved(mesh.chips, assumptions)
 
 
-@equation(unit="s", tokens="1")
+@equation(unit="s")
 def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer, 1D weight-stationary (section 3.2.1)."""
     moved = ws1d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
-@equation(unit="s", tokens="1")
+@equation(unit="s")
 def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
     moved = ws2d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
-@equation(unit="s", tokens="1", gathered="1 > 0")
+@equation(unit="s", gathered="1 > 0")
 def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer with weights gathered over N chips (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
@@ -252,19 +252,19 @@ def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
 # --- The best of a family (appendix A.2) ---
 
 
-@equation(unit="1", chips="1")
+@equation(unit="1")
 def best_x(model: Model, chips, assumptions: Assumptions = PRINTED):
     """Chips along X that make 2D move least, not rounded: for F = 4E, half the root of the chips (A.2.1)."""
     return sqrt(outer_width(model) * chips / inner_width(model, assumptions))
 
 
-@equation(unit="1", chips="1")
+@equation(unit="1")
 def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
     """Chips along Y and Z together that go with :func:`best_x`: for F = 4E, twice the root of the chips."""
     return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
 
 
-@equation(unit="s", chips="1 > 0", tokens="1")
+@equation(unit="s", chips="1 > 0")
 def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer at the best X: for F = 4E, 8BLE over the root of the chips (A.2.1)."""
     inner = inner_width(model, assumptions)
@@ -274,14 +274,14 @@ def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumpt
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
-@equation(unit="1", chips="1", tokens="1")
+@equation(unit="1")
 def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED):
     """Chips over which to gather the weights for the least communication (A.2.2)."""
     activations = outer_width(model) * model.activation_bytes
     return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
 
 
-@equation(unit="s", chips="1 > 0", tokens="1")
+@equation(unit="s", chips="1 > 0")
 def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
     """Seconds of communication of one layer at the best gathering: 4E times the root of BLF over the chips."""
     activations = outer_width(model) * model.activation_bytes
@@ -302,7 +302,7 @@ def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
     return weights / (inner_width(model, assumptions) * model.activation_bytes)
 
 
-@equation(unit="1", few="1", many="1")
+@equation(unit="1")
 def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions: Assumptions = PRINTED):
     """Tokens from which gathering over more chips moves less than over fewer: F times both over all chips."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
@@ -437,7 +437,7 @@ class Constants(Record):
 IDEAL = Constants()
 
 
-@equation(unit="s", tokens="1")
+@equation(unit="s")
 def multiply_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions: Assumptions = PRINTED
 ):
@@ -447,7 +447,7 @@ def multiply_time(
     return maximum(arithmetic, memory_time(chip, weights_on_chip(model, mesh.chips)))
 
 
-@equation(unit="s", tokens="1", seen="1", held="B")
+@equation(unit="s", held="B")
 def attention_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
     assumptions: Assumptions = PRINTED,
@@ -464,7 +464,7 @@ def axis_time(chip: Chip, size, k, share):
     return size * (k - 1) / k / (share * chip.network_bandwidth)
 
 
-@equation(unit="s", tokens="1")
+@equation(unit="s")
 def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D"):
     """Seconds in which the activations of one layer cross the links, one axis of the torus after the other.
 
@@ -491,7 +491,7 @@ def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
     return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, minimum(share, 1))
 
 
-@equation(unit="s", tokens="1", seen="1", held="B")
+@equation(unit="s", held="B")
 def step_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
     assumptions: Assumptions = PRINTED, *, layout="WS 2D",

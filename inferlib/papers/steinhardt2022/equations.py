@@ -146,19 +146,19 @@ def chip_of(accelerator, count=None, network="scale-out"):
 # --- One block on one chip (Detailed count of operation costs) -------------------------------------------
 
 
-@equation(unit="B", m="1", b="1")
+@equation(unit="B")
 def network_traffic(machine: Machine, m, b):
     """Bytes into and out of one chip, m numbers of each of b vectors both ways: 4mb."""
     return 2 * machine.word * m * b
 
 
-@equation(unit="B", m="1", b="1")
+@equation(unit="B")
 def memory_traffic(machine: Machine, m, b):
     """Bytes one chip reads and writes: vectors in and out, and its block of weights once: 4mb + 2m^2."""
     return 2 * machine.word * m * b + machine.weight_word * m**2
 
 
-@equation(unit="FLOP", m="1", b="1")
+@equation(unit="FLOP")
 def arithmetic_work(machine: Machine, m, b):
     """Operations of one chip, one multiply and one add for each weight and vector: 2m^2 b."""
     return machine.flop_per_weight * m**2 * b
@@ -179,25 +179,25 @@ def grid_bandwidth(machine: Machine, rows):
     return 2 * machine.network_bandwidth / (rows + machine.chips / rows)
 
 
-@equation(unit="s", m="1", b="1")
+@equation(unit="s")
 def network_time(machine: Machine, m, b):
     """Time of one block on the network."""
     return network_traffic(machine, m, b) / effective_bandwidth(machine)
 
 
-@equation(unit="s", m="1", b="1")
+@equation(unit="s")
 def memory_time(machine: Machine, m, b):
     """Time of one block on the memory."""
     return memory_traffic(machine, m, b) / machine.memory_bandwidth
 
 
-@equation(unit="s", m="1", b="1")
+@equation(unit="s")
 def arithmetic_time(machine: Machine, m, b):
     """Time of the arithmetic of one block."""
     return arithmetic_work(machine, m, b) / machine.flops
 
 
-@equation("star", unit="s", m="1", b="1")
+@equation("star", unit="s")
 def block_time(machine: Machine, m, b):
     """Time of one matrix multiply: the slowest of network, memory and arithmetic.
 
@@ -212,7 +212,7 @@ def block_time(machine: Machine, m, b):
     return maximum(network_time(machine, m, b), slowest)
 
 
-@equation(unit="1", m="1 > 0", b="1")
+@equation(unit="1", m="1 > 0")
 def block_utilisation(machine: Machine, m, b):
     """Share of the time during which the chip computes: 1 where arithmetic is the slowest."""
     return arithmetic_time(machine, m, b) / block_time(machine, m, b)
@@ -371,7 +371,7 @@ def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     return multiplies(assumptions) * work / (machine.flops * k**2)
 
 
-@equation(unit="1", d="1", m="1 > 0")
+@equation(unit="1", m="1 > 0")
 def blocks_needed(d, m):
     """Blocks of edge m that a d x d matrix is cut into, one for each chip: (d / m)^2."""
     return (d / m) ** 2
@@ -386,25 +386,25 @@ def attention_ratio(d, context):
 # --- The question that every chapter answers -------------------------------------------------------------
 
 
-@equation(unit="1", parameters="1", count="1 > 0")
+@equation(unit="1", count="1 > 0")
 def even_block(parameters, count, assumptions: Assumptions = PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))
 
 
-@equation(unit="s", parameters="1", count="1 > 0", b="1")
+@equation(unit="s", count="1 > 0")
 def pass_memory_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of all multiplies of a pass on the memory."""
     return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
 
 
-@equation(unit="s", parameters="1", count="1 > 0", b="1")
+@equation(unit="s", count="1 > 0")
 def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of the arithmetic of all multiplies of a pass."""
     return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
 
 
-@equation(unit="s", parameters="1", count="1 > 0", b="1")
+@equation(unit="s", count="1 > 0")
 def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
     """Time of all multiplies of a pass on the network."""
     return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)

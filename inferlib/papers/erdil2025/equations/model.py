@@ -28,7 +28,7 @@ ALL_REDUCE, ONE_WAY = 2, 1  # passes: there and back, or there
 _ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded up
 
 
-@equation("29", unit="s", n_gpu="1 > 0", batch="1", context="1", new_tokens="1")
+@equation("29", unit="s", n_gpu="1 > 0")
 def layout_latency(
     shape: Shape, chip: GPU, cut: Cut, n_gpu, batch, context, new_tokens, assumptions: Assumptions
 ):
@@ -203,7 +203,7 @@ def capacity_needed(shape, context, micro, batch, assumptions):
 # The network
 
 
-@equation("23", unit="s", n_ranks="1", n_nodes="1 > 0", passes="1")
+@equation("23", unit="s", n_nodes="1 > 0")
 def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
     """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
@@ -222,7 +222,7 @@ def time_inside(chip: GPU, n_ranks, n_nodes):
     return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
 
 
-@equation(unit="s/B", n_ranks="1 > 0", n_nodes="1")
+@equation(unit="s/B", n_ranks="1 > 0")
 def time_between(chip: GPU, n_ranks, n_nodes):
     """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)

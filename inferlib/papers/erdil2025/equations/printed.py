@@ -30,14 +30,14 @@ def active_parameters(shape: Shape, sparsity):
     return attention_params(shape) + feed_forward_params(shape) / sparsity + embedding_params(shape)
 
 
-@equation("22", unit="1", sparsity="1 > 0", batch="1", also={"32": {}})
+@equation("22", unit="1", sparsity="1 > 0", also={"32": {}})
 def parameters_read(shape: Shape, sparsity, batch):
     """Parameters that a batch reads from memory, on average; equation 32 prints the same again."""
     used = 1 - (1 - 1 / sparsity) ** batch
     return attention_params(shape) + used * feed_forward_params(shape) + embedding_params(shape)
 
 
-@equation("24", unit="s", n_ranks="1 > 0", batch="1")
+@equation("24", unit="s", n_ranks="1 > 0")
 def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, batch):
     """Time that bandwidth adds to an all-reduce of one residual stream within a node."""
     # The paper divides by the bandwidth of a whole all-reduce, a quarter of NVLink's with LL: two passes, half each.
@@ -45,25 +45,25 @@ def extra_all_reduce_time(shape: Shape, chip: GPU, protocol: Protocol, n_ranks, 
     return _THERE_AND_BACK * size * m.time_inside(chip, n_ranks, 1) / protocol.share
 
 
-@equation("43", unit="B", batch="1", precision="B", also={"25": {}})
+@equation("43", unit="B", precision="B", also={"25": {}})
 def bytes_reduced(shape: Shape, batch, precision):
     """Bytes that all layers together have to all-reduce."""
     return (qkv_width(shape) + 2 * shape.d_model + shape.d_ff) * batch * shape.n_layers * precision
 
 
-@equation("41", unit="B", all_nodes="1", bytes_reduced="B", also={"26": {}})
+@equation("41", unit="B", bytes_reduced="B", also={"26": {}})
 def inter_node_reads(all_nodes, bytes_reduced):
     """Bytes that nodes read from one another; equation 26 prints the same."""
     return _THERE_AND_BACK * (sqrt(all_nodes) - 1) * bytes_reduced
 
 
-@equation("42", unit="B", n_gpu="1", all_nodes="1 > 0", bytes_reduced="B")
+@equation("42", unit="B", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
     """Bytes that GPUs read from others of their node."""
     return _THERE_AND_BACK * (sqrt(n_gpu / all_nodes) - 1) * sqrt(all_nodes) * bytes_reduced
 
 
-@equation("27", unit="B", n_gpu="1", all_nodes="1 > 0", bytes_reduced="B")
+@equation("27", unit="B", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
     """The same in section 3.4, as if every node, not their square root, took part in each all-reduce."""
     return sqrt(all_nodes) * intra_node_reads(n_gpu, all_nodes, bytes_reduced)
@@ -83,31 +83,31 @@ def overlapped_latency(chip: GPU, n_gpu, network_and_kernel_time, bytes_read, to
     return network_and_kernel_time + maximum(reading, total_flop / (n_gpu * chip.flops))
 
 
-@equation("30", unit="s", reductions="1", t_kernel="s", network_communication_time="s")
+@equation("30", unit="s", t_kernel="s", network_communication_time="s")
 def network_and_kernel_time(shape: Shape, reductions, t_kernel, network_communication_time):
     """Time that neither reading nor multiplying can hide."""
     return shape.n_layers * reductions * t_kernel + network_communication_time
 
 
-@equation("31", unit="B", parameters_read="1", activations_read="1")
+@equation("31", unit="B")
 def bytes_read(shape: Shape, parameters_read, activations_read):
     """Bytes that memory delivers for one token of every sequence."""
     return shape.weight_bytes * parameters_read + shape.activation_bytes * activations_read
 
 
-@equation("33", unit="1", cache_elements_read="1", inputs_and_outputs_read="1")
+@equation("33", unit="1")
 def activations_read(cache_elements_read, inputs_and_outputs_read):
     """Activations that memory delivers: the cache, and what the multiplications take and give."""
     return cache_elements_read + inputs_and_outputs_read
 
 
-@equation("34", unit="1", context="1", batch="1")
+@equation("34", unit="1")
 def cache_elements_read(shape: Shape, context, batch):
     """Values of the KV cache that one token of every sequence reads."""
     return cache_values(shape) * shape.n_layers * context * batch
 
 
-@equation("35", unit="1", batch="1")
+@equation("35", unit="1")
 def inputs_and_outputs_read(shape: Shape, batch):
     """Inputs and outputs of all matrix multiplications of a batch."""
     width = shape.n_heads * shape.head_dim
@@ -115,37 +115,37 @@ def inputs_and_outputs_read(shape: Shape, batch):
     return shape.n_layers * batch * (attention + 2 * shape.d_model + 2 * shape.d_ff)
 
 
-@equation("36", unit="FLOP", batch="1", pointwise_flop="FLOP", attention_flop="FLOP")
+@equation("36", unit="FLOP", pointwise_flop="FLOP", attention_flop="FLOP")
 def total_flop(batch, pointwise_flop, attention_flop):
     """FLOP of one token of every sequence."""
     return batch * (pointwise_flop + attention_flop)
 
 
-@equation("37", unit="FLOP", context="1", flop_per_pair="FLOP")
+@equation("37", unit="FLOP", flop_per_pair="FLOP")
 def attention_flop(shape: Shape, context, flop_per_pair):
     """FLOP of one token's attention over its context."""
     return flop_per_pair * shape.n_layers * shape.n_heads * shape.head_dim * context
 
 
-@equation("38", unit="FLOP", active_parameters="1")
+@equation("38", unit="FLOP")
 def pointwise_flop(shape: Shape, active_parameters):
     """FLOP of one token in all matrix multiplications with weights."""
     return shape.flop_per_weight * active_parameters
 
 
-@equation("39", unit="s", reductions="1", all_reduce_latency="s", transfer_time="s")
+@equation("39", unit="s", all_reduce_latency="s", transfer_time="s")
 def network_communication_time(shape: Shape, reductions, all_reduce_latency, transfer_time):
     """Time of all communication: latency of the all-reduces, and their bytes."""
     return shape.n_layers * reductions * all_reduce_latency + transfer_time
 
 
-@equation("40", unit="s", n_gpu="1", all_nodes="1 > 0")
+@equation("40", unit="s", all_nodes="1 > 0")
 def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
     """Latency of one all-reduce in an evenly cut instance: equation 23 for the square roots of both."""
     return m.collective_latency(protocol, sqrt(n_gpu), sqrt(all_nodes), _THERE_AND_BACK)
 
 
-@equation("45", unit="1", speed="1", price="1 > 0", alpha="1")
+@equation("45", unit="1", price="1 > 0")
 def value(speed, price, alpha):
     """What a customer maximises: worth of a token over its price."""
     return speed**alpha / price

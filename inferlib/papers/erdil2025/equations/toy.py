@@ -23,7 +23,7 @@ def weight_time(model: Model, chip: Accelerator, n_gpu):
     return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
 
 
-@equation(unit="s", n_gpu="1 > 0", batch="1")
+@equation(unit="s", n_gpu="1 > 0")
 def arithmetic_time(model: Model, chip: Accelerator, n_gpu, batch):
     """Time for every GPU to multiply its share of the weights with the whole batch."""
     return model.flop_per_weight * model.n_params * batch / (n_gpu * chip.flops)
@@ -35,7 +35,7 @@ def network_time(model: Model, t_reduce):
     return model.n_layers * model.reductions * t_reduce
 
 
-@equation("1", unit="s", batch="1")
+@equation("1", unit="s")
 def single_gpu_latency(model: Model, chip: Accelerator, batch):
     """Time per token on a single GPU: the longer of reading and multiplying the weights, which overlap."""
     return maximum(weight_time(model, chip, 1), arithmetic_time(model, chip, 1, batch))
@@ -53,13 +53,13 @@ def critical_batch(model: Model, chip: Accelerator):
     return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
 
 
-@equation(unit="s", n_ranks="1", t_hop="s")
+@equation(unit="s", t_hop="s")
 def ring_all_reduce_time(n_ranks, t_hop):
     """Latency of an all-reduce along a ring: round once to add up, once more to hand out (section 2.2.1)."""
     return 2 * t_hop * (n_ranks - 1)
 
 
-@equation(unit="s", n_gpu="1", t_hop="s")
+@equation(unit="s", t_hop="s")
 def grid_all_reduce_time(n_gpu, t_hop):
     """Latency of the all-reduces of a matrix cut evenly both ways: rings of sqrt(n_gpu) GPUs (section 2.2.1)."""
     return ring_all_reduce_time(sqrt(n_gpu), t_hop)
@@ -70,7 +70,6 @@ def grid_all_reduce_time(n_gpu, t_hop):
     also={"5": {"t_reduce": grid_all_reduce_time}, "8": {"t_reduce": grid_all_reduce_time}},
     unit="s",
     n_gpu="1 > 0",
-    batch="1",
     t_reduce="s",
 )
 def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
@@ -91,7 +90,7 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     )
 
 
-@equation(unit="s", n_gpu="1 > 0", batch="1", t_reduce="s")
+@equation(unit="s", n_gpu="1 > 0", t_reduce="s")
 def prefetched_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
     """Equation 3 if GPUs went on reading while they wait: the most that shortcoming (1) of section 2.2 is worth."""
     # Multiplying cannot go on: its inputs are what the GPUs wait for.
@@ -137,13 +136,13 @@ def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
     return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
 
 
-@equation("19", form="approximation", unit="s", n_params="1", known_params="1 > 0", known_latency="s")
+@equation("19", form="approximation", unit="s", known_params="1 > 0", known_latency="s")
 def square_root_law(n_params, known_params, known_latency):
     """Time per token of a dense model, scaled from a known one with the square root of the parameters."""
     return known_latency * sqrt(n_params / known_params)
 
 
-@equation(unit="1/s", batch="1", latency="s > 0")
+@equation(unit="1/s", latency="s > 0")
 def throughput(batch, latency):
     """Tokens per second of an instance; the frontier keeps it within what all users together ask for."""
     return batch / latency
