@@ -34,10 +34,10 @@ class Indexer(Record):
     It keeps one key for all its heads. ``weighted``: a projection says how much each head counts.
     """
 
-    n_heads: float = quantity("1", "heads of the indexer")
-    head_dim: float = quantity("1", "width of a head of the indexer")
-    query_input: float = quantity("1", "width its queries are made from, if not d_model", default=None)
-    norms: float = quantity("1", "parameters of its norms", default=0, zero=True)
+    n_heads: float = quantity("heads of the indexer")
+    head_dim: float = quantity("width of a head of the indexer")
+    query_input: float = quantity("width its queries are made from, if not d_model", default=None)
+    norms: float = quantity("parameters of its norms", default=0)
     weighted: bool = True
 
     def matrices(self, d_model):
@@ -102,18 +102,18 @@ class Attention(_Pairs, Record):
     ``same_value``: values are made by the projection of keys.
     """
 
-    n_heads: float = quantity("1", "query heads")
-    n_kv_heads: float = quantity("1", "key (and value) heads")
-    head_dim: float = quantity("1", "width of one head")
-    window: float = quantity("1", "positions a token sees, if not all", default=None)
+    n_heads: float = quantity("query heads")
+    n_kv_heads: float = quantity("key (and value) heads")
+    head_dim: float = quantity("width of one head")
+    window: float = quantity("positions a token sees, if not all", default=None)
     chunked: bool = False
     input_bias: bool = False
     output_bias: bool = False
     qk_norm: bool = False
     sinks: bool = False
-    value_dim: float = quantity("1", "width of a head's value, if not head_dim", default=None)
-    gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
-    top: float = quantity("1", "positions an indexer picks for a token", default=None)
+    value_dim: float = quantity("width of a head's value, if not head_dim", default=None)
+    gate: float = quantity("outputs of the projection that gates the result", default=0)
+    top: float = quantity("positions an indexer picks for a token", default=None)
     indexer: Indexer | None = None
     same_value: bool = False
     norm_all_heads: bool = False
@@ -174,16 +174,16 @@ class LatentAttention(_Pairs, Record):
     ``chunked``, ``top``, ``indexer`` and ``gate`` as in :class:`Attention`.
     """
 
-    n_heads: float = quantity("1", "heads")
-    kv_rank: float = quantity("1", "width of the latent of keys and values")
-    nope_dim: float = quantity("1", "width of a head's query and key without position")
-    rope_dim: float = quantity("1", "width of the rotary part of queries, and of the shared rotary key")
-    value_dim: float = quantity("1", "width of a head's value")
-    q_rank: float = quantity("1", "width of the latent of queries, if they have one", default=None)
-    window: float = quantity("1", "positions a token sees, if not all", default=None)
+    n_heads: float = quantity("heads")
+    kv_rank: float = quantity("width of the latent of keys and values")
+    nope_dim: float = quantity("width of a head's query and key without position")
+    rope_dim: float = quantity("width of the rotary part of queries, and of the shared rotary key")
+    value_dim: float = quantity("width of a head's value")
+    q_rank: float = quantity("width of the latent of queries, if they have one", default=None)
+    window: float = quantity("positions a token sees, if not all", default=None)
     chunked: bool = False
-    gate: float = quantity("1", "outputs of the projection that gates the result", default=0, zero=True)
-    top: float = quantity("1", "positions an indexer picks for a token", default=None)
+    gate: float = quantity("outputs of the projection that gates the result", default=0)
+    top: float = quantity("positions an indexer picks for a token", default=None)
     indexer: Indexer | None = None
 
     kind = "MLA"
@@ -250,17 +250,15 @@ class CompressedAttention(Record):
     of heads, each through a narrow matrix of its own.
     """
 
-    n_heads: float = quantity("1", "query heads")
-    head_dim: float = quantity("1", "width of one head, and of the vector kept for a position")
-    q_rank: float = quantity("1", "width of the latent of queries")
-    o_groups: float = quantity("1", "groups of heads that share an output matrix")
-    o_rank: float = quantity("1", "width of what a group puts out")
-    window: float = quantity("1", "newest positions that are seen one by one")
-    ratio: float = quantity(
-        "1", "positions that one pooled vector stands for; none: a window only", default=None
-    )
+    n_heads: float = quantity("query heads")
+    head_dim: float = quantity("width of one head, and of the vector kept for a position")
+    q_rank: float = quantity("width of the latent of queries")
+    o_groups: float = quantity("groups of heads that share an output matrix")
+    o_rank: float = quantity("width of what a group puts out")
+    window: float = quantity("newest positions that are seen one by one")
+    ratio: float = quantity("positions that one pooled vector stands for; none: a window only", default=None)
     overlap: bool = False
-    top: float = quantity("1", "pooled vectors an indexer picks for a token", default=None)
+    top: float = quantity("pooled vectors an indexer picks for a token", default=None)
     indexer: Indexer | None = None
 
     @property
@@ -384,13 +382,13 @@ class DeltaAttention(_Recurrent, Record):
     result is a full projection unless it has a ``gate_rank``.
     """
 
-    n_heads: float = quantity("1", "value heads")
-    n_key_heads: float = quantity("1", "query and key heads")
-    key_dim: float = quantity("1", "width of a query or key")
-    value_dim: float = quantity("1", "width of a value")
-    kernel: float = quantity("1", "positions of the short convolution")
-    decay_rank: float = quantity("1", "width of the projection of a decay for each channel", default=None)
-    gate_rank: float = quantity("1", "width of the projection of the gate, if narrow", default=None)
+    n_heads: float = quantity("value heads")
+    n_key_heads: float = quantity("query and key heads")
+    key_dim: float = quantity("width of a query or key")
+    value_dim: float = quantity("width of a value")
+    kernel: float = quantity("positions of the short convolution")
+    decay_rank: float = quantity("width of the projection of a decay for each channel", default=None)
+    gate_rank: float = quantity("width of the projection of the gate, if narrow", default=None)
 
     kind = "delta rule"
     window = None
@@ -428,11 +426,11 @@ class DeltaAttention(_Recurrent, Record):
 class StateSpace(_Recurrent, Record):
     """A state-space layer (Mamba 2): each head keeps a matrix of its width times the width of the state."""
 
-    n_heads: float = quantity("1", "heads")
-    head_dim: float = quantity("1", "width of one head")
-    state_dim: float = quantity("1", "width of the state")
-    groups: float = quantity("1", "groups of heads that share input and output maps of the state")
-    kernel: float = quantity("1", "positions of the short convolution")
+    n_heads: float = quantity("heads")
+    head_dim: float = quantity("width of one head")
+    state_dim: float = quantity("width of the state")
+    groups: float = quantity("groups of heads that share input and output maps of the state")
+    kernel: float = quantity("positions of the short convolution")
     convolution_bias: bool = True
 
     kind = "state space"

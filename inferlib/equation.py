@@ -35,13 +35,13 @@ _HUGE = float("inf")
 _RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # how an equation of this form is typeset
 
 
-def quantity(unit, meaning, *, default=MISSING, zero=False, maximum=None):
-    """A dataclass field that holds a plain number in a ``unit``, such as ``"B/s"``, ``"s"`` or ``"1"``.
+def quantity(meaning, unit="1", *, default=MISSING, zero=False, maximum=None):
+    """A dataclass field that holds a plain number in a ``unit``, such as ``"B/s"`` or ``"s"``.
 
-    ``meaning``: what it is, in a few words; the notation chapter prints it. ``zero`` allows zero; ``maximum``:
-    the largest value allowed, such as 1 for a fraction.
+    ``meaning``: what it is, in a few words; the notation chapter prints it. ``zero`` allows zero, and so does a
+    default of zero; ``maximum``: the largest value allowed, such as 1 for a fraction.
     """
-    about = {"unit": unit, "meaning": meaning, "zero": zero, "maximum": maximum}
+    about = {"unit": unit, "meaning": meaning, "zero": zero or default == 0, "maximum": maximum}
     return field(default=default, metadata=about)
 
 

@@ -40,16 +40,16 @@ class Accelerator(Record):
     ``"PCIe"`` is what its name says; empty where it is not stated.
     """
 
-    flops: float = quantity("FLOP/s", "dense arithmetic peak of one chip")
-    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
-    memory_capacity: float = quantity("B", "memory of one chip", default=None)
+    flops: float = quantity("dense arithmetic peak of one chip", "FLOP/s")
+    memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
+    memory_capacity: float = quantity("memory of one chip", "B", default=None)
     scale_up_bandwidth: float = quantity(
-        "B/s", "one-way bandwidth of one chip inside its domain", default=None
+        "one-way bandwidth of one chip inside its domain", "B/s", default=None
     )
-    scale_out_bandwidth: float = quantity("B/s", "one-way network bandwidth of one chip", default=None)
-    scale_up_size: float = quantity("1", "chips in one scale-up domain", default=None)
-    price: float = quantity("usd/h", "price of one chip for an hour", default=None, zero=True)
-    power: float = quantity("W", "power that one chip may draw", default=None)
+    scale_out_bandwidth: float = quantity("one-way network bandwidth of one chip", "B/s", default=None)
+    scale_up_size: float = quantity("chips in one scale-up domain", default=None)
+    price: float = quantity("price of one chip for an hour", "usd/h", default=None, zero=True)
+    power: float = quantity("power that one chip may draw", "W", default=None)
     name: str = ""
     format: str = "bf16"
     peaks: Mapping = field(default_factory=dict)
@@ -136,8 +136,8 @@ class Workload(Record):
     A format is a name, or bytes per value where none of the names is meant.
     """
 
-    batch: float = quantity("1", "sequences decoded together")
-    context: float = quantity("1", "tokens of context of each sequence", default=0, zero=True)
+    batch: float = quantity("sequences decoded together")
+    context: float = quantity("tokens of context of each sequence", default=0)
     weights: str = "bf16"
     cache: str = "bf16"
 

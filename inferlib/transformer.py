@@ -33,8 +33,8 @@ from inferlib.system import format_bytes
 class FeedForward(Record):
     """A dense feed-forward block, gated (three matrices) or plain (two)."""
 
-    d_ff: float = quantity("1", "width of the feed-forward block")
-    matrices: float = quantity("1", "matrices of the feed-forward block: 3 gated, 2 plain", default=3)
+    d_ff: float = quantity("width of the feed-forward block")
+    matrices: float = quantity("matrices of the feed-forward block: 3 gated, 2 plain", default=3)
     biases: bool = False
 
     def weights(self, d_model, **reached):
@@ -54,16 +54,16 @@ class Experts(Record):
     the way out for all of them together.
     """
 
-    n_experts: float = quantity("1", "routed experts")
-    n_active: float = quantity("1", "routed experts a token goes to")
-    d_expert: float = quantity("1", "width of one routed expert")
-    d_shared: float = quantity("1", "width of all shared experts together", default=0, zero=True)
-    matrices: float = quantity("1", "matrices of an expert: 3 gated, 2 plain", default=3)
+    n_experts: float = quantity("routed experts")
+    n_active: float = quantity("routed experts a token goes to")
+    d_expert: float = quantity("width of one routed expert")
+    d_shared: float = quantity("width of all shared experts together", default=0)
+    matrices: float = quantity("matrices of an expert: 3 gated, 2 plain", default=3)
     biases: bool = False
     router_bias: bool = False
     shared_gate: bool = False
-    d_latent: float = quantity("1", "width of the stream of routed experts, if narrower", default=None)
-    router_vectors: float = quantity("1", "further parameters of the router", default=0, zero=True)
+    d_latent: float = quantity("width of the stream of routed experts, if narrower", default=None)
+    router_vectors: float = quantity("further parameters of the router", default=0)
 
     def __post_init__(self):
         super().__post_init__()
@@ -115,15 +115,13 @@ _BLOCKS = (FeedForward, Experts)
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
 
-    count: float = quantity("1", "layers of this kind")
+    count: float = quantity("layers of this kind")
     attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None  # type: ignore[misc]
     feed_forward: FeedForward | Experts | None  # type: ignore[misc]
     norms: float = quantity(
-        "1", "vectors of width d_model in the norms of a layer: 2, or 4 with biases", default=2, zero=True
+        "vectors of width d_model in the norms of a layer: 2, or 4 with biases", default=2, zero=True
     )
-    connections: float = quantity(
-        "1", "weights that mix copies or past values of the residual stream", default=0, zero=True
-    )
+    connections: float = quantity("weights that mix copies or past values of the residual stream", default=0)
 
     def __post_init__(self):
         super().__post_init__()
@@ -145,23 +143,20 @@ class Transformer(Record):
     says how a checkpoint stores each part: bytes of a value, scales included; of the cache too, where it says so.
     """
 
-    d_model: float = quantity("1", "width of the residual stream")
-    vocab_size: float = quantity("1", "entries of the vocabulary")
+    d_model: float = quantity("width of the residual stream")
+    vocab_size: float = quantity("entries of the vocabulary")
     layers: tuple = ()
     tied: bool = False
-    positions: float = quantity("1", "learned positions", default=0, zero=True)
-    final_norm: float = quantity("1", "vectors of width d_model in the last norm", default=1, zero=True)
+    positions: float = quantity("learned positions", default=0)
+    final_norm: float = quantity("vectors of width d_model in the last norm", default=1, zero=True)
     head_bias: bool = False
     outputs: float = quantity(
-        "1",
-        "rows of the head, if not one for each entry of the vocabulary; 0: no head",
-        default=None,
-        zero=True,
+        "rows of the head, if not one for each entry of the vocabulary; 0: no head", default=None, zero=True
     )
     connections: float = quantity(
-        "1", "weights that mix copies or past values of the residual stream at the end", default=0, zero=True
+        "weights that mix copies or past values of the residual stream at the end", default=0
     )
-    max_context: float = quantity("1", "positions its configuration allows", default=None)
+    max_context: float = quantity("positions its configuration allows", default=None)
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
     notes: Mapping = field(default_factory=dict, compare=False)

@@ -42,7 +42,7 @@ BLOCK_NEIGHBOURS = {"RTX PRO 6000": "B200"}  # any other chip without blocks of 
 class Operators(Record):
     """The kernels of one chip: Mappings of a number format to a Kernel, and Links by chips."""
 
-    exchange: float = quantity("1", "share of a network that dispatch and combine reach", maximum=1)
+    exchange: float = quantity("share of a network that dispatch and combine reach", maximum=1)
     gemm: Mapping = field(default_factory=dict)
     experts: Mapping = field(default_factory=dict)
     attention: Mapping = field(default_factory=dict)

@@ -14,9 +14,9 @@ equation = partial(equation, "serving", chapter="price")
 class Draw(Record):
     """Parts of a chip's rated power, fitted to measured watts (``energy.toml``)."""
 
-    awake: float = quantity("1", "part of the rated power that a serving chip draws at any moment", maximum=1)
-    reading: float = quantity("1", "further part while its memory is busy", zero=True)
-    calculating: float = quantity("1", "further part while its arithmetic is busy", zero=True)
+    awake: float = quantity("part of the rated power that a serving chip draws at any moment", maximum=1)
+    reading: float = quantity("further part while its memory is busy", zero=True)
+    calculating: float = quantity("further part while its arithmetic is busy", zero=True)
 
 
 @equation(unit="W", power="W")

@@ -19,19 +19,14 @@ POPULARITY = 2  # shape of how often experts are chosen: its inverse is the vari
 class Kernel(Record):
     """An operator on one chip: a matrix product, a block of experts, attention over the cache."""
 
-    start: float = quantity("s", "time of a kernel that no bytes explain", zero=True)
-    share: float = quantity("1", "share of the memory bandwidth that a kernel reaches", maximum=2)
+    start: float = quantity("time of a kernel that no bytes explain", "s", zero=True)
+    share: float = quantity("share of the memory bandwidth that a kernel reaches", maximum=2)
     depth: float = quantity(
-        "s",
-        "time that one more inner dimension adds to a product, or one more expert to a block",
-        default=0,
-        zero=True,
+        "time that one more inner dimension adds to a product, or one more expert to a block", "s", default=0
     )
-    prefill: float = quantity(
-        "1", "share of the arithmetic peak that long products reach", default=1, maximum=1
-    )
+    prefill: float = quantity("share of the arithmetic peak that long products reach", default=1, maximum=1)
     half: float = quantity(
-        "1", "width of an expert on a chip at which a block reaches half of that share", default=0, zero=True
+        "width of an expert on a chip at which a block reaches half of that share", default=0
     )
 
 
@@ -39,41 +34,39 @@ class Kernel(Record):
 class Block(Kernel):
     """A whole block of attention, projections and all, or the mixer of a layer that keeps a state (``blocks.csv``)."""
 
-    row: float = quantity("s", "time that one more sequence adds to a block", default=0, zero=True)
-    select: float = quantity("s", "time to choose positions, once there are enough", default=0, zero=True)
-    position: float = quantity("s", "time that one more position adds to it", default=0, zero=True)
-    entry: float = quantity("B", "bytes of a chosen position", default=0, zero=True)
+    row: float = quantity("time that one more sequence adds to a block", "s", default=0)
+    select: float = quantity("time to choose positions, once there are enough", "s", default=0)
+    position: float = quantity("time that one more position adds to it", "s", default=0)
+    entry: float = quantity("bytes of a chosen position", "B", default=0)
     # Of a prompt. The fits trade the shares against one another: together they predict, alone they mean little.
-    projections: float = quantity("1", "share of the peak that the projections of a prompt reach", default=1)
-    read: float = quantity("1", "share of the 16-bit peak that attention of a prompt reaches", default=1)
-    scores: float = quantity("1", "share of the bandwidth that scores of a prompt reach", default=1)
-    token: float = quantity("s", "time that one more token of a prompt adds", default=0, zero=True)
+    projections: float = quantity("share of the peak that the projections of a prompt reach", default=1)
+    read: float = quantity("share of the 16-bit peak that attention of a prompt reaches", default=1)
+    scores: float = quantity("share of the bandwidth that scores of a prompt reach", default=1)
+    token: float = quantity("time that one more token of a prompt adds", "s", default=0)
 
 
 @frozen
 class Link(Record):
     """What chips that share a layer use to add their parts together."""
 
-    latency: float = quantity("s", "time of an all-reduce that no bytes explain", zero=True)
-    bandwidth: float = quantity("B/s", "bytes of the message over the further time of an all-reduce")
+    latency: float = quantity("time of an all-reduce that no bytes explain", "s", zero=True)
+    bandwidth: float = quantity("bytes of the message over the further time of an all-reduce", "B/s")
 
 
 @frozen
 class Engine(Record):
     """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
 
-    base: float = quantity("s", "time of the engine for every step", default=0, zero=True)
-    layer: float = quantity("s", "small kernels and gaps in one layer", default=0, zero=True)
-    rank: float = quantity("s", "time for every doubling of the chips", default=0, zero=True)
-    sequence: float = quantity("s", "time for every sequence of the batch", default=0, zero=True)
-    together: float = quantity(
-        "s", "time for every sequence and every doubling of the chips", default=0, zero=True
-    )
-    box: float = quantity("s", "time of an all-reduce for every doubling beyond a box", default=0, zero=True)
+    base: float = quantity("time of the engine for every step", "s", default=0)
+    layer: float = quantity("small kernels and gaps in one layer", "s", default=0)
+    rank: float = quantity("time for every doubling of the chips", "s", default=0)
+    sequence: float = quantity("time for every sequence of the batch", "s", default=0)
+    together: float = quantity("time for every sequence and every doubling of the chips", "s", default=0)
+    box: float = quantity("time of an all-reduce for every doubling beyond a box", "s", default=0)
     host: float = quantity(
-        "s", "least time of a layer of a prompt, where attention is not the plain one", default=0, zero=True
+        "least time of a layer of a prompt, where attention is not the plain one", "s", default=0
     )
-    door: float = quantity("s", "time on the way in and out of a service", default=0, zero=True)
+    door: float = quantity("time on the way in and out of a service", "s", default=0)
     name: str = ""
 
 

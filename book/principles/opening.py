@@ -85,8 +85,8 @@ def _named(question, changed):
 class Layered(principles.Profile):
     """A profile that also says how often the chips exchange, and how much."""
 
-    n_layers: float = quantity("1", "layers", default=1)
-    d_model: float = quantity("1", "width of the model", default=1)
+    n_layers: float = quantity("layers", default=1)
+    d_model: float = quantity("width of the model", default=1)
 
 
 def layered(model, weights="bf16", cache="bf16"):

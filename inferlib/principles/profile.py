@@ -18,25 +18,19 @@ class Profile(Record):
     reads and those of routed experts, of which a step reads as many as its batch touches.
     """
 
-    always_read: float = quantity("1", "weights every step reads")
-    never_read: float = quantity("1", "weights a step only looks up: input embedding, positions", zero=True)
-    token_flops: float = quantity("FLOP", "arithmetic of one token, attention over its context left out")
-    cache_values: float = quantity(
-        "1", "values kept for a token by layers that see the whole context", zero=True
-    )
-    pair_flops: float = quantity("FLOP", "arithmetic of a query with one position of its context", zero=True)
-    expert_weights: float = quantity("1", "weights of all routed experts", default=0, zero=True)
-    expert_share: float = quantity("1", "part of the routed experts one token goes to", default=1, maximum=1)
-    window_values: float = quantity(
-        "1", "values kept for a token by layers with a window", default=0, zero=True
-    )
-    window_pair_flops: float = quantity(
-        "FLOP", "arithmetic of a query in layers with a window", default=0, zero=True
-    )
-    window: float = quantity("1", "positions a layer with a window sees", default=1)
-    weight_bytes: float = quantity("B", "bytes of one weight", default=2)
-    cache_bytes: float = quantity("B", "bytes of one value in the cache", default=2)
-    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition", default=2)
+    always_read: float = quantity("weights every step reads")
+    never_read: float = quantity("weights a step only looks up: input embedding, positions", zero=True)
+    token_flops: float = quantity("arithmetic of one token, attention over its context left out", "FLOP")
+    cache_values: float = quantity("values kept for a token by layers that see the whole context", zero=True)
+    pair_flops: float = quantity("arithmetic of a query with one position of its context", "FLOP", zero=True)
+    expert_weights: float = quantity("weights of all routed experts", default=0)
+    expert_share: float = quantity("part of the routed experts one token goes to", default=1, maximum=1)
+    window_values: float = quantity("values kept for a token by layers with a window", default=0)
+    window_pair_flops: float = quantity("arithmetic of a query in layers with a window", "FLOP", default=0)
+    window: float = quantity("positions a layer with a window sees", default=1)
+    weight_bytes: float = quantity("bytes of one weight", "B", default=2)
+    cache_bytes: float = quantity("bytes of one value in the cache", "B", default=2)
+    flop_per_weight: float = quantity("a multiplication and an addition", "FLOP", default=2)
     name: str = ""
     sources: Mapping = field(default_factory=dict)
 

@@ -27,12 +27,12 @@ _STATED = {
 class Model(Record):
     """A model as section 2 of the paper sees it: so many layers, so many parameters, so many bytes each."""
 
-    n_layers: float = quantity("1", "layers")
-    n_params: float = quantity("1", "parameters")
-    weight_bytes: float = quantity("B", "bytes of one parameter", default=2.0)
-    reductions: float = quantity("1", "serial all-reduces in one layer", default=4)
-    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition for every weight", default=2)
-    cache_bytes: float = quantity("B", "KV cache of one token of context", default=0.0, zero=True)
+    n_layers: float = quantity("layers")
+    n_params: float = quantity("parameters")
+    weight_bytes: float = quantity("bytes of one parameter", "B", default=2.0)
+    reductions: float = quantity("serial all-reduces in one layer", default=4)
+    flop_per_weight: float = quantity("a multiplication and an addition for every weight", "FLOP", default=2)
+    cache_bytes: float = quantity("KV cache of one token of context", "B", default=0.0)
     name: str = ""
     parallel_attention: bool = False
     shape: Shape | None = None
@@ -64,10 +64,10 @@ class Model(Record):
 class Protocol(Record):
     """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches."""
 
-    base: float = quantity("s", "latency of a collective before any hop", zero=True)
-    per_rank: float = quantity("s", "latency of one further GPU in a node, one pass")
-    per_node: float = quantity("s", "latency of one doubling of the nodes, one pass")
-    share: float = quantity("1", "share of the bandwidth reached", maximum=1)
+    base: float = quantity("latency of a collective before any hop", "s", zero=True)
+    per_rank: float = quantity("latency of one further GPU in a node, one pass", "s")
+    per_node: float = quantity("latency of one doubling of the nodes, one pass", "s")
+    share: float = quantity("share of the bandwidth reached", maximum=1)
     name: str = ""
 
 
@@ -75,11 +75,9 @@ class Protocol(Record):
 class GPU(Accelerator):
     """A GPU of the paper: an accelerator with the fractions of its peaks that can be reached."""
 
-    flops_fraction: float = quantity(
-        "1", "attainable fraction of the arithmetic peak", default=1.0, maximum=1
-    )
+    flops_fraction: float = quantity("attainable fraction of the arithmetic peak", default=1.0, maximum=1)
     bandwidth_fraction: float = quantity(
-        "1", "attainable fraction of the memory bandwidth", default=1.0, maximum=1
+        "attainable fraction of the memory bandwidth", default=1.0, maximum=1
     )
 
     def capped(self):
@@ -224,17 +222,14 @@ class Assumptions(Record):
     The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6.
     """
 
-    t_kernel: float = quantity("s", "time to launch a kernel", default=4e-6)
-    kernels: float = quantity("1", "kernels launched in one layer, one after another", default=4)
-    dispatches: float = quantity("1", "all-to-alls in one sparse layer: to the experts and back", default=2)
+    t_kernel: float = quantity("time to launch a kernel", "s", default=4e-6)
+    kernels: float = quantity("kernels launched in one layer, one after another", default=4)
+    dispatches: float = quantity("all-to-alls in one sparse layer: to the experts and back", default=2)
     expert_threshold: float = quantity(
-        "1",
-        "sequences of a micro-batch per unit of sparsity, from which experts are spread",
-        default=2,
-        zero=True,
+        "sequences of a micro-batch per unit of sparsity, from which experts are spread", default=2, zero=True
     )
     flop_per_pair: float = quantity(
-        "FLOP", "multiplying one query with one key, and its weight with a value", default=4
+        "multiplying one query with one key, and its weight with a value", "FLOP", default=4
     )
     # Both dimensions of a matrix cut, or one.
     kinds: tuple = KINDS
@@ -325,9 +320,9 @@ class Assumptions(Record):
 class Cut(Record):
     """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism."""
 
-    stages: float = quantity("1", "pipeline stages", default=1.0)
+    stages: float = quantity("pipeline stages", default=1.0)
     scale_down: float = quantity(
-        "1", "how many times fewer GPUs share attention than share the feed-forward block", default=1.0
+        "how many times fewer GPUs share attention than share the feed-forward block", default=1.0
     )
     kind: str = "2D"
 
@@ -340,9 +335,9 @@ class Cut(Record):
 class ToyAssumptions(Record):
     """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
 
-    t_hop: float = quantity("s", "time from one GPU to the next, once", default=1e-6, zero=True)
-    t_base: float = quantity("s", "time of an all-reduce that no hop explains", default=0.0, zero=True)
-    least_gpus: float = quantity("1", "fewest GPUs of an instance in the frontier's grid", default=1e-6)
+    t_hop: float = quantity("time from one GPU to the next, once", "s", default=1e-6, zero=True)
+    t_base: float = quantity("time of an all-reduce that no hop explains", "s", default=0.0)
+    least_gpus: float = quantity("fewest GPUs of an instance in the frontier's grid", default=1e-6)
     capped: bool = False  # attainable fractions of the peaks in place of the peaks
     # four all-reduces a layer even where attention and feed-forward are parallel
     serial_attention: bool = True

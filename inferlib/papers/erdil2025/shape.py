@@ -17,22 +17,22 @@ class Shape(Record):
     block stand beside each other.
     """
 
-    n_layers: float = quantity("1", "layers")
-    d_model: float = quantity("1", "width of the residual stream")
-    d_ff: float = quantity("1", "width of the feed-forward block, or of one expert")
-    ff_up: float = quantity("1", "matrices from the residual stream to the feed-forward width")
-    ff_down: float = quantity("1", "matrices from the feed-forward width back")
-    n_heads: float = quantity("1", "query heads")
-    group_size: float = quantity("1", "query heads that share one key and value head")
-    head_dim: float = quantity("1", "width of one head")
-    vocab_size: float = quantity("1", "entries of the vocabulary")
-    n_experts: float = quantity("1", "experts of each feed-forward block", default=1)
-    n_active: float = quantity("1", "experts that a token goes to", default=1)
-    kv_rank: float = quantity("1", "width of the latent of keys and values", default=None)
-    q_rank: float = quantity("1", "width of the latent of queries", default=None)
-    weight_bytes: float = quantity("B", "bytes of one parameter", default=2.0)
-    activation_bytes: float = quantity("B", "bytes of one activation, cache included", default=2.0)
-    flop_per_weight: float = quantity("FLOP", "a multiplication and an addition for every weight", default=2)
+    n_layers: float = quantity("layers")
+    d_model: float = quantity("width of the residual stream")
+    d_ff: float = quantity("width of the feed-forward block, or of one expert")
+    ff_up: float = quantity("matrices from the residual stream to the feed-forward width")
+    ff_down: float = quantity("matrices from the feed-forward width back")
+    n_heads: float = quantity("query heads")
+    group_size: float = quantity("query heads that share one key and value head")
+    head_dim: float = quantity("width of one head")
+    vocab_size: float = quantity("entries of the vocabulary")
+    n_experts: float = quantity("experts of each feed-forward block", default=1)
+    n_active: float = quantity("experts that a token goes to", default=1)
+    kv_rank: float = quantity("width of the latent of keys and values", default=None)
+    q_rank: float = quantity("width of the latent of queries", default=None)
+    weight_bytes: float = quantity("bytes of one parameter", "B", default=2.0)
+    activation_bytes: float = quantity("bytes of one activation, cache included", "B", default=2.0)
+    flop_per_weight: float = quantity("a multiplication and an addition for every weight", "FLOP", default=2)
     latent: bool = False
     parallel_attention: bool = False
     name: str = ""

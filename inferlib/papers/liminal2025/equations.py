@@ -26,7 +26,7 @@ def _of(table):
     """A field of a record whose default is what a table of ``source.toml`` states under the same name."""
 
     def made(name, unit, meaning, zero=False):
-        return quantity(unit, meaning, default=parse(stated()[table][name], unit), zero=zero)
+        return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
 
     return made
 
@@ -42,10 +42,10 @@ _collective, _power = _of("collective"), _of("power")
 class XPU(Record):
     """One chip as the paper sees it."""
 
-    flops: float = quantity("FLOP/s", "peak of the tensor engine of one chip")
-    bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
-    capacity: float = quantity("B", "memory of one chip")
-    scalar_flops: float = quantity("FLOP/s", "peak of the scalar engine of one chip", default=0.2e15)
+    flops: float = quantity("peak of the tensor engine of one chip", "FLOP/s")
+    bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
+    capacity: float = quantity("memory of one chip", "B")
+    scalar_flops: float = quantity("peak of the scalar engine of one chip", "FLOP/s", default=0.2e15)
     name: str = ""
 
     def __str__(self):
@@ -170,25 +170,25 @@ class Assumptions(Record):
     ``counting`` lists the readings by which the paper counts the operators of a model.
     """
 
-    weight_bytes: float = quantity("B", "bytes of one weight", default=1.0)
-    cache_bytes: float = quantity("B", "bytes of one value in the cache", default=1.0)
-    flop_per_weight: float = quantity("FLOP", "a multiply and an add", default=2.0)
-    scalar_ops: float = quantity("FLOP", "scalar operations for each attention score", default=0.0, zero=True)
+    weight_bytes: float = quantity("bytes of one weight", "B", default=1.0)
+    cache_bytes: float = quantity("bytes of one value in the cache", "B", default=1.0)
+    flop_per_weight: float = quantity("a multiply and an add", "FLOP", default=2.0)
+    scalar_ops: float = quantity("scalar operations for each attention score", "FLOP", default=0.0)
     on_chip: float = _collective("on_chip", "s", "propagation on the chip", zero=True)
     switch: float = _collective("switch", "s", "latency of the switch", zero=True)
     payload: float = _collective("payload", "B", "bytes of one collective", zero=True)
     link: float = _collective("link", "B/s", "bandwidth of one link")
     radix: float = _collective("radix", "1", "ports of the switch")
-    crossings: float = quantity("1", "times the payload crosses a link: up and down", default=2.0)
-    within_heads: float = quantity("1", "collectives of attention up to a chip for each head", default=1.0)
-    beyond_heads: float = quantity("1", "collectives of attention on more chips", default=3.0)
-    latent_collectives: float = quantity("1", "collectives of latent attention", default=3.0)
-    dense_collectives: float = quantity("1", "collectives of a dense block", default=1.0)
-    moe_collectives: float = quantity("1", "collectives of a mixture of experts", default=2.0)
+    crossings: float = quantity("times the payload crosses a link: up and down", default=2.0)
+    within_heads: float = quantity("collectives of attention up to a chip for each head", default=1.0)
+    beyond_heads: float = quantity("collectives of attention on more chips", default=3.0)
+    latent_collectives: float = quantity("collectives of latent attention", default=3.0)
+    dense_collectives: float = quantity("collectives of a dense block", default=1.0)
+    moe_collectives: float = quantity("collectives of a mixture of experts", default=2.0)
     # Not printed. Only the product of hops and stages is settled, by the SRAM columns of Table 7.
-    t_stage: float = quantity("s", "latency from one pipeline stage to the next", default=1e-7, zero=True)
-    free_stages: float = quantity("1", "pipeline stages that cost no hop", default=1.0, zero=True)
-    t_real: float = quantity("s", "exposed time of one layer, measured (equation 8)", default=None)
+    t_stage: float = quantity("latency from one pipeline stage to the next", "s", default=1e-7, zero=True)
+    free_stages: float = quantity("pipeline stages that cost no hop", default=1.0, zero=True)
+    t_real: float = quantity("exposed time of one layer, measured (equation 8)", "s", default=None)
     power_per_mm2: float = _power("power_per_mm2", "W", "power of one square millimetre")
     die_area: float = _power("die_area", "1", "square millimetres of a chip")
     server_power: float = _power("server_power", "W", "power of one server but for its chips")
@@ -230,25 +230,25 @@ class Application(Record):
     Weights and cache are counted in values, not bytes; what is zero the model does not have.
     """
 
-    layers: float = quantity("1", "layers")
-    resident: float = quantity("1", "weights stored, but for routed experts")
-    loaded: float = quantity("1", "weights every step loads")
-    used: float = quantity("1", "weights a token is multiplied with, but for routed experts")
-    expert: float = quantity("1", "weights of one routed expert, of all layers together", zero=True)
-    n_experts: float = quantity("1", "routed experts of a layer")
-    routed_share: float = quantity("1", "chance that a token reaches a given expert: k of E", maximum=1)
-    cache: float = quantity("1", "values cached for a position that every layer keeps", zero=True)
-    pair_flops: float = quantity("FLOP", "tensor FLOP of attention for a position", zero=True)
-    scores: float = quantity("1", "attention scores for a position", zero=True)
-    head_layers: float = quantity("1", "layers whose attention has key/value heads", zero=True)
-    kv_heads: float = quantity("1", "key/value heads of such a layer")
-    latent_layers: float = quantity("1", "layers with latent attention", zero=True)
-    dense_layers: float = quantity("1", "layers with a dense block", zero=True)
-    moe_layers: float = quantity("1", "layers with a mixture of experts", zero=True)
-    window: float = quantity("1", "positions that local layers see", default=1.0)
-    local_cache: float = quantity("1", "values cached for a position in the window", default=0.0, zero=True)
-    local_pair_flops: float = quantity("FLOP", "the same FLOP, of local layers", default=0.0, zero=True)
-    local_scores: float = quantity("1", "the same scores, of local layers", default=0.0, zero=True)
+    layers: float = quantity("layers")
+    resident: float = quantity("weights stored, but for routed experts")
+    loaded: float = quantity("weights every step loads")
+    used: float = quantity("weights a token is multiplied with, but for routed experts")
+    expert: float = quantity("weights of one routed expert, of all layers together", zero=True)
+    n_experts: float = quantity("routed experts of a layer")
+    routed_share: float = quantity("chance that a token reaches a given expert: k of E", maximum=1)
+    cache: float = quantity("values cached for a position that every layer keeps", zero=True)
+    pair_flops: float = quantity("tensor FLOP of attention for a position", "FLOP", zero=True)
+    scores: float = quantity("attention scores for a position", zero=True)
+    head_layers: float = quantity("layers whose attention has key/value heads", zero=True)
+    kv_heads: float = quantity("key/value heads of such a layer")
+    latent_layers: float = quantity("layers with latent attention", zero=True)
+    dense_layers: float = quantity("layers with a dense block", zero=True)
+    moe_layers: float = quantity("layers with a mixture of experts", zero=True)
+    window: float = quantity("positions that local layers see", default=1.0)
+    local_cache: float = quantity("values cached for a position in the window", default=0.0)
+    local_pair_flops: float = quantity("the same FLOP, of local layers", "FLOP", default=0.0)
+    local_scores: float = quantity("the same scores, of local layers", default=0.0)
     name: str = ""
 
     def __str__(self):

@@ -24,22 +24,22 @@ class Model(Record):
     12 and 14 it tells them apart, and so does this record everywhere.
     """
 
-    d_model: float = quantity("1", "width of the residual stream")
-    n_heads: float = quantity("1", "attention heads")
-    nope_dim: float = quantity("1", "width of a head's query and key without position")
-    value_dim: float = quantity("1", "width of a head's value")
-    rope_dim: float = quantity("1", "width of the rotary part of queries, and of the shared rotary key")
-    kv_rank: float = quantity("1", "width of the latent of keys and values")
-    q_rank: float = quantity("1", "width of the latent of queries")
-    n_routed: float = quantity("1", "routed experts")
-    n_active: float = quantity("1", "routed experts a token goes to")
-    d_expert: float = quantity("1", "width of one expert")
-    n_expert_layers: float = quantity("1", "layers with experts")
-    n_dense_layers: float = quantity("1", "dense layers", zero=True)
-    d_dense: float = quantity("1", "width of the dense feed-forward block", zero=True)
-    vocab_size: float = quantity("1", "entries of the vocabulary")
-    n_shared: float = quantity("1", "shared experts", default=1, zero=True)
-    n_shared_active: float = quantity("1", "shared experts a token goes to", default=1, zero=True)
+    d_model: float = quantity("width of the residual stream")
+    n_heads: float = quantity("attention heads")
+    nope_dim: float = quantity("width of a head's query and key without position")
+    value_dim: float = quantity("width of a head's value")
+    rope_dim: float = quantity("width of the rotary part of queries, and of the shared rotary key")
+    kv_rank: float = quantity("width of the latent of keys and values")
+    q_rank: float = quantity("width of the latent of queries")
+    n_routed: float = quantity("routed experts")
+    n_active: float = quantity("routed experts a token goes to")
+    d_expert: float = quantity("width of one expert")
+    n_expert_layers: float = quantity("layers with experts")
+    n_dense_layers: float = quantity("dense layers", zero=True)
+    d_dense: float = quantity("width of the dense feed-forward block", zero=True)
+    vocab_size: float = quantity("entries of the vocabulary")
+    n_shared: float = quantity("shared experts", default=1, zero=True)
+    n_shared_active: float = quantity("shared experts a token goes to", default=1, zero=True)
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
 
@@ -122,13 +122,13 @@ def not_described(model):
 class GPU(Record):
     """What the source needs to know of a GPU and its links."""
 
-    bf16_flops: float = quantity("FLOP/s", "arithmetic peak for attention, BF16")
-    fp8_flops: float = quantity("FLOP/s", "arithmetic peak for experts, FP8")
-    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one GPU")
-    intra_bandwidth: float = quantity("B/s", "one-way bandwidth of one GPU inside a node")
-    inter_bandwidth: float = quantity("B/s", "one-way bandwidth of one GPU to other nodes")
-    memory_capacity: float = quantity("B", "memory of one GPU", default=None)
-    price: float = quantity("usd/h", "price of one GPU for an hour", default=None, zero=True)
+    bf16_flops: float = quantity("arithmetic peak for attention, BF16", "FLOP/s")
+    fp8_flops: float = quantity("arithmetic peak for experts, FP8", "FLOP/s")
+    memory_bandwidth: float = quantity("memory bandwidth of one GPU", "B/s")
+    intra_bandwidth: float = quantity("one-way bandwidth of one GPU inside a node", "B/s")
+    inter_bandwidth: float = quantity("one-way bandwidth of one GPU to other nodes", "B/s")
+    memory_capacity: float = quantity("memory of one GPU", "B", default=None)
+    price: float = quantity("price of one GPU for an hour", "usd/h", default=None, zero=True)
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
 
@@ -172,10 +172,10 @@ class Deployment(Record):
     that balance it. With ``two_batch`` two halves of the batch take turns on computation and network.
     """
 
-    n_gpus: float = quantity("1", "GPUs of the deployment")
-    n_nodes: float = quantity("1", "nodes: sets of GPUs on one fast network", default=1)
-    balancedness: float = quantity("1", "mean over largest expert load of a GPU", default=1, maximum=1)
-    extra_experts: float = quantity("1", "copies of routed experts", default=0, zero=True)
+    n_gpus: float = quantity("GPUs of the deployment")
+    n_nodes: float = quantity("nodes: sets of GPUs on one fast network", default=1)
+    balancedness: float = quantity("mean over largest expert load of a GPU", default=1, maximum=1)
+    extra_experts: float = quantity("copies of routed experts", default=0)
     two_batch: bool = True
     name: str = ""
 
@@ -205,7 +205,7 @@ def balancedness(n_gpus, balanced=True):
 
 def _assumed(name, unit, meaning):
     """A field whose default stands in ``source.toml``."""
-    return quantity(unit, meaning, default=parse(stated()["assumptions"][name], unit))
+    return quantity(meaning, unit, default=parse(stated()["assumptions"][name], unit))
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,8 @@ class Assumptions(Record):
     arithmetic_penalty: float = _assumed("arithmetic_penalty", "1", "factor on both arithmetic times")
     network_inefficiency: float = _assumed("network_inefficiency", "1", "time on the network over that at the peak")
     overhead: float = quantity(
-        "s", "time of one layer and micro-batch that is no work (not in the source)", default=0.0, zero=True)
+        "time of one layer and micro-batch that is no work (not in the source)", "s", default=0.0
+    )
     # fmt: on
     dense_layers_send: bool = True
     shared_sent: bool = True

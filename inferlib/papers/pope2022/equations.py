@@ -430,8 +430,8 @@ def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):
 class Constants(Record):
     """What data sheets do not say."""
 
-    efficiency: float = quantity("1", "share of the peak that matrix multiplies reach", default=1, maximum=1)
-    overhead: float = quantity("s", "fixed time of a layer", default=0, zero=True)
+    efficiency: float = quantity("share of the peak that matrix multiplies reach", default=1, maximum=1)
+    overhead: float = quantity("fixed time of a layer", "s", default=0)
 
 
 IDEAL = Constants()

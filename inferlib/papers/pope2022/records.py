@@ -22,18 +22,18 @@ class Model(Record):
     ``parallel`` says that attention and feed-forward work side by side on the same input.
     """
 
-    layers: float = quantity("1", "layers")
-    d_model: float = quantity("1", "width of the residual stream")
-    d_ff: float = quantity("1", "width of the feed-forward block")
-    heads: float = quantity("1", "query heads")
-    kv_heads: float = quantity("1", "key (and value) heads")
-    head_dim: float = quantity("1", "width of one head")
-    vocabulary: float = quantity("1", "entries of the vocabulary")
-    matrices: float = quantity("1", "matrices of the feed-forward block", default=3)
-    tables: float = quantity("1", "embedding tables", default=1)
-    weight_bytes: float = quantity("B", "bytes of one weight", default=2)
-    activation_bytes: float = quantity("B", "bytes of one activation", default=2)
-    cache_bytes: float = quantity("B", "bytes of one cached value", default=2)
+    layers: float = quantity("layers")
+    d_model: float = quantity("width of the residual stream")
+    d_ff: float = quantity("width of the feed-forward block")
+    heads: float = quantity("query heads")
+    kv_heads: float = quantity("key (and value) heads")
+    head_dim: float = quantity("width of one head")
+    vocabulary: float = quantity("entries of the vocabulary")
+    matrices: float = quantity("matrices of the feed-forward block", default=3)
+    tables: float = quantity("embedding tables", default=1)
+    weight_bytes: float = quantity("bytes of one weight", "B", default=2)
+    activation_bytes: float = quantity("bytes of one activation", "B", default=2)
+    cache_bytes: float = quantity("bytes of one cached value", "B", default=2)
     parallel: bool = True
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
@@ -47,10 +47,10 @@ class Model(Record):
 class Chip(Record):
     """One chip: three rates and its memory. The network's is that of all its links together, one way."""
 
-    flops: float = quantity("FLOP/s", "arithmetic peak of one chip")
-    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
-    memory_capacity: float = quantity("B", "memory of one chip")
-    network_bandwidth: float = quantity("B/s", "bandwidth of one chip to the others, one way")
+    flops: float = quantity("arithmetic peak of one chip", "FLOP/s")
+    memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
+    memory_capacity: float = quantity("memory of one chip", "B")
+    network_bandwidth: float = quantity("bandwidth of one chip to the others, one way", "B/s")
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
 
@@ -63,12 +63,12 @@ class Mesh(Record):
     switch every axis has them all.
     """
 
-    x: float = quantity("1", "chips along the first axis")
-    y: float = quantity("1", "chips along the second axis", default=1)
-    z: float = quantity("1", "chips along the third axis", default=1)
-    x_share: float = quantity("1", "share of a chip's bandwidth along the first axis", default=1, maximum=1)
-    y_share: float = quantity("1", "share of a chip's bandwidth along the second axis", default=1, maximum=1)
-    z_share: float = quantity("1", "share of a chip's bandwidth along the third axis", default=1, maximum=1)
+    x: float = quantity("chips along the first axis")
+    y: float = quantity("chips along the second axis", default=1)
+    z: float = quantity("chips along the third axis", default=1)
+    x_share: float = quantity("share of a chip's bandwidth along the first axis", default=1, maximum=1)
+    y_share: float = quantity("share of a chip's bandwidth along the second axis", default=1, maximum=1)
+    z_share: float = quantity("share of a chip's bandwidth along the third axis", default=1, maximum=1)
 
     def __post_init__(self):
         super().__post_init__()
@@ -96,8 +96,8 @@ class Assumptions(Record):
     """How the paper's sentences are read; the default reproduces what it prints."""
 
     flop_per_weight: float = quantity(
-        "FLOP",
         "one multiplication and one addition",
+        "FLOP",
         default=parse(stated()["assumptions"]["flop_per_weight"], "FLOP"),
     )
     # Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas take as 1.

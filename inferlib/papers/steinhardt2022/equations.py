@@ -50,13 +50,13 @@ class Machine(Record):
     ValueError: Machine.flops is -1.0, but must be positive and finite
     """
 
-    flops: float = quantity("FLOP/s", "arithmetic peak of one chip")
-    memory_bandwidth: float = quantity("B/s", "memory bandwidth of one chip")
-    network_bandwidth: float = quantity("B/s", "bandwidth from one machine to another")
-    chips: float = quantity("1", "chips in one machine", default=1)
-    word: float = quantity("B", "bytes of one number of a vector", default=2)
-    weight_word: float = quantity("B", "bytes of one weight", default=2)
-    flop_per_weight: float = quantity("FLOP", "one multiply and one add", default=2)
+    flops: float = quantity("arithmetic peak of one chip", "FLOP/s")
+    memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
+    network_bandwidth: float = quantity("bandwidth from one machine to another", "B/s")
+    chips: float = quantity("chips in one machine", default=1)
+    word: float = quantity("bytes of one number of a vector", "B", default=2)
+    weight_word: float = quantity("bytes of one weight", "B", default=2)
+    flop_per_weight: float = quantity("one multiply and one add", "FLOP", default=2)
     name: str = ""
     sources: Mapping = field(default_factory=dict, compare=False)
 
@@ -74,13 +74,13 @@ class Assumptions(Record):
     """What the post assumes beyond the machine; the default reproduces what it prints."""
 
     utilisation: float = quantity(
-        "1", "share of the arithmetic peak reached", default=_assumed("utilisation"), maximum=1
+        "share of the arithmetic peak reached", default=_assumed("utilisation"), maximum=1
     )
-    latency: float = quantity("s", "latency of one multiply", default=_assumed("latency", "s"), zero=True)
+    latency: float = quantity("latency of one multiply", "s", default=_assumed("latency", "s"), zero=True)
     multiplies_per_layer: float = quantity(
-        "1", "consecutive multiplies in one layer", default=_assumed("multiplies_per_layer")
+        "consecutive multiplies in one layer", default=_assumed("multiplies_per_layer")
     )
-    layers: float = quantity("1", "layers of the model", default=_assumed("layers"))
+    layers: float = quantity("layers of the model", default=_assumed("layers"))
 
     @classmethod
     def corrected(cls):
