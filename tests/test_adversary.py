@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import questions
 import xarray as xr
-from refusals import refused
+from facts import refused
 
 import inferlib
 from book import measured

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from refusals import refused
+from facts import refused
 
 from book import audit
 from book.papers.erdil2025 import economics

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from refusals import refused
+from facts import refused
 
 from book import audit
 from book.papers.erdil2025 import figures, limits, tables

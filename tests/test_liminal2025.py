@@ -4,7 +4,7 @@ import math
 
 import pytest
 import xarray as xr
-from refusals import refused
+from facts import refused
 
 import inferlib
 import tokenprice

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
+from facts import by_hand, exactly, refused
 from hypothesis import given, strategies as some
-from refusals import refused
 
 import inferlib
 from book import audit
@@ -64,24 +64,16 @@ def test_equations_1_to_45_are_as_printed(number):
     assert entry.function(V3, *(known[name] for name in entry.arguments)) == PRINTED[number]
 
 
-@pytest.mark.parametrize(
-    ("number", "arguments", "expected"),
-    [
-        ("46", (2.0, 3.0), 3.0),
-        ("47", (3.0, 2.0), 3.0),
-        ("48", (1.0, 2.0, 4.0), 7.0),
-        ("49", (1.0, 2.0, 4.0), 8.0),
-        ("49", (1.0, 2.0, 2.0), 6.0),
-        ("50", (0.05,), 20.0),
-        ("51", (0.05, 640), 12800.0),
-    ],
+test_equations_46_to_51_are_as_printed = exactly(
+    (BY_NUMBER["46"].function(2.0, 3.0), 3.0),
+    (BY_NUMBER["47"].function(3.0, 2.0), 3.0),
+    (BY_NUMBER["48"].function(1.0, 2.0, 4.0), 7.0),
+    (BY_NUMBER["49"].function(1.0, 2.0, 4.0), 8.0),
+    (BY_NUMBER["49"].function(1.0, 2.0, 2.0), 6.0),
+    (BY_NUMBER["50"].function(0.05), 20.0),
+    (BY_NUMBER["51"].function(0.05, 640), 12800.0),
+    (mz.section_3_time(1.0, 2.0, 4.0), 4.0),  # the formula of section 3
 )
-def test_equations_46_to_51_are_as_printed(number, arguments, expected):
-    assert BY_NUMBER[number].function(*arguments) == expected
-
-
-def test_the_formula_of_section_3():
-    assert mz.section_3_time(1.0, 2.0, 4.0) == 4.0
 
 
 def test_the_factor_2_is_all_that_corrected_flops_change():
@@ -142,16 +134,11 @@ def test_sizes_agree_with_the_shared_library(name, ours, theirs):
 HALF, MOVED = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
 
 
-@pytest.mark.parametrize(
-    ("ours", "by_hand"),
-    [
-        (eq.all_expert_activations(V3, 2), 3 * 2 * 7168 * 61),
-        (eq.expert_activations(V3, HALF, 8), 61 * MOVED),
-        (eq.expert_activations(V3, HALF, 8, FIXED), 58 * MOVED),
-    ],
+test_activations_by_hand = by_hand(
+    (eq.all_expert_activations(V3, 2), 3 * 2 * 7168 * 61),
+    (eq.expert_activations(V3, HALF, 8), 61 * MOVED),
+    (eq.expert_activations(V3, HALF, 8, FIXED), 58 * MOVED),
 )
-def test_activations_by_hand(ours, by_hand):
-    assert ours == pytest.approx(by_hand)
 
 
 def test_the_largest_batch_fills_the_memory():
@@ -214,17 +201,12 @@ def test_experts_dealt_out_evenly_vary_less_by_the_share_of_idle_ones():
     assert 2 * (above[0] / above[1]) ** 2 == pytest.approx(np.var(drawn), rel=0.04)
 
 
-@pytest.mark.parametrize(
-    ("deployment", "held"),
-    [
-        (FOUR.deployment, 9),
-        (NINE.deployment, 5),
-        (RACK.deployment, 7),
-        (mz.Deployment(32, extra_experts=31), 9),
-    ],
+test_experts_held = exactly(
+    (mz.held_experts(V3, FOUR.deployment), 9),
+    (mz.held_experts(V3, NINE.deployment), 5),
+    (mz.held_experts(V3, RACK.deployment), 7),
+    (mz.held_experts(V3, mz.Deployment(32, extra_experts=31)), 9),
 )
-def test_experts_held(deployment, held):
-    assert mz.held_experts(V3, deployment) == held
 
 
 @pytest.mark.parametrize("at", [FOUR, NINE, RACK], ids=lambda at: at.name)
@@ -234,63 +216,40 @@ def test_experts_loaded_end_at_those_held_unless_uncapped(at):
     assert mz.loaded_experts(V3, at.deployment, 1e6, mz.Assumptions.uncapped()) > full
 
 
-@pytest.mark.parametrize(
-    ("ours", "by_hand"),
-    [
-        (mz.expert_balancedness(1.0, 4.0), 0.25),
-        (mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0), 6.0),
-        (mz.shared_expert_load(V3, 16), (1 + 9 / 16) / (9 / 16)),
-        (mz.shared_expert_load_corrected(V3, 16), 1.5 / 0.5625),
-        (mz.balancedness(24), (0.902 + 0.8) / 2),
-        (mz.balancedness(32), 0.8),
-        (mz.balancedness(72), 0.809),
-        (mz.balancedness(200), 0.809),
-        (mz.balancedness(64, balanced=False), 0.476),
-    ],
+test_balance_by_hand = by_hand(
+    (mz.expert_balancedness(1.0, 4.0), 0.25),
+    (mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0), 6.0),
+    (mz.shared_expert_load(V3, 16), (1 + 9 / 16) / (9 / 16)),
+    (mz.shared_expert_load_corrected(V3, 16), 1.5 / 0.5625),
+    (mz.balancedness(24), (0.902 + 0.8) / 2),
+    (mz.balancedness(32), 0.8),
+    (mz.balancedness(72), 0.809),
+    (mz.balancedness(200), 0.809),
+    (mz.balancedness(64, balanced=False), 0.476),
 )
-def test_balance_by_hand(ours, by_hand):
-    assert ours == pytest.approx(by_hand)
 
 
 # --- Network ----------------------------------------------------------------------------------------------
-# 40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness
-CEILINGS = 40e9 / (0.75 * 11.805696e6) * 0.8, 40e9 / (8 / 9 * 11.805696e6) * 0.809
-
-
 TOKEN = 3 * 9 * 7168 * 61
 
 
-@pytest.mark.parametrize(
-    ("ours", "by_hand"),
-    [
-        (eq.tokens_traffic(V3, 1), TOKEN),
-        (eq.tokens_traffic(V3, 1, FIXED), 3 * 8 * 7168 * 58),
-        (mz.link_traffic(V3, mz.Deployment(16), 32), 2 * TOKEN),
-        (mz.fullest_link_traffic(V3, mz.Deployment(16, balancedness=0.5), 32), 4 * TOKEN),
-        (eq.two_experts_traffic(V3, 8), 2 * 8 * TOKEN / 9),
-        (mz.effective_bandwidth(50.0, 100.0, 4), 25.0),
-        (mz.effective_bandwidth(10.0, 100.0, 4), 10.0),
-        (mz.uniform_network_time(10.0, 5.0), 2.0),
-    ],
+test_the_network_by_hand = by_hand(
+    (eq.tokens_traffic(V3, 1), TOKEN),
+    (eq.tokens_traffic(V3, 1, FIXED), 3 * 8 * 7168 * 58),
+    (mz.link_traffic(V3, mz.Deployment(16), 32), 2 * TOKEN),
+    (mz.fullest_link_traffic(V3, mz.Deployment(16, balancedness=0.5), 32), 4 * TOKEN),
+    (eq.two_experts_traffic(V3, 8), 2 * 8 * TOKEN / 9),
+    (mz.effective_bandwidth(50.0, 100.0, 4), 25.0),
+    (mz.effective_bandwidth(10.0, 100.0, 4), 10.0),
+    (mz.uniform_network_time(10.0, 5.0), 2.0),
+    (mz.slowest_link(FOUR.gpu, mz.Deployment(32, 4)), 0.75 / 50e9),
+    (mz.slowest_link(FOUR.gpu, mz.Deployment(8)), 1 / 450e9),
+    # so much slower inside a node that it binds
+    (mz.slowest_link(FOUR.gpu.replace(intra_bandwidth=10e9), mz.Deployment(32, 4)), 0.25 / 10e9),
+    # 40 GB/s over the share that leaves a node of 11.8 MB a token, times the balancedness
+    (mz.network_ceiling(V3, FOUR.gpu, FOUR.deployment), 40e9 / (0.75 * 11.805696e6) * 0.8),
+    (mz.network_ceiling(V3, NINE.gpu, NINE.deployment), 40e9 / (8 / 9 * 11.805696e6) * 0.809),
 )
-def test_the_network_by_hand(ours, by_hand):
-    assert ours == pytest.approx(by_hand)
-
-
-SLOW_INSIDE = FOUR.gpu.replace(intra_bandwidth=10e9)  # so much slower inside a node that it binds
-
-
-@pytest.mark.parametrize(
-    ("gpu", "nodes", "longest"),
-    [(FOUR.gpu, 4, 0.75 / 50e9), (FOUR.gpu, 1, 1 / 450e9), (SLOW_INSIDE, 4, 0.25 / 10e9)],
-)
-def test_the_slowest_link_by_hand(gpu, nodes, longest):
-    assert mz.slowest_link(gpu, mz.Deployment(8 * nodes, nodes)) == pytest.approx(longest)
-
-
-@pytest.mark.parametrize(("at", "ceiling"), [(FOUR, CEILINGS[0]), (NINE, CEILINGS[1])])
-def test_the_ceiling_of_the_network_by_hand(at, ceiling):
-    assert mz.network_ceiling(V3, at.gpu, at.deployment) == pytest.approx(ceiling)
 
 
 @given(some.floats(1, 1e5))
@@ -437,17 +396,12 @@ def test_the_literal_reading():
     assert repair.strongest().loc["literal", "12x4 B200 at 2050"] > 0.25  # and on the rack it stays off
 
 
-@pytest.mark.parametrize(
-    ("row", "name", "value"),
-    [
-        ("ds-02", "extra_experts", 32),
-        ("ep-23", "n_nodes", 1),
-        ("ds-02", "n_nodes", 9),
-        ("ep-08", "two_batch", False),
-    ],
+test_measured_rows_run_as_they_were_run = exactly(
+    (validation.placed("ds-02").extra_experts, 32),
+    (validation.placed("ds-02").n_nodes, 9),
+    (validation.placed("ep-23").n_nodes, 1),
+    (validation.placed("ep-08").two_batch, False),
 )
-def test_a_measured_row_runs_as_it_was_run(row, name, value):
-    assert getattr(validation.placed(row), name) == value
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------

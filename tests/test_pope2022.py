@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from refusals import refused
+from facts import refused
 
 import inferlib
 from book import audit

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
+from facts import refused
 from hypothesis import given, strategies as some
-from refusals import refused
 
 import inferlib
 from book.papers.steinhardt2022 import explorers, figures

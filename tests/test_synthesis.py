@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy as sp
-from refusals import refused
+from facts import refused
 
 from book import audit
 from book.audit import finder, indexes, ledger

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
+from facts import refused
 from hypothesis import given, strategies as st
-from refusals import refused
 
 from inferlib import Transformer, catalog, load_model
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, pairs

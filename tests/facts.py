@@ -1,0 +1,29 @@
+"""Tables that are tests, each row a fact: what is refused, and what a number must be."""
+
+import pytest
+
+
+def refused(*calls):
+    """The test that each call is refused: what is called, the kind of error, and the words of its message."""
+
+    @pytest.mark.parametrize(("call", "error", "message"), calls)
+    def test(call, error, message):
+        with pytest.raises(error, match=message):
+            call()
+
+    return test
+
+
+def exactly(*pairs):
+    """The test that of each pair the first is the second."""
+
+    @pytest.mark.parametrize(("found", "expected"), pairs)
+    def test(found, expected):
+        assert found == expected
+
+    return test
+
+
+def by_hand(*pairs):
+    """The test that of each pair the first is the second, but for the last digits of a float."""
+    return exactly(*((found, pytest.approx(expected)) for found, expected in pairs))
