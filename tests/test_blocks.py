@@ -49,40 +49,40 @@ def sparse(attention):
 # Cells of aiconfigurator 0.12.0, systems/data/<chip>/{sparse_attention,msa}/<engine>/<version>, read by eye:
 # milliseconds of one block, by sequences and positions in the cache.
 CELLS = [
-    (V32, "B200", 8, "serving", "fp8", "fp8", sparse, {
+    (V32, "B200", 8, "serving", "fp8", sparse, {
         (16, 1024): 0.0758, (16, 4096): 0.0907, (16, 16384): 0.1016, (1, 1024): 0.0642, (256, 1024): 0.1439,
     }),
-    (V32, "B200", 8, "compiled", "fp8", "fp8", sparse, {(16, 1024): 0.0818, (16, 8192): 0.1316, (16, 65536): 0.1685}),
-    (V32, "B200", 1, "compiled", "fp8", "fp8", sparse, {(1, 1024): 0.1157, (64, 1024): 0.1440}),
-    (GLM, "H200", 8, "serving", "bf16", "bf16", sparse, {(16, 1024): 0.0845, (16, 4096): 0.1028, (16, 16384): 0.1127}),
-    (PRO, "B200", 8, "compiled", "fp8", "fp8", sparse, {(16, 1024): 0.1135, (16, 16384): 0.1544, (16, 32768): 0.1540}),
-    (FLASH, "H200", 8, "serving", "fp8", "fp8", lambda a: a.ratio == 128, {(16, 1024): 0.0506, (16, 32768): 0.0583}),
-    (M3, "H200", 8, "serving", "bf16", "bf16", sparse, {(16, 1024): 0.0448, (16, 8192): 0.0604, (16, 131072): 0.2067}),
+    (V32, "B200", 8, "compiled", "fp8", sparse, {(16, 1024): 0.0818, (16, 8192): 0.1316, (16, 65536): 0.1685}),
+    (V32, "B200", 1, "compiled", "fp8", sparse, {(1, 1024): 0.1157, (64, 1024): 0.1440}),
+    (GLM, "H200", 8, "serving", "bf16", sparse, {(16, 1024): 0.0845, (16, 4096): 0.1028, (16, 16384): 0.1127}),
+    (PRO, "B200", 8, "compiled", "fp8", sparse, {(16, 1024): 0.1135, (16, 16384): 0.1544, (16, 32768): 0.1540}),
+    (FLASH, "H200", 8, "serving", "fp8", lambda a: a.ratio == 128, {(16, 1024): 0.0506, (16, 32768): 0.0583}),
+    (M3, "H200", 8, "serving", "bf16", sparse, {(16, 1024): 0.0448, (16, 8192): 0.0604, (16, 131072): 0.2067}),
 ]  # fmt: skip
 # The same of prompts, by sequences and tokens of each.
 PROMPTS = [
-    (V32, "B200", 8, "compiled", "fp8", "fp8", sparse, {(8, 8192): 24.4705}),
-    (V32, "B200", 2, "compiled", "fp8", "fp8", sparse, {(1, 8192): 3.7547, (4, 16384): 35.4907, (1, 32768): 20.2121}),
-    (PRO, "H200", 8, "serving", "fp8", "fp8", sparse, {(1, 4096): 2.0318}),
-    (M3, "B200", 2, "serving", "bf16", "bf16", sparse, {(8, 4096): 11.361, (8, 8192): 25.2514}),
+    (V32, "B200", 8, "compiled", "fp8", sparse, {(8, 8192): 24.4705}),
+    (V32, "B200", 2, "compiled", "fp8", sparse, {(1, 8192): 3.7547, (4, 16384): 35.4907, (1, 32768): 20.2121}),
+    (PRO, "H200", 8, "serving", "fp8", sparse, {(1, 4096): 2.0318}),
+    (M3, "B200", 2, "serving", "bf16", sparse, {(8, 4096): 11.361, (8, 8192): 25.2514}),
 ]  # fmt: skip
 
 
-AT = "model", "chip", "tp", "engine", "weights", "cache", "wanted", "cells"
+AT = "model", "chip", "tp", "engine", "format", "wanted", "cells"
 
 
 @pytest.mark.parametrize(AT, CELLS)
-def test_blocks_take_what_the_tables_say(model, chip, tp, engine, weights, cache, wanted, cells):
+def test_blocks_take_what_the_tables_say(model, chip, tp, engine, format, wanted, cells):
     for (batch, context), ms in cells.items():
-        work = Workload(batch, context + 1, weights, cache)
+        work = Workload(batch, context + 1, format, format)
         found = mixer(model, chip, tp, engine, work, wanted)
         assert 1e3 * found == pytest.approx(ms, rel=0.15), (batch, context)
 
 
 @pytest.mark.parametrize(AT, PROMPTS)
-def test_prompts_take_what_the_tables_say(model, chip, tp, engine, weights, cache, wanted, cells):
+def test_prompts_take_what_the_tables_say(model, chip, tp, engine, format, wanted, cells):
     for (batch, tokens), ms in cells.items():
-        work = Workload(batch, tokens, weights, cache)
+        work = Workload(batch, tokens, format, format)
         found = mixer(model, chip, tp, engine, work, wanted, cached=0, tokens=tokens)
         assert 1e3 * found == pytest.approx(ms, rel=0.2), (batch, tokens)
 

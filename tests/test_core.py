@@ -198,15 +198,7 @@ def test_papers_never_import_each_other():
         assert not any(f"papers.{other}" in path.read_text() for other in others), path
 
 
-UNITS = {
-    "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40,
-    "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "h": 3600, "min": 60, "%": 0.01, "cent": 0.01, "Mtok": 1e6, "TFLOP/s": 1e12,
-    "kW": 1e3, "usd/h": 1 / 3600, "tok/min": 1 / 60, "GB/ms": 1e12,
-}  # fmt: skip
-
-
-def test_units_are_what_the_standards_say_and_dimensions_do_not_mix():
-    assert {unit: inferlib.units.factor(unit) for unit in UNITS} == UNITS
+def test_numbers_need_their_unit_and_dimensions_do_not_mix():
     for text, said in (
         ("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),
         ("9" * 41, f"{'9' * 40} has no unit, expected 'GB/s', as in '{'9' * 40} GB/s'"),

@@ -117,8 +117,7 @@ def test_data_files_must_state_the_right_unit(text):
 
 @given(POSITIVE, st.sampled_from(["B", "KB", "GB", "GiB", "TB", "TiB"]))
 def test_units_round_trip(value, unit):
-    assert units.parse(f"{value!r} {unit}", "B") == pytest.approx(value * units.factor(unit))
-    assert units.factor(unit, "B") * units.factor("B", unit) == pytest.approx(1)
+    assert units.parse(f"{value!r} {unit}", "B") == pytest.approx(value / units.factor("B", unit))
 
 
 def test_a_breakdown_without_terms_must_say_why():

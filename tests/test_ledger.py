@@ -106,8 +106,6 @@ def test_the_index_leads_to_places_that_exist(source):
         text = pages[page.removesuffix(".html") or f"{source}_record"]
         marks = (f"({anchor})=", f'"name": "{anchor}"', rf"id=\"{anchor}\"")
         assert not anchor or any(mark in text for mark in marks), (name, place)
-    numbers = dict.fromkeys(n for n in audit.equations(source).number if n.isdigit())
-    assert [name for name in places if name.startswith("Equation")] == [f"Equation {n}" for n in numbers]
 
 
 @SOURCES

@@ -67,21 +67,16 @@ def test_cache_is_cut_as_far_as_there_are_heads_or_sequences():
 
 
 # --- What layouts move -----------------------------------------------------------------------------------
-def simulated(layout, mesh, tokens, width, inner):
-    """Count what each collective of the drawn schedule brings to a chip: larger buffer, one part less."""
-    sizes = {"B": tokens, "E": width, "F": inner}
-    moved = {"activations": 0.0, "weights": 0.0}
-    for part, steps in schedules.schedule(layout).items():
-        for i, step in enumerate(steps):
-            if not isinstance(step, schedules.Move):
-                continue
+def moved(steps, mesh, sizes):
+    """What the collectives of a drawn schedule bring to a chip: of the larger buffer, one part less."""
+    found = 0.0
+    for i, step in enumerate(steps):
+        if isinstance(step, schedules.Move):
             k = math.prod(getattr(mesh, axis) for axis in step.axes)
             larger = steps[i + 1] if step.kind == "all-gather" else steps[i - 1]
             (r0, r1), (c0, c1) = schedules.piece(larger, mesh, (0, 0, 0))
-            held = (r1 - r0) * (c1 - c0) * sizes[larger.rows] * sizes[larger.columns]
-            # the second matrix is gathered like the first
-            moved[part] += held * (k - 1) / k * (2 if part == "weights" else 1)
-    return moved
+            found += (r1 - r0) * (c1 - c0) * sizes[larger.rows] * sizes[larger.columns] * (k - 1) / k
+    return found
 
 
 @pytest.mark.parametrize("mesh", [MESH, p.load_mesh(32), p.Mesh(2, 3, 5)], ids=str)
@@ -90,8 +85,9 @@ def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
     """Two independent accounts: the formula, and the pieces on each side of every collective."""
     tokens, chip = 640.0, p.Chip(1.0, 1.0, 1.0, 1.0)
     model = PALM.replace(weight_bytes=3.0, activation_bytes=5.0)
-    moved = simulated(layout, mesh, tokens, model.d_model, model.d_ff)
-    expected = 5 * moved["activations"] + 3 * moved["weights"]
+    plan, sizes = schedules.schedule(layout), {"B": tokens, "E": model.d_model, "F": model.d_ff}
+    activations, weights = (moved(plan[part], mesh, sizes) for part in ("activations", "weights"))
+    expected = 5 * activations + 3 * 2 * weights  # the second matrix is gathered like the first
     assert p.layer_time(model, chip, mesh, tokens, layout, p.EXACT) == pytest.approx(expected)
 
 
@@ -372,12 +368,8 @@ def test_configurations_are_those_of_the_tables():
 def test_attention_over_the_batch_moves_what_its_drawing_says():
     """Both exchanges of the schedule: a chip's piece of queries or results, less the part that stays."""
     plan = schedules.attention_schedule("multiquery over batch")["activations"]
-    tokens, width, moved = 640, PALM.heads * PALM.head_dim, 0.0
-    for before, step in zip(plan, plan[1:], strict=False):
-        if isinstance(step, schedules.Move):
-            (r0, r1), (c0, c1) = schedules.piece(before, MESH, (0, 0, 0))
-            moved += (r1 - r0) * (c1 - c0) * tokens * width * 63 / 64
-    assert p.batch_attention_volume(PALM, MESH, tokens, p.EXACT) == pytest.approx(moved)
+    drawn = moved(plan, MESH, {"B": 640, "H": PALM.heads * PALM.head_dim})
+    assert p.batch_attention_volume(PALM, MESH, 640, p.EXACT) == pytest.approx(drawn)
 
 
 def test_ways_count_bytes_of_all_layers_and_every_new_token():
