@@ -10,10 +10,9 @@ import re
 from dataclasses import fields
 from functools import partial
 
-import nbformat
 import pytest
-from prose import digits, numbers, shown
-from test_follows import BOOK, INPUTS, coarse, followers, named_by, played, statements, stay  # noqa: F401
+from prose import CHAPTERS as ALL, digits, notebook, numbers, said, shown
+from test_follows import INPUTS, coarse, followers, named_by, played, statements, stay  # noqa: F401
 
 from inferlib import catalog
 from tokenprice import Question
@@ -107,8 +106,7 @@ def of(case, *names):
 
 
 def code(chapter):
-    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
-    return [ast.parse(cell.source) for cell in cells if cell.cell_type == "code"]
+    return [ast.parse(cell.source) for cell in notebook(chapter).cells if cell.cell_type == "code"]
 
 
 def made(tree, name):
@@ -117,10 +115,7 @@ def made(tree, name):
     )
 
 
-CHAPTERS = sorted(
-    path.stem for path in BOOK.glob("*.ipynb")
-    if any(made(tree, "case") for tree in code(path.stem)[:4])
-)  # fmt: skip
+CHAPTERS = [chapter for chapter in ALL if any(made(tree, "case") for tree in code(chapter)[:4])]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -138,10 +133,10 @@ MEASURED = {"answers", "clean"}  # tables that stand beside a case, and are no i
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_an_input_beside_the_case_is_compared_with_the_one_that_the_text_speaks_of(chapter):
     (cell,) = (tree for tree in code(chapter) if "opening.yours(" in ast.unparse(tree))
-    said = [
+    told = [
         call for call in ast.walk(cell) if isinstance(call, ast.Call) and "yours" in ast.unparse(call.func)
     ]
-    compared = {name.id for call in said for name in ast.walk(call) if isinstance(name, ast.Name)}
+    compared = {name.id for call in told for name in ast.walk(call) if isinstance(name, ast.Name)}
     assert {name for name in ("case", *INPUTS.get(chapter, ())) if made(cell, name)} <= compared | MEASURED
 
 
@@ -149,21 +144,14 @@ def changed(case, wanted):
     return case.replace(**(wanted(case) if callable(wanted) else wanted))
 
 
-def first_exercise(chapter):
-    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
-    found = (re.search(r"```\{exercise\}\n:label.*?```", cell.source, re.DOTALL) for cell in cells)
-    return next((one[0] for one in found if one), "")
-
-
 def suggested():
     """Chapter, and an assignment that its first exercise suggests."""
     for chapter in sorted({*CHAPTERS, "case_files"}):
-        text = first_exercise(chapter)
-        for line in re.findall(r"`(\w+ = [^`]+)`", text):
-            yield chapter, line
-        for words, line in IN_WORDS.get(chapter, {}).items():
-            assert words in text, chapter
-            yield chapter, line
+        for text in re.findall(r"(?s)```\{exercise\}\n:label.*?```", said(chapter))[:1]:
+            found = re.findall(r"`(\w+ = [^`]+)`", text)
+            words = IN_WORDS.get(chapter, {})
+            assert all(word in text for word in words), chapter
+            yield from ((chapter, line) for line in (*found, *words.values()))
 
 
 @pytest.mark.parametrize("chapter, line", list(suggested()))
@@ -208,13 +196,12 @@ def test_no_literal_below_the_case_equals_one_of_its_fields(chapter):
     first = next(place for place, tree in enumerate(cells) if made(tree, "case"))
     for tree in cells[: first + 1]:
         exec(compile(tree, chapter, "exec"), names)
-    given = {
-        value for field in fields(Question) for value in [getattr(names["case"], field.name)] if said(value)
-    }
-    given |= {one for text in names["case"].words().values() for one in [text] if said(one)}
+    case = names["case"]
+    values = [*case.words().values(), *(getattr(case, field.name) for field in fields(Question))]
+    given = set(filter(telling, values))
     found = {
         node.value for tree in cells[first + 1 :] for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and said(node.value) and node.value in given
+        if isinstance(node, ast.Constant) and telling(node.value) and node.value in given
     }  # fmt: skip
     assert found == set(OTHER.get(chapter, ()))
     assert sum(map(len, OTHER.values())) <= 10
@@ -223,7 +210,7 @@ def test_no_literal_below_the_case_equals_one_of_its_fields(chapter):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
     """To the digits of the sentence, of which two count; powers of two are sizes and lengths."""
-    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
+    cells = notebook(chapter).cells
     live = {statement.text for statement in followers(list(statements(chapter)), "case")}
     follow = [
         cell for cell in cells if cell.cell_type == "code"
@@ -232,9 +219,8 @@ def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
     outputs = [shown(one) for cell in follow for one in cell.outputs if "inferlib-explorer" not in str(one)]
     printed = {value for output in outputs for _, value in numbers(output)}
     given = {value for cell in cells if "opening.yours" in cell.source for _, value in numbers(cell.source)}
-    prose = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown").split("## Exercises")[0]
     typed = {
-        word for word, value in numbers(NAMED.sub("", prose))
+        word for word, value in numbers(NAMED.sub("", said(chapter).split("## Exercises")[0]))
         if digits(value) > 1 and value not in given | SIZES
         and any(round(one, -value.as_tuple().exponent) == value for one in printed)
     }  # fmt: skip
@@ -242,7 +228,7 @@ def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
     assert sum(map(len, TYPED.values())) <= 10
 
 
-def said(value):
+def telling(value):
     """Whether a value is one that a cell may repeat by mistake: a word, or a number that is no small count."""
     return isinstance(value, str) or (
         isinstance(value, int | float) and not isinstance(value, bool) and value > 8

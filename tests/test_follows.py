@@ -11,20 +11,18 @@ import io
 import re
 import sys
 from functools import cache
-from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from prose import notebook
 
-import inferlib
 from book.papers.erdil2025 import economics
+from inferlib import load_model
 from inferlib.papers.erdil2025 import pareto
 
-BOOK = Path(__file__).parents[1] / "book"
 DRAWING = """plot scatter bar barh fill_between fill_betweenx contour contourf imshow pcolormesh errorbar hist stackplot
 axhline axvline axhspan axvspan hlines vlines add_patch text annotate set_title""".split()
 RICH = ("_repr_html_", "_repr_markdown_", "_repr_latex_")
@@ -39,9 +37,9 @@ def twice(number):
     return 2 * number
 
 
-def another(name, load=inferlib.load_model):
-    """Another record in its place."""
-    return lambda record: load(name)
+def another(name):
+    """Another model in its place."""
+    return lambda model: load_model(name)
 
 
 def tables(table):
@@ -84,7 +82,6 @@ INPUTS = {
     },
     "case_files": {"alpha": twice, "agreed_at": twice},
 }
-EACH = [(chapter, given) for chapter, inputs in INPUTS.items() for given in inputs]
 # Beginnings of statements that read an input and rightly stay: shares, exponents, refusals, what rounds to the same.
 STAY = {
     ("steinhardt2022", "warm"): {"axes = figures.tiles", "parts.assign"},
@@ -122,7 +119,7 @@ class Statement:
 
 def statements(chapter):
     """Every statement of a story's code cells, in order; the last of a cell names its figure, explorer or guess."""
-    for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
+    for cell in notebook(chapter).cells:
         if cell.cell_type == "code":
             figure = cell.metadata.get("mystnb", {}).get("figure", {}).get("name", "")
             box = re.search(r"\bexplorers?\.\w+(?=\()|$", cell.source)[0]
@@ -292,7 +289,9 @@ def named_by(starts, stayed):
     }
 
 
-@pytest.mark.parametrize(("chapter", "given"), EACH)
+@pytest.mark.parametrize(
+    ("chapter", "given"), [(chapter, given) for chapter, inputs in INPUTS.items() for given in inputs]
+)
 def test_what_depends_on_an_input_changes_and_nothing_else(chapter, given, coarse):
     still = STAY.get((chapter, given), set())
     stayed = stay(played(chapter, tuple(INPUTS[chapter])), given, INPUTS[chapter][given])

@@ -1,12 +1,10 @@
 """The introduction: its box, the frontier of that box, its links, and its length."""
 
-import json
 import re
-import runpy
 from functools import cache
-from pathlib import Path
 
 import pytest
+from prose import BOOK, notebook
 
 from book.explorer import sixth
 from book.principles import opening
@@ -18,13 +16,6 @@ from inferlib.system import System
 from tokenprice import answerers, ask
 from tokenprice.constants import engine
 
-CHAPTER = Path(__file__).parents[1] / "book" / "introduction.ipynb"
-READER = runpy.run_path(str(CHAPTER.parent / "site" / "ext" / "reader.py"))
-TEXT = "\n\n".join(
-    "".join(cell["source"])
-    for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"]
-    if cell["cell_type"] == "markdown" and "remove-cell" not in cell["metadata"].get("tags", [])
-)
 CASE = opening.RUNNING.replace(price=2.0)
 H100 = load_chip("H100 SXM")
 SPEED, PRICE = "tokens/s for each user", "$ per million tokens"
@@ -197,15 +188,18 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
 
 
 def test_the_chapter_of_each_source_comes_back_to_the_running_question():
-    stories = [path for path in CHAPTER.parent.glob("*20*.ipynb") if "record" not in path.stem]
+    stories = [path for path in BOOK.glob("*20*.ipynb") if "record" not in path.stem]
     assert len(stories) == 6
     assert [path.stem for path in stories if "## The running question" not in path.read_text("utf-8")] == []
 
 
 def test_it_is_short():
-    text = plain(
-        re.sub(r"\[[^]]*\]\((?:#cell-id=fig|bibliography)[^)]*\)", "", TEXT)
-    )  # a reference is no word
+    """Without references, which are no words, and what the page leaves out."""
+    cells = (
+        cell for cell in notebook("introduction").cells if "remove-cell" not in cell.metadata.get("tags", ())
+    )
+    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+    text = plain(re.sub(r"\[[^]]*\]\((?:#cell-id=fig|bibliography)[^)]*\)", "", text))
     assert len(re.sub(r"\]\([^)]*\)|(?m:^>)", "", text).split()) < 1650
 
 
@@ -251,11 +245,6 @@ def test_the_sixth_models_interval_reaches_both_others_that_charge_for_software(
     sixth = ask(CASE)
     for who in ("LIMINAL 2025, eq. 8", "Erdil 2025"):
         assert 1e3 * sixth.low < answers()[who]["total"] < 1e3 * sixth.high
-
-
-def test_stories_say_how_long_they_take_and_others_do_not():
-    story = f"<h1>A</h1>{READER['TAKEAWAYS']}"
-    assert "minutes" in READER["timed"](story) and "minutes" not in READER["timed"]("<h1>A</h1>")
 
 
 def test_a_chip_without_a_price_has_an_answer_without_dollars():

@@ -5,29 +5,20 @@ count, and never a bitmap. What it passes over is checked here.
 """
 
 import re
-import runpy
-from functools import cache
-from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
-from prose import long_numbers
+from prose import BOOK, CHAPTERS, long_numbers, notebook, said
 
-ROOT = Path(__file__).parents[1]
-CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
+from book.site.tools import refresh
+
 RUN_REFRESH = "run make refresh"
-REFRESH = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "refresh.py"))
 
 
-@pytest.fixture(params=CHAPTERS, ids=lambda path: path.stem)
+@pytest.fixture(params=CHAPTERS)
 def nb(request):
-    return opened(request.param)
-
-
-@cache
-def opened(path):
-    return nbformat.read(path, as_version=4)
+    return notebook(request.param)
 
 
 def code_cells(nb):
@@ -98,35 +89,31 @@ def test_cells_are_short_and_hold_no_model(nb):
 
 
 def listed():
-    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
     return [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
 
 
 def test_contents_list_every_chapter_and_nothing_else():
-    present = {p.stem for p in (ROOT / "book").iterdir() if p.suffix in (".ipynb", ".md")}
+    present = {*CHAPTERS, *(path.stem for path in BOOK.glob("*.md"))}
     assert sorted(listed()) == sorted(f"book/{name}" for name in present - {"chapters"})
 
 
 def test_a_list_in_the_order_of_the_contents_leads_to_every_chapter():
-    text = (ROOT / "book" / "chapters.md").read_text(encoding="utf-8")
+    text = (BOOK / "chapters.md").read_text(encoding="utf-8")
     assert [f"book/{stem}" for stem in re.findall(r"\]\((\w+)\.", text)] == listed()
 
 
-PLACE = re.compile(r"\]\((?:(\w+)\.ipynb)?#([^)\s]*)")
-
-
-def test_a_link_to_a_place_names_its_cell(nb):
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_link_to_a_place_names_its_cell(chapter):
     """So JupyterLab finds it; that the page has a place of that name is for the build to say."""
-    for cell in nb.cells:
-        for stem, place in PLACE.findall(cell.source) if cell.cell_type == "markdown" else ():
-            there = opened(ROOT / "book" / f"{stem}.ipynb") if stem else nb
-            assert place in {f"cell-id={other.id}" for other in there.cells}, place
+    for stem, place in re.findall(r"\]\((?:(\w+)\.ipynb)?#([^)\s]*)", said(chapter)):
+        assert place in {f"cell-id={cell.id}" for cell in notebook(stem or chapter).cells}
 
 
 def test_what_is_printed_bit_by_bit_is_stored_as_one():
     slow = "import time\nfor i in range(2):\n    print(i, flush=True)\n    time.sleep(0.5)"
     text = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(slow)]))
-    (cell,) = REFRESH["run"](text, ROOT / "book").cells
+    (cell,) = refresh.run(text, BOOK).cells
     assert [output.text for output in cell.outputs] == ["0\n1\n"]
 
 

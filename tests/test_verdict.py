@@ -5,10 +5,9 @@ Twenty questions are asked of every page that speaks of more chips: does a secon
 
 import re
 from itertools import product
-from pathlib import Path
 
-import nbformat
 import pytest
+from prose import CHAPTERS, notebook
 from test_follows import coarse, needed, run, statements  # noqa: F401
 
 from book.explorer import sixth
@@ -26,23 +25,15 @@ QUESTIONS = [
 ]
 
 
-def toy(question):
-    whole = ask(question, by="erdil2025")
-    described = whole.status != "n/a"  # the toy model's models and chips are those of the complete one
-    return (
-        erdil2025.toy_decode_step(question.model, question.machine, question.workload) if described else whole
-    )
-
-
-# Chapter -> what it computes of a question, whatever the sixth model says.
-ANSWERS = {
-    "principles": lambda question: ask(question, by="principles"),
-    "steinhardt2022": lambda question: ask(question, by="steinhardt2022"),
-    "pope2022": lambda question: ask(question, by="pope2022"),
-    "erdil2025_toy": toy,
-    "erdil2025_model": lambda question: ask(question, by="erdil2025"),
-    "liminal2025": lambda question: ask(question, by="liminal2025"),
-    "synthesis": lambda question: ask(question, by="liminal2025.eq8"),
+# Chapter -> who answers in it, whatever the sixth model says.
+BY = {
+    "principles": "principles",
+    "steinhardt2022": "steinhardt2022",
+    "pope2022": "pope2022",
+    "erdil2025_toy": "erdil2025",
+    "erdil2025_model": "erdil2025",
+    "liminal2025": "liminal2025",
+    "synthesis": "liminal2025.eq8",
 }
 # Chapter -> the cell that compares machines, the name of its case, and how many times its chips each machine has.
 ADVICE = {
@@ -61,9 +52,19 @@ def seconds(answer):
     return getattr(answer, "seconds", None) or answer.total
 
 
-def gains(answer, question):
+def answer(question, chapter=None):
+    """What a chapter computes of a question; without one, what the sixth model does."""
+    whole = ask(question, by=BY.get(chapter, "sixth"))
+    if (
+        chapter != "erdil2025_toy" or whole.status == "n/a"
+    ):  # the toy has the complete model's models and chips
+        return whole
+    return erdil2025.toy_decode_step(question.model, question.machine, question.workload)
+
+
+def gains(question, chapter=None):
     """Whether twice the chips make a token faster, None where there is no answer to both."""
-    found = [answer(one) for one in (question, times(question, 2))]
+    found = [answer(one, chapter) for one in (question, times(question, 2))]
     return seconds(found[1]) < seconds(found[0]) if all(one.feasible for one in found) else None
 
 
@@ -79,11 +80,11 @@ def shown(chapter, start, given, question):
             names[given], first = question, False
 
 
-@pytest.mark.parametrize("chapter", ANSWERS)
+@pytest.mark.parametrize("chapter", BY)
 def test_where_a_page_says_otherwise_of_more_chips_it_names_the_sixth_models_machine_and_number(chapter):
     assert any(one.text.startswith("sixth.says(") for one in statements(chapter))
     for question in QUESTIONS:
-        if gains(ANSWERS[chapter], question) != gains(ask, question):
+        if gains(question, chapter) != gains(question):
             other = ask(times(question, 2))
             said = repr(sixth.says(question))
             assert f"on {other.question.machine} as one instance, {other.in_words()}" in said
@@ -93,8 +94,8 @@ def test_pages_do_say_otherwise():
     """Else the test above would find nothing to hold."""
     opposite = [
         chapter
-        for chapter, answer in ANSWERS.items()
-        if any(gains(answer, question) and not gains(ask, question) for question in QUESTIONS)
+        for chapter in BY
+        if any(gains(question, chapter) and not gains(question) for question in QUESTIONS)
     ]
     assert {"principles", "erdil2025_toy", "erdil2025_model", "liminal2025"} <= set(opposite)
 
@@ -121,13 +122,10 @@ def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
     )
 
 
-BOOK = Path(__file__).parents[1] / "book"
-
-
 def advised(chapter):
     """Kind and text of the cells of the section in which a story says what its writer would do."""
     there = False
-    for cell in nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells:
+    for cell in notebook(chapter).cells:
         heads = cell.cell_type == "markdown"
         for text in re.split(r"(?m)^(?=## )", cell.source) if heads else [cell.source]:
             there = "what I would do" in text if heads and text.startswith("## ") else there
@@ -156,7 +154,7 @@ def for_one_user(question, by):
     counts = [(n, times(question, n).replace(batch=1)) for n in (1, 2, 4)]
     if by == "sixth":
         return fastest(dict(counts), by)
-    return min(counts, key=lambda each: toy(each[1]).total)[0]
+    return min(counts, key=lambda each: seconds(answer(each[1], "erdil2025_toy")))[0]
 
 
 def for_a_promise(question, by):
@@ -187,8 +185,7 @@ def parts_from_the_sixth(chapter):
 
 
 def test_every_story_whose_advice_compares_machines_is_held_to_the_sixth_model():
-    stories = [path.stem for path in BOOK.glob("*.ipynb") if "record" not in path.stem]
-    found = {story for story in stories if any(compares_machines(*part) for part in advised(story))}
+    found = {story for story in CHAPTERS if any(compares_machines(*part) for part in advised(story))}
     assert found == set(PURCHASES)
 
 
