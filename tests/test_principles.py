@@ -18,7 +18,10 @@ BOX = inferlib.System(H100, 8)
 ENDLESS = inferlib.System(H100.replace(memory_capacity=None), 8)  # where only time is asked
 
 
-@pytest.mark.parametrize("name", catalog.models())
+USUAL = [name for name in catalog.models() if not inferlib.load_model(name).unusual]
+
+
+@pytest.mark.parametrize("name", USUAL)
 @settings(max_examples=10)
 @given(batch=st.integers(1, 512), context=st.integers(1, 200_000))
 def test_a_profile_counts_what_the_model_counts(name, batch, context):
