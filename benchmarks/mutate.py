@@ -155,12 +155,12 @@ def red(copy, *files):
 def survives(slip, copies, sound):
     """Whether the nearest tests miss a slip, which is printed. A test that turned red must be green without it."""
     module, place, line = slip
-    text = (ROOT / module).read_text(encoding="utf-8")
+    text = (ROOT / module).read_text("utf-8")
     changed, shown = slipped(text, place)
     copy = copies.get()
-    (copy / module).write_text(changed, encoding="utf-8")
+    (copy / module).write_text(changed, "utf-8")
     test = red(copy, module, *nearest(module))
-    (copy / module).write_text(text, encoding="utf-8")
+    (copy / module).write_text(text, "utf-8")
     if test and (copy / test.partition("::")[0]).is_file() and test not in sound:
         if red(copy, test):
             raise SystemExit(f"{test} is red without any slip")
@@ -179,9 +179,7 @@ def main():
     parser.add_argument("--seed", default="", help="another seed draws other slips")
     parser.add_argument("--jobs", type=int, default=2)
     asked, copies = parser.parse_args(), Queue()
-    found = [
-        (name, *slip) for name in asked.modules for slip in slips((ROOT / name).read_text(encoding="utf-8"))
-    ]
+    found = [(name, *slip) for name in asked.modules for slip in slips((ROOT / name).read_text("utf-8"))]
     if 0 < asked.most < len(found):
         found = random.Random(asked.seed).sample(found, asked.most)
     leave = shutil.ignore_patterns(".git", ".venv", "_build", "__pycache__", ".*_cache")

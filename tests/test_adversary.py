@@ -169,7 +169,7 @@ def test_a_number_of_the_file_is_written_in_plain_digits(tmp_path, cell):
 
 def test_a_file_of_nothing_but_its_head_says_so(tmp_path):
     path = tmp_path / "head.csv"
-    path.write_text(",".join(measured.schema()) + "\n", encoding="utf-8")
+    path.write_text(",".join(measured.schema()) + "\n", "utf-8")
     with pytest.raises(ValueError, match="no rows"):
         measured.load(path)
 

@@ -135,7 +135,7 @@ def test_a_sheet_that_was_changed_is_refused(tmp_path, made, changed):
 
 
 def test_a_file_that_is_no_notebook_is_named(tmp_path):
-    (tmp_path / "broken.ipynb").write_text("no notebook", encoding="utf-8")
+    (tmp_path / "broken.ipynb").write_text("no notebook", "utf-8")
     _, faults = back(tmp_path, sheet())
     assert faults[0].startswith("broken.ipynb: ")
 
@@ -161,7 +161,7 @@ def test_a_grade_book_has_a_row_a_student_and_a_column_a_session(tmp_path):
 
 def test_students_come_from_words_or_a_file(tmp_path):
     file = tmp_path / "class.txt"
-    file.write_text("Ada Lovelace; 4711\n\nBob\nBob\n", encoding="utf-8")
+    file.write_text("Ada Lovelace; 4711\n\nBob\nBob\n", "utf-8")
     assert people([str(file)]) == {"Ada Lovelace": "4711", "Bob": ""}
     assert people(["Ada", "Bob"]) == {"Ada": "", "Bob": ""}
 

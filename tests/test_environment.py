@@ -17,8 +17,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+CONSTRAINTS = (ROOT / "constraints.txt").read_text("utf-8")
 PINS = [Requirement(line) for line in CONSTRAINTS.splitlines() if line.strip()]
 WANTED = [
     Requirement(text)
@@ -62,7 +62,7 @@ def test_what_is_installed_is_what_is_pinned():
 
 
 def test_environment_yml_installs_the_same():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text(encoding="utf-8"))
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
     plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
     (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
     python = next(entry.partition("=")[2] for entry in plain if entry.startswith("python="))
@@ -94,10 +94,10 @@ def test_older_cpus_are_had_without_complaint():
 
 
 def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda():
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text(encoding="utf-8"))
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text("utf-8"))
     pythons = workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
     assert pythons == ["3.11", "3.12", "3.13"] and PROJECT["requires-python"] == f">={pythons[0]}"
-    environment = (ROOT / "environment.yml").read_text(encoding="utf-8")
+    environment = (ROOT / "environment.yml").read_text("utf-8")
     assert re.search(r"python=(\S+)", environment)[1] in pythons
 
 

@@ -89,7 +89,7 @@ def test_cells_are_short_and_hold_no_model(nb):
 
 
 def listed():
-    toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text("utf-8"))
     return [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
 
 
@@ -99,7 +99,7 @@ def test_contents_list_every_chapter_and_nothing_else():
 
 
 def test_a_list_in_the_order_of_the_contents_leads_to_every_chapter():
-    text = (BOOK / "chapters.md").read_text(encoding="utf-8")
+    text = (BOOK / "chapters.md").read_text("utf-8")
     assert [f"book/{stem}" for stem in re.findall(r"\]\((\w+)\.", text)] == listed()
 
 

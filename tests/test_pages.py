@@ -27,7 +27,7 @@ from inferlib import sweep
 
 ROOT = Path(__file__).parents[1]
 CATALOG = ROOT / "inferlib" / "catalog"
-REFERENCES = (ROOT / "book" / "references.bib").read_text(encoding="utf-8")
+REFERENCES = (ROOT / "book" / "references.bib").read_text("utf-8")
 
 
 def test_explorers_share_one_runtime():
@@ -124,17 +124,17 @@ def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
 
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
-    models = (CATALOG / "models.toml").read_text(encoding="utf-8")
+    models = (CATALOG / "models.toml").read_text("utf-8")
     numbers = re.findall(r"arxiv.org/abs/([\d.]+\d)", models)
     missing = {text for text in (*measured.load().url, *numbers) if text not in REFERENCES}
-    for name, chip in tomllib.loads((CATALOG / "chips.toml").read_text(encoding="utf-8")).items():
+    for name, chip in tomllib.loads((CATALOG / "chips.toml").read_text("utf-8")).items():
         pages = chip.get("pages", {}).values()
         if not any(page.removeprefix("https://arxiv.org/abs/") in REFERENCES for page in pages):
             missing.add(name)
     assert not missing
     # every entry is cited where it is listed
     entries = re.findall(r"^@\w+\{([^,]+),", REFERENCES, re.M)
-    page = (ROOT / "book" / "bibliography.md").read_text(encoding="utf-8")
+    page = (ROOT / "book" / "bibliography.md").read_text("utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
     assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)
 

@@ -72,4 +72,4 @@ def test_picture_is_what_the_library_draws():
     spec = importlib.util.spec_from_file_location("picture", ROOT / "book" / "site" / "tools" / "picture.py")
     picture = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(picture)
-    assert picture.drawn() == picture.PICTURE.read_text(encoding="utf-8"), "run make refresh"
+    assert picture.drawn() == picture.PICTURE.read_text("utf-8"), "run make refresh"

@@ -160,10 +160,10 @@ def test_new_and_changed_rows_are_found_and_a_bad_file_or_row_is_refused(tmp_pat
     source = (measurements.files("book.measured") / "measurements.csv").read_text("utf-8")
     old, bad = tmp_path / "old.csv", tmp_path / "bad.csv"
     lines = (line for line in source.splitlines(keepends=True) if not line.startswith("gf-11,"))
-    old.write_text("".join(line.replace("104.9,1000/v", "104.8,1000/v") for line in lines), encoding="utf-8")
+    old.write_text("".join(line.replace("104.9,1000/v", "104.8,1000/v") for line in lines), "utf-8")
     status, text, _ = run("--since", str(old))
     assert status == 0 and "**gf-11**" in text and "**gf-01**" in text and "**gf-02**" not in text
-    bad.write_text(source.replace("gf-01,,A", "gf-01,,D"), encoding="utf-8")
+    bad.write_text(source.replace("gf-01,,A", "gf-01,,D"), "utf-8")
     for asked, words in ((("--file", str(bad)), "tier 'D'"), (("gf-99",), "no row 'gf-99'")):
         status, _, told = run(*asked)
         assert status == 1 and words in told

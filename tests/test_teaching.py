@@ -72,7 +72,7 @@ def test_the_build_offers_the_plain_notebooks(tmp_path):
     page = tmp_path / "_sources" / "book" / "course.ipynb"
     page.parent.mkdir(parents=True)
     raw = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("(here)=\n## See [this](#here)")])
-    page.write_text(nbformat.writes(raw), encoding="utf-8")
+    page.write_text(nbformat.writes(raw), "utf-8")
     app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
     extension["rewrite"](app, None)
     assert nbformat.read(page, as_version=4).cells[0].source == "## See this"

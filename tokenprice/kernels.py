@@ -96,13 +96,13 @@ def work_time(kernel: Kernel, chip: Accelerator, work):
     return work / (kernel.prefill * chip.flops)
 
 
-@equation(unit="1", width="1 > 0")
+@equation(width="1 > 0")
 def block_share(kernel: Kernel, width):
     """Share of the arithmetic peak that experts of a width reach: rows are sorted and moved however narrow they are."""
     return kernel.prefill * width / (width + kernel.half)
 
 
-@equation(unit="1", n_experts="1 > 0")
+@equation(n_experts="1 > 0")
 def distinct_experts(n_experts, n_active, rows):
     """Distinct experts that rows are expected to reach, when some experts are chosen more often than others.
 

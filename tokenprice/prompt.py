@@ -18,7 +18,7 @@ equation = partial(equation, "serving", chapter="price")
 STEPS = 2  # the step in progress, and the one that the prompt is read with
 
 
-@equation(unit="1", copies="1 > 0")
+@equation(copies="1 > 0")
 def passes_met(own, each, copies):
     """Passes of prompts between two tokens where copies keep step: with so many ``own`` prompts, and ``each`` other's.
 
@@ -110,7 +110,7 @@ class Protocol(Record):
 STEADY = Protocol()
 
 
-@equation(unit="1")
+@equation()
 def prompts_ahead(burst, group, users):
     """Prompts read until one's own is, own included: those in step, and half of all in the burst at the start.
 
@@ -130,7 +130,7 @@ def turn_time(arrivals, prompt_time):
     return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
 
 
-@equation(unit="1", pieces="1 > 0")
+@equation(pieces="1 > 0")
 def prompts_met(others, between, pieces):
     """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.
 
@@ -151,7 +151,7 @@ def prompts_met(others, between, pieces):
     return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
 
 
-@equation(unit="1", pieces="1 > 0")
+@equation(pieces="1 > 0")
 def answers_at_once(users, output_tokens, pieces):
     """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
     return minimum(users, maximum(output_tokens / pieces, 1))

@@ -69,13 +69,13 @@ def rent(seconds, n_chips, rate, utilisation):
     return seconds * n_chips * rate / utilisation
 
 
-@equation(unit="1", prompt_time="s", output_tokens="1 > 0", step="s > 0")
+@equation(prompt_time="s", output_tokens="1 > 0", step="s > 0")
 def instance_ratio(prompt_time, output_tokens, step, users):
     """Machines that read prompts for each machine that decodes, so that neither waits for the other."""
     return prompt_time * users / (output_tokens * step)
 
 
-@equation(unit="1", users="1 > 0", seconds="s", arrivals="1/s")
+@equation(users="1 > 0", seconds="s", arrivals="1/s")
 def load(users, seconds, arrivals):
     """Part of its throughput that a machine is asked for: requests that arrive over those it can answer."""
     return arrivals * seconds / users

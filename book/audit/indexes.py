@@ -30,7 +30,7 @@ def chapters(folder="."):
 def _chapters(folder):
     found = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
-        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        cells = json.loads(path.read_text("utf-8"))["cells"]
         found[path.stem] = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
     return found
 

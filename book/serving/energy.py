@@ -81,4 +81,4 @@ def as_toml():
 
 
 if __name__ == "__main__":
-    (files("tokenprice") / "energy.toml").write_text(as_toml(), encoding="utf-8", newline="\n")
+    (files("tokenprice") / "energy.toml").write_text(as_toml(), "utf-8", newline="\n")

@@ -673,7 +673,7 @@ def main():
     made = {}
     while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in made.items():
-            (files("tokenprice") / f"{name}.toml").write_text(text, encoding="utf-8", newline="\n")
+            (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         for known in (data, recent.predicted, _folds, fit_all, constants.engines, constants.operators):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")

@@ -164,4 +164,4 @@ def _numbers(values):
 
 
 if __name__ == "__main__":
-    (files("tokenprice") / "operators.toml").write_text(as_toml(), encoding="utf-8", newline="\n")
+    (files("tokenprice") / "operators.toml").write_text(as_toml(), "utf-8", newline="\n")

@@ -146,4 +146,4 @@ def as_toml():
 
 
 if __name__ == "__main__":
-    (files("tokenprice") / "recent.toml").write_text(as_toml(), encoding="utf-8", newline="\n")
+    (files("tokenprice") / "recent.toml").write_text(as_toml(), "utf-8", newline="\n")

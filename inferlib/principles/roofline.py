@@ -64,7 +64,7 @@ def attainable_flops(chip: Accelerator, intensity):
     return minimum(chip.flops, intensity * chip.memory_bandwidth)
 
 
-@equation(unit="1")
+@equation()
 def critical_batch(chip: Accelerator, model: Profile):
     """The batch at which multiplying the weights takes as long as reading them; no cache, no experts.
 
@@ -83,7 +83,7 @@ def exchange_time(latency, data, bandwidth):
     return latency + data / bandwidth
 
 
-@equation(unit="1")
+@equation()
 def weights_read(model: Profile, batch):
     """Weights one decode step reads: all shared ones, and the routed experts that the batch touches.
 

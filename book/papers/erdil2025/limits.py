@@ -30,7 +30,7 @@ def node_all_reduce_latency(protocol: Protocol, n_gpu):
     return collective_latency(protocol, n_gpu, 1, ALL_REDUCE)
 
 
-@equation(unit="1", n_gpu="1 > 0")
+@equation(n_gpu="1 > 0")
 def network_batch(shape: Shape, chip: GPU, protocol: Protocol, n_gpu):
     """The batch at which an all-reduce inside a node moves bytes for as long as it waits."""
     return node_all_reduce_latency(protocol, n_gpu) / extra_all_reduce_time(shape, chip, protocol, n_gpu, 1)

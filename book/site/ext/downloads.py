@@ -9,7 +9,7 @@ def rewrite(app, exception):
     """Rewrite the notebooks that the pages offer."""
     if exception is None and app.builder.format == "html":
         for path in Path(app.outdir, "_sources").rglob("*.ipynb"):
-            path.write_text(notebook(path.read_text("utf-8")), encoding="utf-8")
+            path.write_text(notebook(path.read_text("utf-8")), "utf-8")
 
 
 def setup(app):

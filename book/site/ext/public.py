@@ -76,9 +76,9 @@ def sitemap(app, exception):
     urls = [f"<url><loc>{html.escape(base + name)}.html</loc></url>" for name in sorted(app.env.found_docs)]
     schema = "http://www.sitemaps.org/schemas/sitemap/0.9"
     text = f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{schema}">\n' + "\n".join(urls)
-    Path(app.outdir, "sitemap.xml").write_text(text + "\n</urlset>\n", encoding="utf-8")
+    Path(app.outdir, "sitemap.xml").write_text(text + "\n</urlset>\n", "utf-8")
     robots = f"User-agent: *\nAllow: /\nSitemap: {base}sitemap.xml\n"
-    Path(app.outdir, "robots.txt").write_text(robots, encoding="utf-8")
+    Path(app.outdir, "robots.txt").write_text(robots, "utf-8")
 
 
 def setup(app):

@@ -192,7 +192,7 @@ def answered(app, body, pathto):
     if found := KNOWN.search(body):
         file = Path(app.outdir) / "_static" / "sixth.js"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(found[1], encoding="utf-8")
+        file.write_text(found[1], "utf-8")
         body = SLIDE + body[: found.start()] + script(file.name) + body[found.end() :]
     return script("beside.js") + body if 'class="asked"' in body else body
 
@@ -348,14 +348,14 @@ def tidy(app, exception):
         return
     root, sizes = Path(app.outdir), {}
     for drawing in (root / "_images").glob("*.svg"):
-        drawn = lighter(drawing.read_text(encoding="utf-8"))
-        drawing.write_text(drawn, encoding="utf-8")
+        drawn = lighter(drawing.read_text("utf-8"))
+        drawing.write_text(drawn, "utf-8")
         size = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
         if size:
             # 96 pixels of a page are 72 points
             sizes[drawing.name] = [round(float(points) * 4 / 3) for points in size.groups()]
     for page in root.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
+        text = page.read_text("utf-8")
         finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', ICONS.sub("", text))
         finished = NAMED.sub(r"\1", finished)
         if 'class="sd-' not in finished:
@@ -364,10 +364,10 @@ def tidy(app, exception):
         if sizes:
             finished = patient(finished, sizes)
         if finished != text:
-            page.write_text(finished, encoding="utf-8")
+            page.write_text(finished, "utf-8")
     for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
         file.unlink()
-    few_icons(root / "_static", [page.read_text(encoding="utf-8") for page in root.rglob("*.html")])
+    few_icons(root / "_static", [page.read_text("utf-8") for page in root.rglob("*.html")])
     for file in (root / "_static").rglob("*.map"):
         file.unlink()
 

@@ -34,10 +34,10 @@ def browser():
 
 def stories(target):
     """Write the table of contents of the stories alone, and a configuration that knows what is not there."""
-    toc = yaml.safe_load(Path("_toc.yml").read_text(encoding="utf-8"))
+    toc = yaml.safe_load(Path("_toc.yml").read_text("utf-8"))
     toc["parts"] = [part for part in toc["parts"] if part["caption"] in STORIES]
     toc["parts"].append({"caption": "Sources", "chapters": [{"file": SOURCES}]})
-    config = yaml.safe_load(Path("_config.yml").read_text(encoding="utf-8"))
+    config = yaml.safe_load(Path("_config.yml").read_text("utf-8"))
     config["title"] += ": the stories"
     settings, own = config["sphinx"]["config"], config["sphinx"]["local_extensions"]
     # Taken from where the configuration lies.
@@ -47,7 +47,7 @@ def stories(target):
     target.mkdir(parents=True, exist_ok=True)
     for name, content in (("_toc.yml", toc), ("_config.yml", config)):
         text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-        (target / name).write_text(text, encoding="utf-8")
+        (target / name).write_text(text, "utf-8")
 
 
 # What students are handed: exercises without solutions, in a size that is read at a desk.
@@ -60,8 +60,8 @@ def pdf(built, target, students=False):
     (page,) = (built / "book").glob("*.html")
     # Its links to assets are those of a page at the top.
     top = built / "print.html"
-    text = page.read_text(encoding="utf-8")
-    top.write_text(text.replace("</head>", HANDED_OUT + "</head>", 1) if students else text, encoding="utf-8")
+    text = page.read_text("utf-8")
+    top.write_text(text.replace("</head>", HANDED_OUT + "</head>", 1) if students else text, "utf-8")
     print_page(top, target)
 
 

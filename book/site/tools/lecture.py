@@ -88,7 +88,7 @@ def main():
     for path in stories():
         nb = nbformat.read(path, as_version=4)
         text = nbformat.writes(lecture_copy(nb, address()), indent=1)
-        (target / path.name).write_text(text + "\n", encoding="utf-8")
+        (target / path.name).write_text(text + "\n", "utf-8")
     print(f"Wrote {len(stories())} lecture copies to {target}")
 
 

@@ -20,7 +20,7 @@ REFERENCES = dict.fromkeys(("audio", "embed", "iframe", "img", "script", "source
 
 @cache
 def parse(page):
-    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser")
+    return BeautifulSoup(page.read_text("utf-8"), "html.parser")
 
 
 @cache

@@ -57,4 +57,4 @@ def text():
 
 
 if __name__ == "__main__":
-    PATH.write_text(text(), encoding="utf-8")
+    PATH.write_text(text(), "utf-8")

@@ -39,4 +39,4 @@ def drawn():
 
 
 if __name__ == "__main__":
-    PICTURE.write_text(drawn(), encoding="utf-8")
+    PICTURE.write_text(drawn(), "utf-8")

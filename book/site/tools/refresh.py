@@ -122,7 +122,7 @@ def run(text, folder):
 def refresh(path):
     """Run one chapter; returns what to tell the reader of the terminal."""
     start = time.perf_counter()
-    old = path.read_text(encoding="utf-8")
+    old = path.read_text("utf-8")
     try:
         nb = run(old, path.parent)
     except CellExecutionError as error:
@@ -132,7 +132,7 @@ def refresh(path):
     new = nbformat.writes(nb, indent=1).rstrip("\n") + "\n"
     if new != old:
         whole = path.with_suffix(".new")  # chapters that run beside it read it, and must not see half of it
-        whole.write_text(new, encoding="utf-8", newline="\n")
+        whole.write_text(new, "utf-8", newline="\n")
         whole.replace(path)
     state = "changed" if new != old else "same"
     return f"{path.name}: {state}, {time.perf_counter() - start:.0f} s"

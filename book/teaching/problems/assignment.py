@@ -139,8 +139,8 @@ def write(target, session, students, salt, levels=()):
         (target / kind).mkdir(parents=True, exist_ok=True)
         for student, number in students.items():
             text = nbformat.writes(notebook(kind, student, number, session, levels, salt), indent=1)
-            (target / kind / f"{file_name(student)}.ipynb").write_text(text + "\n", encoding="utf-8")
-    (target / "salt.txt").write_text(salt, encoding="utf-8")
+            (target / kind / f"{file_name(student)}.ipynb").write_text(text + "\n", "utf-8")
+    (target / "salt.txt").write_text(salt, "utf-8")
 
 
 def marked(sheets, salt):

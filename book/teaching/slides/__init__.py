@@ -62,7 +62,7 @@ class Slide:
 @cache
 def chapter(name):
     """Cells of a chapter as they are stored."""
-    return json.loads((BOOK / f"{name}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return json.loads((BOOK / f"{name}.ipynb").read_text("utf-8"))["cells"]
 
 
 def heading(name):
@@ -79,7 +79,7 @@ ALONE = re.compile(r"\{\{([^{}]+)\}\}")
 @cache
 def deck(name):
     """All slides of a session or a seminar."""
-    text = (Path(__file__).parent / f"{name}.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parent / f"{name}.md").read_text("utf-8")
     slides, read = [], Counter()
     for entry in re.split(r"(?m)^## ", text)[1:]:
         head, _, body = entry.partition("\n\n")

@@ -97,7 +97,7 @@ def index_html():
 
 def _frame(name):
     """A page without its content, with the policy that all pages have."""
-    page = (Path(__file__).parent / name).read_text(encoding="utf-8")
+    page = (Path(__file__).parent / name).read_text("utf-8")
     return page.replace("<head>", f"<head>\n{GUARD}", 1)
 
 
@@ -119,14 +119,14 @@ def main():
     target = args.built / "slides"
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    (target / "index.html").write_text(index_html(), encoding="utf-8")
+    (target / "index.html").write_text(index_html(), "utf-8")
     measured = args.measure and any(map(shutil.which, BROWSERS))
     if args.measure and not measured:
         print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
     written = (*slides.SESSIONS, *slides.SEMINARS)
     for name in written:
         made = deck_html(slides.heading(name), slides.deck(name))
-        (target / f"{name}.html").write_text(made, encoding="utf-8")
+        (target / f"{name}.html").write_text(made, "utf-8")
     print(f"Wrote {len(written)} decks to {target}")
 
     def wrong(at):

@@ -28,7 +28,7 @@ _FEW = 0.8  # of the points: only then is it faster to go on with those alone
 _BLOCK, _THREADS = 131072, 4
 
 
-@equation(unit="1")
+@equation()
 def expected_tokens(acceptance, tokens):
     """Tokens per verification when each of ``tokens`` is accepted with the same probability: section 4.1's V.
 
@@ -42,7 +42,7 @@ def expected_tokens(acceptance, tokens):
     return (1 - acceptance**tokens) / (1 - acceptance)
 
 
-@equation(unit="1")
+@equation()
 def accepted_share(target_share, draft_share):
     """How often one token is drafted and accepted: q min(1, p / q), whose sum over all tokens is the acceptance."""
     return minimum(target_share, draft_share)

@@ -43,7 +43,7 @@ class Shape(Record):
         return round(8 * self.weight_bytes)
 
 
-@equation(unit="1")
+@equation()
 def cache_values(shape: Shape):
     """Values that one token leaves in the cache of one layer (equation 34's first factors)."""
     if shape.latent:
@@ -51,13 +51,13 @@ def cache_values(shape: Shape):
     return 2 * shape.n_heads / shape.group_size * shape.head_dim
 
 
-@equation(unit="1")
+@equation()
 def qkv_width(shape: Shape):
     """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25."""
     return (shape.n_heads + 2 * shape.n_heads / shape.group_size) * shape.head_dim
 
 
-@equation(unit="1")
+@equation()
 def attention_params(shape: Shape):
     """Attention parameters of all layers (in equation 20), as the paper's notebook counts them.
 
@@ -71,26 +71,26 @@ def attention_params(shape: Shape):
     return shape.n_layers * (down + ups * shape.head_dim + width * shape.d_model)
 
 
-@equation(unit="1")
+@equation()
 def feed_forward_params(shape: Shape):
     """Feed-forward parameters of all layers and experts (in equation 20)."""
     matrices = shape.ff_up + shape.ff_down
     return shape.n_layers * shape.n_experts * matrices * shape.d_model * shape.d_ff
 
 
-@equation(unit="1")
+@equation()
 def embedding_params(shape: Shape):
     """Parameters of one of the two embedding tables: the unembedding of equation 20."""
     return shape.vocab_size * shape.d_model
 
 
-@equation("20", unit="1", chapter="erdil2025_model")
+@equation("20", chapter="erdil2025_model")
 def printed_parameters(shape: Shape):
     """Parameters of attention, feed-forward and unembedding; the input embedding is looked up, not multiplied."""
     return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
 
 
-@equation(unit="1")
+@equation()
 def parameter_count(shape: Shape):
     """Parameters as the paper's notebook counts them for Table 1: every expert, and both embedding tables."""
     return printed_parameters(shape) + embedding_params(shape)

@@ -106,7 +106,7 @@ class Operator:
     d_model: float = 0
 
 
-@equation(unit="1")
+@equation()
 def latent_weights(attention: LatentAttention, d_model):
     """Weights of one layer of latent attention if its up-projections are multiplied out: what Table 4 needs.
 
@@ -404,7 +404,7 @@ def capacity_needed(application: Application, batch, context, assumptions: Assum
     return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
 
 
-@equation(unit="1")
+@equation()
 def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
@@ -413,7 +413,7 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
     return application.n_experts * (1 - (1 - application.routed_share) ** batch)
 
 
-@equation(unit="1")
+@equation()
 def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
@@ -507,7 +507,7 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
     return assumptions.on_chip + assumptions.switch + transfer
 
 
-@equation(unit="1")
+@equation()
 def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
     """Collectives of one step on n chips: S_N of every layer, summed (section 2.4). One chip waits for nobody."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
@@ -578,14 +578,14 @@ def real_time(
 # --- What fits -------------------------------------------------------------------------------------------
 
 
-@equation(unit="1", context="1 > 0")
+@equation(context="1 > 0")
 def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
     """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
-@equation(unit="1", n="1 > 0")
+@equation(n="1 > 0")
 def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
     """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)

@@ -206,19 +206,19 @@ def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumption
 # --- Experts: which a batch wakes, and how many sit on a GPU (3.1.2, 3.4) ---------------------------------
 
 
-@equation(unit="1")
+@equation()
 def selection_probability(model: Model):
     """Probability that a token goes to a given routed expert, all being equally likely: k / M."""
     return minimum(model.n_active / model.n_routed, 1)  # no model can leave the range
 
 
-@equation(unit="1")
+@equation()
 def never_selected(model: Model, batch):
     """Probability that no token of a batch goes to a given routed expert: (1 - k / M)^N."""
     return (1 - selection_probability(model)) ** batch
 
 
-@equation(unit="1")
+@equation()
 def active_experts(model: Model, batch):
     """Expected number of distinct routed experts that a batch reaches in a layer: E[U] = M (1 - (1 - k / M)^N).
 
@@ -231,7 +231,7 @@ def active_experts(model: Model, batch):
     return model.n_routed * (1 - never_selected(model, batch))
 
 
-@equation(unit="1")
+@equation()
 def fullest_gpu_experts(deployment: Deployment, active):
     """Active routed experts on the GPU that has most, as balls into bins: a / n + sqrt(2 a log(n) / n).
 
@@ -241,7 +241,7 @@ def fullest_gpu_experts(deployment: Deployment, active):
     return mean + sqrt(2 * mean * log(deployment.n_gpus))
 
 
-@equation(unit="1")
+@equation()
 def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
     """The same for experts dealt out evenly (not in the source): the share of idle ones comes under the root.
 
@@ -252,7 +252,7 @@ def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
     return mean + sqrt(2 * mean * idle * log(deployment.n_gpus))
 
 
-@equation(unit="1")
+@equation()
 def held_experts(model: Model, deployment: Deployment):
     """Experts of one layer that a GPU holds: shared, routed and extra ones over the GPUs, rounded up (3.1.2).
 
@@ -266,7 +266,7 @@ def held_experts(model: Model, deployment: Deployment):
     return ceil(experts / deployment.n_gpus)
 
 
-@equation(unit="1")
+@equation()
 def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
 
@@ -282,19 +282,19 @@ def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Ass
     return minimum(held_experts(model, deployment), fullest) if assumptions.capped else fullest
 
 
-@equation(unit="1", largest="1 > 0")
+@equation(largest="1 > 0")
 def expert_balancedness(average, largest):
     """Balancedness of one layer: requests to the average GPU over those to the fullest (3.4)."""
     return average / largest
 
 
-@equation(unit="1")
+@equation()
 def imbalanced_load(deployment: Deployment, load):
     """Load of the fullest GPU where the average GPU has ``load``: over the balancedness (3.4)."""
     return load / deployment.balancedness
 
 
-@equation(unit="1", n_hosts="1 > 0")
+@equation(n_hosts="1 > 0")
 def shared_expert_load(model: Model, n_hosts):
     """Activations of the GPU with the shared expert over the mean, as the fraction of 3.4 has it.
 
@@ -304,7 +304,7 @@ def shared_expert_load(model: Model, n_hosts):
     return (1 + share) / share
 
 
-@equation(unit="1", n_hosts="1 > 0")
+@equation(n_hosts="1 > 0")
 def shared_expert_load_corrected(model: Model, n_hosts):
     """The same with the routed activations only on top of the shared expert's."""
     return (1 + model.n_active / n_hosts) / (model.used / n_hosts)
@@ -396,7 +396,7 @@ def weights_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 
 
-@equation(unit="1", context="1 > 0")
+@equation(context="1 > 0")
 def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions: Assumptions = DEFAULT):
     """Sequences whose cache fits beside the weights on one GPU, not rounded; below zero where the weights do not.
 
@@ -438,7 +438,7 @@ def dense_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
 # --- The network (3.3) -----------------------------------------------------------------------------------
 
 
-@equation(unit="1")
+@equation()
 def messages(model: Model, assumptions: Assumptions = DEFAULT):
     """Copies of a token's vector that a layer sends: one for every expert it goes to."""
     return model.used if assumptions.shared_sent else model.n_active

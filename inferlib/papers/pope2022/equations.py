@@ -21,7 +21,7 @@ equation = partial(inferlib.equation.equation, "pope2022")
 # --- What a model costs (section 2) ---
 
 
-@equation(unit="1")
+@equation()
 def layer_parameters(model: Model):
     """Weights of one layer: four attention projections and the matrices of the feed-forward block.
 
@@ -31,7 +31,7 @@ def layer_parameters(model: Model):
     return model.d_model * (attention + model.matrices * model.d_ff)
 
 
-@equation(unit="1")
+@equation()
 def parameters(model: Model):
     """Parameters of a model: its layers and its embedding table. Table D.1 prints 540B and 530B."""
     return model.layers * layer_parameters(model) + model.tables * model.vocabulary * model.d_model
@@ -80,13 +80,13 @@ def cache_over_batch(model: Model, chips, batch, context):
 CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
 
 
-@equation(unit="1", chips="1 > 0", batch="1 > 0")
+@equation(chips="1 > 0", batch="1 > 0")
 def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
     """Longest context whose cache, cut over heads, fits into its share of the memory (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
 
 
-@equation(unit="1", chips="1 > 0", batch="1 > 0")
+@equation(chips="1 > 0", batch="1 > 0")
 def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
     """The same with the cache cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
@@ -104,7 +104,7 @@ def memory_time(chip: Chip, held):
     return held / chip.memory_bandwidth
 
 
-@equation(unit="1", chips="1 > 0", time="s > 0")
+@equation(chips="1 > 0", time="s > 0")
 def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PRINTED):
     """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
@@ -145,7 +145,7 @@ def _part_moved(k, assumptions):
 # --- What crosses the links in each layout (sections 3.2 and 3.3, appendix A.2) ---
 
 
-@equation(unit="1")
+@equation()
 def outer_width(model: Model):
     """Numbers of a token in the tensors as wide as the model that a layer gathers and scatters.
 
@@ -154,7 +154,7 @@ def outer_width(model: Model):
     return (2 if model.parallel else 4) * model.d_model
 
 
-@equation(unit="1")
+@equation()
 def inner_width(model: Model, assumptions: Assumptions = PRINTED):
     """Numbers of a token in the tensors between the matrices of a layer: 2F in the paper's formula."""
     if not assumptions.whole_layer:
@@ -163,19 +163,19 @@ def inner_width(model: Model, assumptions: Assumptions = PRINTED):
     return model.matrices * model.d_ff + attention
 
 
-@equation(unit="1")
+@equation()
 def gathered_weights(model: Model, assumptions: Assumptions = PRINTED):
     """Weights of one layer that a weight-gathered layout brings together: 2EF in the paper's formula."""
     return layer_parameters(model) if assumptions.whole_layer else 2 * model.d_model * model.d_ff
 
 
-@equation(unit="1")
+@equation()
 def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 1D weight-stationary, each matrix cut along its wide side: 2BLE (3.2.1)."""
     return tokens * outer_width(model) * _part_moved(mesh.chips, assumptions)
 
 
-@equation(unit="1")
+@equation()
 def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """Activations through one chip, 2D weight-stationary: 2BL (E/X + F/YZ) (section 3.2.2, A.2.1).
 
@@ -186,7 +186,7 @@ def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRI
     return tokens * (outer + inner_width(model, assumptions) / yz * _part_moved(mesh.x, assumptions))
 
 
-@equation(unit="1", gathered="1 > 0")
+@equation(gathered="1 > 0")
 def gathered_activation_volume(
     model: Model, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED
 ):
@@ -198,14 +198,14 @@ def gathered_activation_volume(
     return tokens * outer_width(model) / gathered * _part_moved(rest, assumptions)
 
 
-@equation(unit="1")
+@equation()
 def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assumptions = PRINTED):
     """Weights through one chip when they are gathered over N chips: 2EFN over all chips (A.2.2)."""
     weights = gathered_weights(model, assumptions)
     return weights * gathered / mesh.chips * _part_moved(gathered, assumptions)
 
 
-@equation(unit="1")
+@equation()
 def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
     """What attention cut over the batch adds: queries go out, results come back (section 3.3, Figure 5 b)."""
     queries = tokens * model.heads * model.head_dim / mesh.chips
@@ -252,13 +252,13 @@ def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
 # --- The best of a family (appendix A.2) ---
 
 
-@equation(unit="1")
+@equation()
 def best_x(model: Model, chips, assumptions: Assumptions = PRINTED):
     """Chips along X that make 2D move least, not rounded: for F = 4E, half the root of the chips (A.2.1)."""
     return sqrt(outer_width(model) * chips / inner_width(model, assumptions))
 
 
-@equation(unit="1")
+@equation()
 def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
     """Chips along Y and Z together that go with :func:`best_x`: for F = 4E, twice the root of the chips."""
     return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
@@ -274,7 +274,7 @@ def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumpt
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
-@equation(unit="1")
+@equation()
 def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED):
     """Chips over which to gather the weights for the least communication (A.2.2)."""
     activations = outer_width(model) * model.activation_bytes
@@ -295,14 +295,14 @@ def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assum
 # --- Where one layout takes over from another (Figure 3); tokens are those of the whole batch ---
 
 
-@equation(unit="1")
+@equation()
 def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
     """Tokens from which gathering over X moves less than 2D: E in the paper's count, whatever the mesh."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return weights / (inner_width(model, assumptions) * model.activation_bytes)
 
 
-@equation(unit="1")
+@equation()
 def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions: Assumptions = PRINTED):
     """Tokens from which gathering over more chips moves less than over fewer: F times both over all chips."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
@@ -326,13 +326,13 @@ def switches(model, mesh, assumptions=PRINTED):
     }
 
 
-@equation(unit="1")
+@equation()
 def printed_break_even(model: Model):
     """Chips above which 2D is said to beat 1D: the root of the chips above F/E (section 3.2.2)."""
     return (model.d_ff / model.d_model) ** 2
 
 
-@equation(unit="1")
+@equation()
 def break_even(model: Model, assumptions: Assumptions = PRINTED):
     """Chips above which 2D with the best X moves less than 1D, by the paper's own costs: 4F/E."""
     return 4 * inner_width(model, assumptions) / outer_width(model)

@@ -212,7 +212,7 @@ def block_time(machine: Machine, m, b):
     return maximum(network_time(machine, m, b), slowest)
 
 
-@equation(unit="1", m="1 > 0")
+@equation(m="1 > 0")
 def block_utilisation(machine: Machine, m, b):
     """Share of the time during which the chip computes: 1 where arithmetic is the slowest."""
     return arithmetic_time(machine, m, b) / block_time(machine, m, b)
@@ -221,13 +221,13 @@ def block_utilisation(machine: Machine, m, b):
 # --- The fastest multiply at full utilisation (Complete formula) -----------------------------------------
 
 
-@equation(unit="1")
+@equation()
 def network_block(machine: Machine):
     """Smallest block that keeps the network from binding: 2C sqrt(N) / B."""
     return 2 * machine.word * machine.flops / (machine.flop_per_weight * effective_bandwidth(machine))
 
 
-@equation(unit="1")
+@equation()
 def network_batch(machine: Machine):
     """Smallest batch that keeps memory from binding at :func:`network_block`: C / (M - B / sqrt(N)).
 
@@ -243,13 +243,13 @@ def network_limited_time(machine: Machine):
     return arithmetic_time(machine, network_block(machine), network_batch(machine))
 
 
-@equation(unit="1")
+@equation()
 def memory_block(machine: Machine):
     """Best block where the network does not bind: 3C / M."""
     return 3 * machine.word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
-@equation(unit="1")
+@equation()
 def memory_batch(machine: Machine):
     """Best batch where the network does not bind: 3C / M."""
     return 3 * machine.weight_word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
@@ -279,13 +279,13 @@ def _useful(machine):
     return machine.replace(network_bandwidth=useful_bandwidth(machine))
 
 
-@equation(unit="1")
+@equation()
 def best_block(machine: Machine):
     """Block of the fastest multiply at full utilisation, on whichever branch the machine is."""
     return network_block(_useful(machine))
 
 
-@equation(unit="1")
+@equation()
 def best_batch(machine: Machine):
     """Batch of the fastest multiply at full utilisation, on whichever branch the machine is."""
     return network_batch(_useful(machine))
@@ -303,13 +303,13 @@ def elapsed_time(machine: Machine):
     return network_limited_time(_useful(machine))
 
 
-@equation(unit="1")
+@equation()
 def machine_block(machine: Machine):
     """Edge of the block of a whole machine, m sqrt(N); a matrix narrower than this fits into one machine."""
     return best_block(machine) * sqrt(machine.chips)
 
 
-@equation(unit="1")
+@equation()
 def rough_machine_block(machine: Machine):
     """The same without the constants of the derivation, C N / B: half of it where the network binds."""
     work = machine.word * machine.flops * machine.chips
@@ -331,7 +331,7 @@ def practical_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     return wasteful_time(machine, k) / assumptions.utilisation + assumptions.latency
 
 
-@equation(unit="1")
+@equation()
 def multiplies(assumptions: Assumptions = PRINTED):
     """Consecutive multiplies of a forward pass, the post's L: twice the layers."""
     return assumptions.multiplies_per_layer * assumptions.layers
@@ -349,13 +349,13 @@ def forward_pass_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     return multiplies(assumptions) * practical_time(machine, k, assumptions)
 
 
-@equation(unit="1")
+@equation()
 def latency_waste(machine: Machine, assumptions: Assumptions = PRINTED):
     """The k at which half of a multiply's time is latency; beyond it, giving up utilisation buys little."""
     return sqrt(elapsed_time(machine) / (assumptions.utilisation * assumptions.latency))
 
 
-@equation(unit="1")
+@equation()
 def multiply_adds_per_number(machine: Machine):
     """Multiply-adds a chip can do while its memory delivers one number: the post's R, and the edge of a block."""
     # The post's R is C / M, operations for each byte. A multiply-add is two operations and a 16-bit number two bytes,
@@ -371,13 +371,13 @@ def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     return multiplies(assumptions) * work / (machine.flops * k**2)
 
 
-@equation(unit="1", m="1 > 0")
+@equation(m="1 > 0")
 def blocks_needed(d, m):
     """Blocks of edge m that a d x d matrix is cut into, one for each chip: (d / m)^2."""
     return (d / m) ** 2
 
 
-@equation(unit="1", d="1 > 0", context="1 > 0")
+@equation(d="1 > 0", context="1 > 0")
 def attention_ratio(d, context):
     """Work of the three d x d multiplies of an attention block over that of its two sums over the context."""
     return 3 * d**2 / (2 * context * d)
@@ -386,7 +386,7 @@ def attention_ratio(d, context):
 # --- The question that every chapter answers -------------------------------------------------------------
 
 
-@equation(unit="1", count="1 > 0")
+@equation(count="1 > 0")
 def even_block(parameters, count, assumptions: Assumptions = PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))

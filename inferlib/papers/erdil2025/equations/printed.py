@@ -24,13 +24,13 @@ equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _THERE_AND_BACK = 2  # an all-reduce is a reduce-scatter and an all-gather
 
 
-@equation("21", unit="1", sparsity="1 > 0")
+@equation("21", sparsity="1 > 0")
 def active_parameters(shape: Shape, sparsity):
     """Parameters that one token is multiplied with: only the feed-forward blocks are sparse."""
     return attention_params(shape) + feed_forward_params(shape) / sparsity + embedding_params(shape)
 
 
-@equation("22", unit="1", sparsity="1 > 0", also={"32": {}})
+@equation("22", sparsity="1 > 0", also={"32": {}})
 def parameters_read(shape: Shape, sparsity, batch):
     """Parameters that a batch reads from memory, on average; equation 32 prints the same again."""
     used = 1 - (1 - 1 / sparsity) ** batch
@@ -95,19 +95,19 @@ def bytes_read(shape: Shape, parameters_read, activations_read):
     return shape.weight_bytes * parameters_read + shape.activation_bytes * activations_read
 
 
-@equation("33", unit="1")
+@equation("33")
 def activations_read(cache_elements_read, inputs_and_outputs_read):
     """Activations that memory delivers: the cache, and what the multiplications take and give."""
     return cache_elements_read + inputs_and_outputs_read
 
 
-@equation("34", unit="1")
+@equation("34")
 def cache_elements_read(shape: Shape, context, batch):
     """Values of the KV cache that one token of every sequence reads."""
     return cache_values(shape) * shape.n_layers * context * batch
 
 
-@equation("35", unit="1")
+@equation("35")
 def inputs_and_outputs_read(shape: Shape, batch):
     """Inputs and outputs of all matrix multiplications of a batch."""
     width = shape.n_heads * shape.head_dim
@@ -145,7 +145,7 @@ def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
     return m.collective_latency(protocol, sqrt(n_gpu), sqrt(all_nodes), _THERE_AND_BACK)
 
 
-@equation("45", unit="1", price="1 > 0")
+@equation("45", price="1 > 0")
 def value(speed, price, alpha):
     """What a customer maximises: worth of a token over its price."""
     return speed**alpha / price

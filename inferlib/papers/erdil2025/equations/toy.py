@@ -47,7 +47,7 @@ def single_gpu_seconds(model: Model, chip: Accelerator, batch):
     return single_gpu_latency(model, chip, batch) / batch
 
 
-@equation(unit="1")
+@equation()
 def critical_batch(model: Model, chip: Accelerator):
     """The batch at which multiplying the weights takes as long as reading them, whatever the model (section 2.1)."""
     return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
@@ -110,7 +110,7 @@ def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop):
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
-@equation("13", unit="1", t_hop="s > 0")
+@equation("13", t_hop="s > 0")
 def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
     """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
