@@ -290,12 +290,12 @@ def equation(source, number=None, *, unit="1", chapter=None, form="function", al
     """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
     ``number``: the one printed beside it, if any. ``unit``: that of the result, if it is no plain number.
-    ``chapter``: stem of the chapter that shows it; the source's key when not given. ``form``: ``"function"``, or ``"approximation"`` of
-    another equation. ``also``: other printed numbers of the same function: number to ``{argument: equation}``,
-    the arguments which that form takes from other equations. ``**arguments``: units of the arguments that are
-    numbers, such as ``"s"``, where they are not ``"1"``; they must not be negative, and with ``"s > 0"`` not zero
-    either. Arguments that are records are annotated with their class, those that are structure have a default and
-    are given by name.
+    ``chapter``: stem of the chapter that shows it; the source's key when not given. ``form``: ``"function"``, or
+    ``"approximation"`` of another equation. ``also``: other printed numbers of the same function: number to
+    ``{argument: equation}``, the arguments which that form takes from other equations. ``**arguments``: units of the
+    arguments that are numbers, such as ``"s"``, where they are not ``"1"``; they must not be negative, and with
+    ``"s > 0"`` not zero either. Arguments that are records are annotated with their class, those that are structure
+    have a default and are given by name.
 
     The function that comes back behaves like the one given, has the entry as ``.equation``, and can be
     ``.replaced`` for a block.
