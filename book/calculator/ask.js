@@ -7,6 +7,8 @@ globalThis.inferlibAsk = function (D) {
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const named = (names, values) => Object.fromEntries(names.map((name, k) => [name, values[k]]));
   const mean = (list, of = Number) => total(list, of) / list.length;
+  // Numbers of a question with some in place of others, which stand behind them.
+  const over = (q, more) => Object.assign(Object.create(q), more);
   // Of functions for experts that every chip of an instance cuts, that are spread over all copies or inside
   // an instance: the one that holds.
   const of = (list, at) => list[Math.min(at.spread, list.length - 1)];
@@ -202,7 +204,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
-    const each = at.groups.filter((g) => g.seen).map((g) => g.seen.kept({ ...q, length }, g.seen.own)
+    const each = at.groups.filter((g) => g.seen).map((g) => g.seen.kept(over(q, { length }), g.seen.own)
       .map((n) => g.count * n));
     return Object.assign(q, { length, kept: total(each, (n) => n[0]), state: total(each, (n) => n[1]) });
   };
@@ -242,7 +244,7 @@ globalThis.inferlibAsk = function (D) {
     const [steps, first] = [["step", ...(more ? ["request"] : [])], more ? ["first"] : []].map((lists) =>
       lists.flatMap((name) => {
         const { texts, widens, f } = D.cautions[name], by = f(told);
-        return texts.map((text, k) => ({ by: by[k], text: filled(text, told), wide: Math.log(widens[k]) }))
+        return texts.map((text, k) => ({ text, by: by[k], wide: Math.log(widens[k]) }))
           .filter(({ by }) => by > 0);
       }));
     const wider = (factor, held) =>
@@ -250,14 +252,19 @@ globalThis.inferlibAsk = function (D) {
     const kind = l.dp > 1 ? "copies" : sparse(m) ? "experts" : "dense";
     const [token, copies, soon] = m.factors || [1, 1, 1];
     const bar = Math.max(D.engines[S.engine].factor[kind], token, l.dp > 1 ? copies : 1);
-    const all = steps.concat(first), texts = all.map(({ text }) => text).concat(m.told || []);
+    const all = steps.concat(first), texts = all.map(({ text }) => filled(text, told)).concat(m.told || []);
     return { texts, factor: wider(bar, steps), soon: wider(Math.max(D.facts.first_factor, soon), all) };
   };
 
   // A decode step of so many sequences of a context.
   const step = (S, batch, context) => {
     const at = asked(S);
-    return at.refused ? { status: "n/a", reason: at.refused } : stepAt(S, at, batch, context);
+    if (at.refused) return { status: "n/a", reason: at.refused };
+    const found = stepAt(S, at, batch, context);
+    if (found.status !== "ok") return found;
+    const { texts, factor } = doubts(S, at, batch, context);
+    const [, , low, high] = D.glue.rates(over(at.q, { step: found.seconds, spread: factor }));
+    return { ...found, low, high, cautions: texts };
   };
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
@@ -268,23 +275,23 @@ globalThis.inferlibAsk = function (D) {
     if (at.late) return { status: "n/a", reason: at.late, fit };
     const plain = timed(at, "step"), drafts = S.drafted ? draftedAt(S, at, plain.total) : null;
     const { terms, total: seconds } = drafts || plain, cost = price(S, at.c.name);
-    const { texts, factor } = doubts(S, at, batch, context);
-    const all = { ...at.q, step: seconds, running: batch, ...drawn("step", terms), price: cost };
-    const [speed, perChip, low, high] = D.glue.rates({ ...all, spread: factor });
+    const told = { step: seconds, running: batch, ...drawn("step", terms), price: cost, spread: 1 };
+    const all = over(at.q, told);
+    const [speed, perChip] = D.glue.rates(all);
     return {
-      status: "ok", seconds, low, high, terms, binding: binding(terms), fit, batch, context, speed, perChip,
-      dollars: cost == null ? null : D.glue.cost(all)[0], price: cost, cautions: texts, layout: words(at.l),
-      joules: at.q.chip_power == null ? null : D.glue.joules({ ...all, together: batch })[0], at, drafts,
+      status: "ok", seconds, terms, binding: binding(terms), fit, batch, context, speed, perChip,
+      dollars: cost == null ? null : D.glue.cost(all)[0], price: cost, layout: words(at.l),
+      joules: at.q.chip_power == null ? null : D.glue.joules(over(all, { together: batch }))[0], at, drafts,
     };
   };
   // A token with drafts: one step verifies them, a head of one layer (the last) made them one by one.
   const draftedAt = (S, at, plain) => {
     const last = at.groups[at.groups.length - 1], experts = last.parts.some((p) => "n_experts" in p.own);
     const head = { ...at, spread: experts ? at.spread : 0, groups: [{ ...last, count: 1 }] };
-    const verifying = timed(at, "step", { ...at.q, rows: S.drafted + 1 });
-    const alone = { ...at.q, n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
+    const verifying = timed(at, "step", over(at.q, { rows: S.drafted + 1 }));
+    const alone = over(at.q, { n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
       n_chips: at.n / at.l.pp, // on the last stage
-      batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) };
+      batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) });
     const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
     const length = accepted(S), given = { draft, drafted: S.drafted, length };
     const [token, drafting] = [verifying.total, 0].map((step) => D.glue.drafted({ ...given, step })[0]);
@@ -336,7 +343,7 @@ globalThis.inferlibAsk = function (D) {
   const passes = (at, S) => {
     const { reads } = S.mix, often = total(reads, (read) => read[0]);
     const mean = (of) => reads.reduce((sum, [n], k) => sum + n * of(each[k], k), 0) / often;
-    const pass = (tokens, cached) => timed(at, "prompt", { ...at.q, ...at.reading, tokens, cached });
+    const pass = (tokens, cached) => timed(at, "prompt", over(at.q, { ...at.reading, tokens, cached }));
     const each = reads.map(([, tokens, cached]) => pass(tokens, cached)), all = mean((one) => one.total);
     const terms = reads.length < 2 ? each[0].terms : each[0].terms.map(({ name }, k) =>
       ({ name, counts: true, seconds: mean(({ terms }) => terms[k].counts && terms[k].seconds) }));
@@ -346,7 +353,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const rooms = (at, { engine, mix: { longest, context } }) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
-    const q = { ...at.q, longest: kept(at, longest, { ...at.q }).kept };
+    const q = over(at.q, { longest: kept(at, longest, over(at.q)).kept });
     return of(D.whole.room, at)(kept(at, engine === "compiled" ? longest : context, q))[0];
   };
 
@@ -367,7 +374,7 @@ globalThis.inferlibAsk = function (D) {
     for (let k = 0, last = NaN; k < 200 && !(Math.abs(met - last) < 1e-9); k++) {
       found = copy(s, all, before, met, clings);
       if (!found) return null;
-      const asked = { ...s, arrivals: all / s.lanes, step: found.step - met * s.own };
+      const asked = over(s, { arrivals: all / s.lanes, step: found.step - met * s.own });
       const [next, cling, keeps] = D.glue.others(asked);
       if (keeps === 1 || !s.own) return found;
       [last, met, clings] = [met, next, cling];
@@ -390,7 +397,8 @@ globalThis.inferlibAsk = function (D) {
     const sum = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0);
     const step = sum(Number) / sum((n) => n && n / took(n)), kind = s.own ? "queue" : "apart";
     const blocked = full ? odds[s.places] / sum(() => 1) : 0;
-    const asked = { ...s, arrivals, before, step, line, blocked, met, clings, answer: s.output, cleared: 1 };
+    const told = { arrivals, before, step, line, blocked, met, clings, answer: s.output, cleared: 1 };
+    const asked = over(s, told);
     const [reading] = D.glue[kind](asked), reads = s.own ? arrivals * reading : 0;
     if (!(reads < 1 && before >= 0)) return null;
     // of an answer one half is before its mean token, as of one that ends at random the whole
@@ -400,7 +408,7 @@ globalThis.inferlibAsk = function (D) {
         const left = (1 - 1 / answer) * Math.exp(-reads * cleared);
         cleared -= (left + cleared - 1) / (1 - reads * left);
       }
-      return D.glue[kind]({ ...asked, answer, cleared });
+      return D.glue[kind](over(asked, { answer, cleared }));
     });
     const [waits, token, first] = [1, 2, 3].map((k) => mean(each, (one) => one[k]));
     return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first, step };
@@ -418,9 +426,9 @@ globalThis.inferlibAsk = function (D) {
     const { arrivals, output, prompt, mix } = S, { at, lanes, places } = one, { read } = reader || one;
     const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt });
     const own = reader ? 0 : read.total, scatter = reader ? 0 : one.scatter;
-    const full = D.glue.full({ ...at.q, own, output, step: one.step(places), users: places })[0];
-    const late = reader ? 0 : D.glue.late({ ...at.q, read: read.total })[0];
-    const ends = [1, factor].map((by) => ({ ...at.q, output, places, late: late * by, ...mix, own: own * by,
+    const full = D.glue.full(over(at.q, { own, output, step: one.step(places), users: places }))[0];
+    const late = reader ? 0 : D.glue.late(over(at.q, { read: read.total }))[0];
+    const ends = [1, factor].map((by) => over(at.q, { output, places, late: late * by, ...mix, own: own * by,
       scatter: scatter * by ** 2, read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {
@@ -502,12 +510,12 @@ globalThis.inferlibAsk = function (D) {
     const { at } = one, { prompt: tokens, output, arrivals, cached, mix: { context } } = S;
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
     const answered = reader ? running : together(at, output, running), hour = price(S, at.c.name);
-    const all = { ...at.q, output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) };
+    const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
+      read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
-    const spent = { ...all, users: answered, own: reader ? 0 : D.glue.own(all)[0] };
+    const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
-    const between = (seconds, spread) => D.glue.rates({ ...all, batch: running, step: seconds, spread });
+    const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
     let [speed, , tokenLow, tokenHigh] = between(token, factor);
@@ -543,15 +551,15 @@ globalThis.inferlibAsk = function (D) {
     } else if (!reader && hour != null) {
       // Dollars of a used hour: of a fleet, all that it costs over what it answers.
       const busy = many ? taken * arrivals / many.n : 1;
-      const [request, input, again, answer] = D.glue.paid({ ...all, price: hour / busy });
+      const [request, input, again, answer] = D.glue.paid(over(all, { price: hour / busy }));
       Object.assign(found, { request, million: { input, cached: cached ? again : null, output: answer } });
     }
     if (many && found.million) many.million = found.million.output;
     if (at.q.chip_power != null) {
       const { n_chips, lanes, chip_power } = (reader || one).at.q;
       found.promptJoules = chip_power == null ? null
-        : D.glue.prompt_joules({ ...all, n_chips, lanes, chip_power, ep: reader ? 1 : all.ep })[0];
-      found.joules = D.glue.joules({ ...all, together: answered })[0];
+        : D.glue.prompt_joules(over(all, { n_chips, lanes, chip_power, ep: reader ? 1 : all.ep }))[0];
+      found.joules = D.glue.joules(over(all, { together: answered }))[0];
     }
     return found;
   };
@@ -560,22 +568,23 @@ globalThis.inferlibAsk = function (D) {
   // the prompts of others in between.
   const token = (S, at, q) => {
     const { prompt: tokens, output, cached } = S, alone = S.mode !== "request" || S.arrivals, users = q.batch;
-    const step = timed(at, "step", alone ? q : { ...q, batch: together(at, output, users) }).total;
-    if (alone) return [step, q.price == null ? null : D.glue.cost({ ...q, step })[0]];
-    const read = timed(at, "prompt", { ...q, ...at.reading, tokens, cached }).total;
-    const all = { ...q, output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read };
+    const step = timed(at, "step", alone ? q : over(q, { batch: together(at, output, users) })).total;
+    if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
+    const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
+    const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read };
+    const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };
   // The question with numbers of a step; nothing where it has no answer.
   const opening = (S, batch, context) => {
     const at = asked(S);
     return at.refused || at.late ? null
-      : Object.assign(at, { q: { ...at.q, batch, context, price: price(S, at.c.name) } });
+      : Object.assign(at, { q: over(at.q, { batch, context, price: price(S, at.c.name) }) });
   };
 
   // What each change buys: times before over times after.
   const scaled = (q, scale, by) => {
-    const now = { ...q };
+    const now = over(q);
     for (const field in scale) if (now[field] != null) now[field] *= Math.pow(by, scale[field]);
     return now;
   };
@@ -592,7 +601,7 @@ globalThis.inferlibAsk = function (D) {
   const overBatches = (S, context, batches) => {
     const at = opening(S, 1, context);
     return !at ? [] : batches.flatMap((batch) => {
-      const [needs, own, left] = fits(Object.assign(at, { q: { ...at.q, batch } }));
+      const [needs, own, left] = fits(Object.assign(at, { q: over(at.q, { batch }) }));
       return own != null && needs > left ? [] : [{ batch, seconds: run(at) }];
     });
   };
@@ -633,74 +642,65 @@ globalThis.inferlibAsk = function (D) {
   const machines = (S) => {
     const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null;
     return tried(S).filter(own).flatMap((name) => {
-      const c = chip(name === S.chip ? S : { chip: name }), cost = price(S, name);
-      return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l, cost })));
+      const c = chip(name === S.chip ? S : { chip: name });
+      return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l })));
     });
   };
-  // Whether a state is as promised.
+  // Whether a state is as promised, at its slow end where that must be.
   const late = (S, one) => one.first > (S.first_token || Infinity);
   const asPromised = (S, one) => !(one.token > (S.token || Infinity)) && !late(S, one);
+  const seenOf = (S, one) => (S.sure ? { token: one.tokenHigh, first: one.firstHigh } : one);
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
-  const judge = (S, { m, c, n, l, cost }, out) => {
-    const { prompt: tokens, output, cached, mix: { context, longest } } = S, most = S.dollars || Infinity;
-    const name = { chip: c.name, n, layout: words(l), l }, few = (v) => +v.toPrecision(3);
+  const judge = (S, { m, c, n, l }, out) => {
+    const { prompt, output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
+    const name = { chip: c.name, n, layout: words(l), l };
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, longest).reason
+    if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, mix.longest).reason
       || "room for " + few(Math.max(places, 0)) + " users");
-    const one = queue(S, at, places), { read, fresh, uneven } = one;
-    const all = { ...at.q, output, tokens, cached, read: read.total, fresh, uneven, price: cost };
+    const one = queue(S, at, places), told = (found) => (found.status !== "ok" ? found : { ...found, ...name,
+      users: found.running, dollars: found.request, million: found.million.output });
     const serve = (round) => {
-      const users = l.dp * round, more = { users, running: users, prompt: tokens };
-      const step = run(at, { batch: together(at, output, users), context });
-      Object.assign(all, { users, running: users, step });
-      const [first, token] = D.glue.waiting(all), [dollars, , , million] = D.glue.paid(all);
-      const { factor, soon } = S.sure ? doubts(S, at, users, context, more) : { factor: 1, soon: 1 };
-      const seen = { token: token * factor, first: first * soon };
-      return { ...name, users, first, token, speed: 1 / token, dollars, million, seen, late: late(S, seen) };
+      const users = l.dp * round, step = stepAt(S, at, together(at, output, users), mix.context);
+      return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
-    const missed = ({ users, seen }, least) => {
+    const missed = (found, least) => {
+      const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.token || Infinity);
       const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
-      const slow = seen.token / (S.token || Infinity);
       if (slow > 1) miss("too slow", few(1 / seen.token) + " tokens/s" + who, slow);
       else if (!late(S, seen)) dear(least);
       else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.first_token);
     };
-    const offer = (found) => {
-      if (found.status !== "ok") return miss("not described", found.reason);
-      const { request: dollars, running: users, million: { output: million } } = found;
-      if (million > most) return dear(million);
-      return out.offers.push({ ...found, ...name, users, dollars, million });
-    };
+    const offer = (found) => (found.status !== "ok" ? miss("not described", found.reason)
+      : found.million > most ? dear(found.million) : out.offers.push(found));
     if (S.arrivals) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
-      const brief = { ...S, mix: { ...S.mix, context: tokens + 0.5, longest: longest - output + 1 } };
+      const brief = { ...S, mix: { ...mix, context: prompt + 0.5, longest: mix.longest - output + 1 } };
       const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief) >= 1);
       const good = (now, slow) => asPromised(S, S.sure ? slow : now);
       const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
       // Of as many chips, those that keep the promise at the slow end as well come first.
       const order = (a, b) => a.chips - b.chips || asPromised(S, b.slow) - asPromised(S, a.slow);
-      return offer(inFleet(S, one, found.sort(order)[0]));
+      return offer(told(inFleet(S, one, found.sort(order)[0])));
     }
-    const good = (found) => asPromised(S, found.seen) && found.million <= most;
+    const good = (found) => asPromised(S, seenOf(S, found)) && found.million <= most;
     const ladder = Array.from({ length: Math.floor(Math.log2(rounds)) + 1 }, (_, k) => serve(2 ** k));
+    const last = ladder.map(good).lastIndexOf(true), wrong = ladder.find((found) => found.status !== "ok");
+    if (wrong) return offer(wrong);
     out.points.push(...ladder);
-    let low = ladder.map(good).lastIndexOf(true), best = ladder[low];
-    if (low < 0) return missed(ladder[0], Math.min(...ladder.map((found) => found.million)));
-    let high = Math.min(2 ** (low + 1), rounds + 1);
-    low = 2 ** low;
+    if (last < 0) return missed(ladder[0], Math.min(...ladder.map((found) => found.million)));
+    let low = 2 ** last, high = Math.min(2 * low, rounds + 1), best = ladder[last];
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
       if (good(found)) [low, best] = [middle, found]; else high = middle;
     }
-    const { users } = best, step = stepAt(S, at, together(at, output, users), context);
     if (!ladder.includes(best)) out.points.push(best);
-    return offer(served(S, one, step, users, users));
+    return offer(best);
   };
   // Weights of fewer bits that keep the promise for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
@@ -726,7 +726,7 @@ globalThis.inferlibAsk = function (D) {
     out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
-    const line = out.points.length ? out.points.filter((p) => !p.late) : out.offers.slice();
+    const line = out.points.length ? out.points.filter((p) => !late(S, seenOf(S, p))) : out.offers.slice();
     out.frontier = line.sort((p, q) => q.speed - p.speed || p.dollars - q.dollars)
       .filter((p) => p.dollars < lowest && ((lowest = p.dollars), true));
     if (S.bare) return out;

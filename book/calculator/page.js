@@ -1,7 +1,7 @@
 // The page of the instrument: what a reader sets goes into one state; what is drawn comes from ask.js.
 globalThis.inferlibPage = function (root, D) {
   "use strict";
-  const { digits, esc, plane, once, pairsOf, addressed } = inferlibShared;
+  const { digits, esc, plane, once, copy, pairsOf, addressed } = inferlibShared;
   const A = inferlibAsk(D), { known, machineOf } = A, { form } = D;
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const all = (query) => [...root.querySelectorAll(query)];
@@ -560,14 +560,6 @@ globalThis.inferlibPage = function (root, D) {
     if (!Object.keys(refused).length) address.moved();
   });
   root.addEventListener("submit", (event) => event.preventDefault());
-  const copy = (text, button) => {
-    const before = button.textContent, brief = (said) => () => {
-      button.textContent = said;
-      setTimeout(() => { button.textContent = before; }, 2200);
-    };
-    if (!navigator.clipboard) brief("see the address")();
-    else navigator.clipboard.writeText(text).then(brief("copied"), brief("see the address"));
-  };
   const ACTS = {
     reset: () => { S = { ...START, changed: {} }; refused = {}; later(null); },
     link: (button) => { address.hold(); copy(location.href, button); },

@@ -1,7 +1,7 @@
 // The runtime of all explorers of a page. What is computed comes with each, generated from equations.
 window.inferlibExplorer = function (C) {
   "use strict";
-  const { digits, tick, decades, scale, staged, once, pairsOf, addressed } = globalThis.inferlibShared;
+  const S = globalThis.inferlibShared, { digits, tick, scale } = S;
   const root = document.getElementById(C.id);
   const find = (part) => root.querySelector("#" + C.id + "-" + part);
   const kinds = C.inputs.filter((i) => i.kind === "kind");
@@ -45,7 +45,7 @@ window.inferlibExplorer = function (C) {
 
   const answer = (entry, raw) => {
     if ("na" in entry) return { na: entry.na };
-    const found = entry.stages ? staged(entry, raw) : { value: raw[entry.at] };
+    const found = entry.stages ? S.staged(entry, raw) : { value: raw[entry.at] };
     return Number.isFinite(found.value) ? found : { na: "nothing fits" };
   };
   // The least price for each speed over all places of some sliders, the fastest first; others make it anew.
@@ -74,7 +74,7 @@ window.inferlibExplorer = function (C) {
   const counted = (one) => (one.terms || []).filter((t) => t.counts);
   const clear = (node) => node.replaceChildren();
   const ticks = (low, high, log) => {
-    if (log) return decades(low, high);
+    if (log) return S.decades(low, high);
     const rough = 10 ** Math.floor(Math.log10((high - low) / 4));
     const step = rough * [1, 2, 5, 10].find((m) => (high - low) / (rough * m) <= 6), found = [];
     for (let t = Math.ceil(low / step) * step; t <= high + 1e-9 * step; t += step) found.push(t);
@@ -127,17 +127,19 @@ window.inferlibExplorer = function (C) {
     [x, answers(evaluate({ [key]: x }))]);
   const lowest = (points) => points.reduce((best, p) => (p[1] !== null && !(p[1] >= best[1]) ? p : best),
     [0, Infinity]);
-  const text = (part, value) => { const node = find(part);
-    if (node && node.textContent !== value) node.textContent = value; };
+  const text = (part, value) => {
+    const node = find(part);
+    if (node && node.textContent !== value) node.textContent = value;
+  };
   // An axis stays, so that lengths can be compared, until something leaves it (then it grows further,
   // so that the next move finds it standing) or, at rest, hardly fills it.
   let kept = {}, moving = false;
   const keep = (v, low, high, log) => {
-    const now = { low, high }, old = kept[v] || now,
-      span = (r) => (log ? Math.log(r.high / r.low) : r.high - r.low);
-    const stays = moving || span(now) >= span(old) / 8;
-    return (kept[v] = stays ? { low: low < old.low ? low / (log ? 2 : 0.7) : old.low, high: high > old.high
-      ? high * 1.5 : old.high } : now);
+    const now = { low, high }, old = kept[v] || now;
+    const span = (r) => (log ? Math.log(r.high / r.low) : r.high - r.low);
+    const grown = { low: low < old.low ? low / (log ? 2 : 0.7) : old.low,
+      high: high > old.high ? high * 1.5 : old.high };
+    return (kept[v] = moving || span(now) >= span(old) / 8 ? grown : now);
   };
   function drawCurves(v, found, sweeps) {
     const view = C.views[v], picture = find("v" + v), x = input(view.x);
@@ -146,8 +148,8 @@ window.inferlibExplorer = function (C) {
     const lines = curves(v, (sweeps[view.x] = sweeps[view.x] || sweep(view.x)));
     const good = lines.flat().map((p) => p[1]).filter((y) => y !== null);
     let low = Math.min(...good), high = Math.max(...good);
-    if (!view.logY) { low = Math.min(0, low); high = high > low ? high * 1.05 : low + 1; }
-    else { low /= 1.15; high *= 1.15; }
+    if (view.logY) [low, high] = [low / 1.15, high * 1.15];
+    else [low, high] = [Math.min(0, low), high > Math.min(0, low) ? high * 1.05 : Math.min(0, low) + 1];
     const range = good.length ? keep(v, low, high, view.logY) : kept[v] || { low: 1, high: 10 };
     const [X, Y] = axes(picture, { ...x, label: x.label + (x.unit ? " (" + x.unit + ")" : "") },
       { ...range, log: view.logY, label: view.yLabel });
@@ -185,21 +187,18 @@ window.inferlibExplorer = function (C) {
           class: "bar c" + view.colours[k][name] });
         left += seconds;
       });
-      const listed = (kind) => Object.assign(list.appendChild(document.createElement("span")),
-        { className: kind });
-      if (one.na) listed("reason").textContent = one.na;
+      const made = (name, is) => Object.assign(document.createElement(name), is);
+      if (one.na) list.append(made("span", { className: "reason", textContent: one.na }));
       // Every term keeps its place, in every state, so that nothing below moves.
       view.terms[k].forEach((name) => {
         const { seconds, counts } = (one.terms || []).find((t) => t.name === name)
           || { seconds: NaN, counts: true };
-        const entry = listed(Number.isNaN(seconds) ? "absent" : "");
-        const number = document.createElement("b"), remark = document.createElement("em");
-        const [size, unit] = told(seconds / view.factor || 0, view.unit);
-        number.textContent = size;
-        remark.textContent = " (hidden)";
-        remark.className = counts ? "absent" : "";
-        entry.appendChild(document.createElement("i")).className = "c" + view.colours[k][name];
-        entry.append(name + " ", number, " " + unit, remark);
+        const entry = made("span", { className: Number.isNaN(seconds) ? "absent" : "" });
+        const [textContent, unit] = told(seconds / view.factor || 0, view.unit);
+        entry.append(made("i", { className: "c" + view.colours[k][name] }), name + " ",
+          made("b", { textContent }), " " + unit,
+          made("em", { textContent: " (hidden)", className: counts ? "absent" : "" }));
+        list.append(entry);
       });
       text(part + "-t", digits(one.value / view.factor));
       text(part + "-b", counted(one).sort((a, b) => b.seconds - a.seconds)[0]?.name || "");
@@ -285,7 +284,7 @@ window.inferlibExplorer = function (C) {
   const link = () => "#" + C.slug + "?" + C.inputs.map((i) => i.key + "=" + encodeURIComponent(
     i.kind === "slider" ? state[i.key] : find(i.key).options[state[i.key]].text)).join("&");
   const follow = (hash) => {
-    const pairs = pairsOf(hash, C.slug), given = {};
+    const pairs = S.pairsOf(hash, C.slug), given = {};
     if (!pairs) return false;
     start();
     pairs.forEach(([key, value, damaged]) => {
@@ -311,7 +310,7 @@ window.inferlibExplorer = function (C) {
     if (i.kind === "slider") state[key] = i.whole ? Math.round(value) : value;
     else { state[key] = value; if (i.sets) apply(i.sets[value]); }
   };
-  const later = once((besides) => draw(besides)), address = addressed(link);
+  const later = S.once((besides) => draw(besides)), address = S.addressed(link);
   root.addEventListener("input", (event) => {
     const control = event.target, key = control.getAttribute("data-key"), i = key && input(key);
     if (!i) return;
@@ -339,12 +338,8 @@ window.inferlibExplorer = function (C) {
     } else if (act === "reset") { start(); later(null); }
     else if (act === "link") {
       address.hold();
-      const say = (more) => text("said", "The address now holds this state" + more);
-      if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(
-        () => say("; it is copied, too."), () => say("."));
-      else say(".");
-      at.textContent = "Link is in the address bar";
-      setTimeout(() => { at.textContent = "Link to this state"; }, 2500);
+      S.copy(location.href, at);
+      text("said", "The address now holds this state.");
     }
   });
   reset();

@@ -62,6 +62,15 @@ globalThis.inferlibShared = (() => {
       requestAnimationFrame(() => { waiting = false; draw(besides); });
     };
   };
+  // What was copied is said on the button for a while.
+  const copy = (text, button) => {
+    const before = button.textContent, brief = (said) => () => {
+      button.textContent = said;
+      setTimeout(() => { button.textContent = before; }, 2500);
+    };
+    if (!navigator.clipboard) brief("see the address")();
+    else navigator.clipboard.writeText(text).then(brief("copied"), brief("see the address"));
+  };
   // Names and values of a link to a box, and whether one cannot be read; null for the link of another.
   const pairsOf = (hash, slug) => {
     const [name, pairs] = (hash || "").replace(/^#/, "").split("?");
@@ -91,5 +100,5 @@ globalThis.inferlibShared = (() => {
     };
     return { hold, open, moved: () => { if (held) hold(); } };
   };
-  return { digits, esc, total, tick, decades, scale, staged, plane, once, pairsOf, addressed };
+  return { digits, esc, total, tick, decades, scale, staged, plane, once, copy, pairsOf, addressed };
 })();
