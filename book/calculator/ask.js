@@ -433,11 +433,10 @@ globalThis.inferlibAsk = function (D) {
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {
       if (!reader || !m) return reader ? read : 0;
-      const soon = D.soon * read, queue = { ...reader.at.q, engine_door: 0, late: 0, output: 1, places: 1,
+      const soon = D.soon * read, queue = over(reader.at.q, { engine_door: 0, late: 0, output: 1, places: 1,
         answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read,
-        users: 1, step: soon };
-      const at = { ...queue, full: D.glue.full(queue)[0], step: () => soon };
-      const found = steady(at, arrivals / m, 0);
+        users: 1, step: soon });
+      const found = steady(over(queue, { full: D.glue.full(queue)[0], step: () => soon }), arrivals / m, 0);
       return found ? found.first : NaN;
     };
     const states = (n, m) => {
