@@ -367,13 +367,9 @@ def test_who_does_not_describe_a_kind_answers_na_with_the_reason(name, who):
 
 
 def test_a_state_does_not_grow_and_sparse_attention_keeps_all_and_reads_some():
-    """Qwen3.6-27B: 48 of 64 layers keep 48 matrices of 128 x 128, and 16 layers a cache (its model card)."""
     model = load_model(QWEN36)
-    assert model.state_values()["state"] == 48 * 48 * 128 * 128
-    assert model.cache_values(1000) == 1000 * 16 * 2 * 4 * 256
     assert model.flops(10**6)["state"] == model.flops(1)["state"]
     assert model.bytes_read(3, 10)["state"] == 3 * model.state_bytes()
-    assert load_model("Llama 3 8B").state_values() == {} and load_model("Llama 3 8B").state_bytes() == 0
     model = load_model(V32)
     kept, read = (getattr(model.layers[0].attention, what)(100_000) for what in ("kept", "read"))
     assert kept == 100_000 * (576 + 128) and read == 2048 * 576 + 100_000 * 128

@@ -233,8 +233,7 @@ def arrivals():
     answers = [tokenprice.ask(question) for question in asked]
     table["over"] = [not answer.feasible for answer in answers]
     known = [(a.request.token, a.request.first_token) if a.feasible else (np.nan, np.nan) for a in answers]
-    table[["token", "first"]] = 1e3 * np.array(known)
-    table["tokens"], table["first tokens"] = table.token / table.ms, table["first"] / table.first_ms
+    table[["tokens", "first tokens"]] = 1e3 * np.array(known) / table[["ms", "first_ms"]].to_numpy()
     table["version"] = table.engine.map({"vLLM 0.7.3": "0.7.3"}).fillna("later")
     columns = {"ms": "size", "over": "sum", "tokens": "median", "first tokens": "median"}
     shown = table.groupby("version").agg(columns)
