@@ -60,7 +60,6 @@ TESTS = {
     "book/principles/": "principles explorer principles.ipynb",
     "book/teaching/problems/": "problems assignment slides problems.ipynb",
     "book/reading": "kept",
-    "book/papers/scope": "liminal2025.ipynb pope2022.ipynb",
     "book/serving/": "serving blocks sixth_model scatter sixth_model.ipynb sixth_model_record.ipynb price.ipynb",
     "book/teaching/slides/": "slides",
     "book/style": "style pages pope2022.ipynb synthesis.ipynb",

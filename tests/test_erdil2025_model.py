@@ -228,3 +228,9 @@ def test_figure_9_is_the_notebooks_own_output():
     ):
         found = table.loc[(curve, point), columns[point]].astype(float).round(2)
         assert list(found) == pytest.approx(printed, abs=0.0051), (curve, point)
+
+
+def test_the_shape_of_a_model_follows_its_format_and_no_other_sum():
+    dense = e.models["Llama 3 70B"]
+    assert dense.replace(weight_bytes=1).shape.weight_bytes == 1
+    assert dense.replace(n_layers=3).shape is None
