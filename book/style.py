@@ -80,7 +80,7 @@ def use():
         **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK),
         "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": FAINT,
         "grid.alpha": 0.3, "grid.linewidth": 0.6, "lines.linewidth": 2, "font.size": 10,
-        "axes.prop_cycle": cycler(color=LINES),
+        "legend.fontsize": 9, "axes.titlesize": 10, "axes.prop_cycle": cycler(color=LINES),
     })  # fmt: skip
     pd.set_option("display.float_format", "{:.4g}".format, "display.max_colwidth", None)
     np.set_printoptions(precision=4)
@@ -321,7 +321,7 @@ def stack(table, reasons=()):
     )
     below = (0.42, -0.75 / (1 + 0.42 * len(names)))
     if bars:
-        ax.legend(bars.values(), bars, loc="upper center", bbox_to_anchor=below, ncol=3, fontsize=9)
+        ax.legend(bars.values(), bars, loc="upper center", bbox_to_anchor=below, ncol=3)
     return ax
 
 

@@ -282,7 +282,7 @@ class Explorer:
         ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
         if len(ax.lines) > 1:
             ax.set_yscale("log" if view.log_y else "linear")
-            ax.legend()
+            ax.legend(fontsize=10)
 
 
 def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None, **marks):

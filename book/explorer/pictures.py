@@ -81,7 +81,7 @@ class Gauge:
             left += values[name]
         ax.axvline(values["room"], color="0.3", linestyle="--")
         ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4, fontsize=10)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def draw_layer(case, ax=None):
         ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
     style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on {case.machine}")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3, fontsize=9)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3)
     return ax
 
 
@@ -138,7 +138,7 @@ def draw_roofline(case, prompt=2048, ax=None):
     ax.text(ridge * 1.06, 0.55, "compute-bound", fontsize=9, style="italic")
     ax.set(ylim=(0.4, 2 * chip.flops / 1e12), xscale="log", yscale="log")
     ax.set(xlabel="FLOP for every byte read", ylabel=f"TFLOP/s of one {chip.name}")
-    ax.legend(loc="upper left", fontsize=9)
+    ax.legend(loc="upper left")
     return ax
 
 
@@ -185,7 +185,7 @@ def draw_bounds(case):
                 ax.text(middle, y, line.what, ha="center", va="center", color="white", fontsize=9)
         end = ends[own.index].max()
         ax.axvline(end, color=style.INK, linewidth=1, linestyle=":")
-        ax.set_title(f"{bound}: {end:.1f} ms", loc="left", fontsize=10)
+        ax.set_title(f"{bound}: {end:.1f} ms", loc="left")
         style.name_rows(ax, ["memory", "arithmetic"])
         ax.set(ylim=(1.6, -0.6), xlim=(0, 1.05 * ends.max()))
     axes[-1].set_xlabel("milliseconds of one step")

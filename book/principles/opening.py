@@ -256,7 +256,7 @@ def draw_chips_and_users(tables):
             ax.text(at, bottom[at], f"{bottom[at]:.2g}", ha="center", va="bottom", fontsize=8)
         if table.empty:
             ax.text(0.5, 0.5, "does not fit", ha="center", transform=ax.transAxes)
-        ax.set_title(titles[name], fontsize=10)
+        ax.set_title(titles[name])
         ax.margins(y=0.12)
         ax.set_xticks(x, [f"{n}" for n in table.n])
         ax.set_xlabel(name)
@@ -348,7 +348,7 @@ def draw_frontiers(edge):
         ax.annotate(says, (at.speed, at.usd), (8, -10), textcoords="offset points")
     ax.set(xlim=(0, None), yscale="log", xlabel="tokens/s for each user", ylabel="$ per million tokens")
     ax.yaxis.set_major_formatter("{x:,g}")
-    ax.legend(loc="upper left", fontsize=9)
+    ax.legend(loc="upper left")
     return ax
 
 

@@ -80,7 +80,7 @@ def ladder(table):
             ax.text(value + 1, place, f" {value:.0f} %", va="center", fontsize=8)
     style.name_rows(ax, table["with"])
     ax.set(xlabel="mean |error|, %", xlim=(0, 1.15 * table.filter(like="left out").max(axis=None)))
-    ax.legend(fontsize=9, loc="lower right")
+    ax.legend(loc="lower right")
     return ax
 
 
@@ -95,7 +95,7 @@ def copies(table):
     ticks = sorted(set(table["sequences a chip"]))
     ax.set_xticks(ticks, [str(t) for t in ticks])
     ax.set(xlabel="sequences per chip", ylabel="milliseconds per step", ylim=(0, None))
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 
@@ -161,7 +161,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     axes[-1].set_xlabel("seconds")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in (style.BLUE, style.ORANGE)]
     place = {"ncol": 2, "fontsize": 8, "loc": "lower right", "bbox_to_anchor": (1, 1)}
-    axes[0].legend(handles, ["a step of all users", "a prompt"], **place)
+    axes[0].legend(handles, ["a step of all users", "a prompt"], **place, fontsize=10)
     axes[0].figure.tight_layout()
     return axes
 
@@ -241,7 +241,7 @@ def over_users(table):
     ax.set_yscale("log")
     ax.set_xticks(table.users, [str(n) for n in table.users])
     ax.set(xlabel="users at a time", ylabel="dollars for a million tokens")
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 
@@ -270,7 +270,7 @@ def drafts(table):
     ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
     ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
     ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.drafted), ylim=(1, None))
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 

@@ -70,7 +70,7 @@ def latency_over_batch(table):
     milliseconds = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high]
     ax.set_yticks(milliseconds, [str(t) for t in milliseconds])
     ax.minorticks_off()
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 
@@ -97,7 +97,7 @@ def gains_range(found):
     ax.axvline(1, color=style.INK, linewidth=1)
     style.name_rows(ax, table.index)
     ax.set(xlabel="times as fast", xlim=(0.97, 2.05))
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="lower right")
     return ax
 
 
@@ -114,7 +114,7 @@ def over_bound(table):
     for axis, ticks in ((ax.xaxis, (1, 2, 4, 8, 16, 32)), (ax.yaxis, (1, 2, 4, 8))):
         axis.set_ticks(ticks, [str(tick) for tick in ticks])
     ax.set(xlabel="bound of the peaks, milliseconds per step", ylabel="measured over bound")
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 
@@ -133,7 +133,7 @@ def grades():
         ax.text(101, y, f"{total}", va="center", fontsize=9)
     style.name_rows(ax, [answerers.label(key) for key in shares.index])
     ax.set(xlabel="share of printed results, %", ylabel="", xlim=(0, 108))
-    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6, fontsize=9)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6)
     return ax
 
 
@@ -145,14 +145,14 @@ def clues(twice, sums, quoted, errors, batch=128):
     _, axes = plt.subplots(2, 2, figsize=(7.4, 5.2), gridspec_kw={"hspace": 0.62, "wspace": 0.42})
     first, second, third, fourth = axes.flat
 
-    first.set_title("1: one question, two tables", fontsize=10)
+    first.set_title("1: one question, two tables")
     first.barh(twice.index, twice["price of a million tokens"], height=0.5, color=WHO["erdil2025"])
     for y, row in enumerate(twice.itertuples()):
         first.text(0.02, y, f"{row.GPUs:.0f} GPUs", va="center", color="white", fontsize=9)
     first.set_xlabel("dollars for a million tokens")
 
     row = sums.loc[batch]
-    second.set_title(f"2: two parts and their sum, batch {batch}", fontsize=10)
+    second.set_title(f"2: two parts and their sum, batch {batch}")
     parts = {
         "prefill": (0, style.ORANGE),
         "generate": (row["PaLM prefill"], style.BLUE),
@@ -163,13 +163,13 @@ def clues(twice, sums, quoted, errors, batch=128):
     second.set_yticks(range(len(parts)), parts)
     second.set_xlabel("milliseconds, as printed for PaLM")
 
-    third.set_title("3: what a tenth of the speed buys", fontsize=10)
+    third.set_title("3: what a tenth of the speed buys")
     third.plot(quoted, quoted.index, "o", color=WHO["liminal2025"])
     third.set_xscale("log", base=2)
     third.set_xticks([4, 8, 16, 32, 64], ["4", "8", "16", "32", "64"])
     third.set(xlim=(4, 64), ylim=(2.5, -0.5), xlabel="gain in tokens per watt, at 128K")
 
-    fourth.set_title("4: an agreement", fontsize=10)
+    fourth.set_title("4: an agreement")
     fourth.plot(range(1, len(errors) + 1), 100 * errors, "o", color=WHO["mazurek2025"])
     fourth.axhline(0, color=style.INK, linewidth=1)
     fourth.set(ylim=(-50, 50), xlabel="measured point", ylabel="error of the model, %")

@@ -62,7 +62,7 @@ def draw_cuts(side):
         arrow = {"arrowstyle": "<->", "color": style.RED, "linewidth": 1.4}
         ax.annotate("", (1.0, 1.07), (0.0, 1.07), arrowprops=arrow)
         ax.text(0.5, 1.11, f"one sum joins {joined} GPUs", color=style.RED, ha="center")
-        ax.set_title(f"{many} GPUs, {title}", fontsize=10, y=-0.12)
+        ax.set_title(f"{many} GPUs, {title}", y=-0.12)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.22), aspect="equal")
         ax.axis("off")
     return axes

@@ -45,7 +45,8 @@ def figure_1(shown, chip, hop):
             ax.plot(*sold, "o", color=style.PURPLE, markersize=7)
             ax.annotate("sold", sold, (7, 3), textcoords="offset points", color=style.PURPLE)
     for ax, model in zip(axes, shown, strict=True):
-        ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15), title=model.name)
+        ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15))
+        ax.set_title(model.name, fontsize=12)
         ax.set(xlabel="tokens per second for one user")
     axes[0].set_ylabel("dollars per million tokens")
     axes[0].legend(loc="upper left", fontsize=7)

@@ -72,7 +72,7 @@ def draw(number, colours, lines=None, **changed):
         ax.plot(*sold, "*", color=style.INK, markersize=9, label=f"{name}, sold")
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
-    ax.legend(fontsize=9, loc="upper left")
+    ax.legend(loc="upper left")
     return ax
 
 
@@ -111,11 +111,9 @@ def slope_and_wall(model, chip, draft, contexts):
         ax.set_xticks(ticks, map(str, ticks))
         ax.minorticks_off()
         ax.set_xlim(20, 2 * curve.tokens_per_second.max())
-        ax.set_title(f"{context:,} tokens of context" if context else "no context", fontsize=10)
+        ax.set_title(f"{context:,} tokens of context" if context else "no context")
     axes[0].set_ylabel("dollars per million tokens")
-    axes[0].figure.legend(
-        *axes[0].get_legend_handles_labels(), fontsize=9, loc="outside upper center", ncol=2
-    )
+    axes[0].figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncol=2)
     return axes
 
 

@@ -95,7 +95,7 @@ def draw_timelines(data):
     ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
     ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
     ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="lower right")
     return ax
 
 
@@ -141,7 +141,7 @@ def draw_bandwidth(data, mark):
             ax.text(1.05 * ends[1], height, name, color=colour, va="center", fontsize=8, clip_on=False)
         ax.axvline(at, color=style.INK, linewidth=1)
         ax.set(xscale="log", yscale="log", xlim=ends, xlabel="memory bandwidth of a chip (TB/s)")
-        ax.set_title(f"context {context / 1024:.0f}K", fontsize=10)
+        ax.set_title(f"context {context / 1024:.0f}K")
         ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
         ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
     axes[0].set_ylabel("tokens per second of one user,\nover those at the left")

@@ -105,5 +105,5 @@ def draw_public(data):
     right.hist(100 * eight.error, bins, color=style.PURPLE, alpha=0.55, label="equation 8")
     right.axvline(0, color=style.INK, linewidth=1)
     right.set(xlabel="predicted over measured, less one, %", ylabel="measurements")
-    right.legend(fontsize=9)
+    right.legend()
     return left, right

@@ -96,13 +96,14 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
         last = rows.end.max()
         ax.text(last * 1.01, 0.5, f"{last:,.0f} µs", va="center", fontsize=9)
         ax.set_yticks([0, 1], ["GPU", "network"])
-        ax.set(ylim=(1.6, -0.6), title=plan)
+        ax.set_ylim(1.6, -0.6)
+        ax.set_title(plan, fontsize=12)
         ax.grid(axis="y", visible=False)
     axes[0].set_xlim(0, 1.12 * data.end.max())
     axes[1].set_xlabel("microseconds, two layers")
     for part, colour in colours.items():
         axes[0].bar(0, 0, color=colour, label=part)
-    axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, 1.55), ncol=3, fontsize=9)
+    axes[0].legend(loc="upper center", bbox_to_anchor=(0.5, 1.55), ncol=3)
     return axes
 
 
@@ -119,10 +120,10 @@ def two_tokens(model):
     names = [("first token", style.BLUE), ("second token", style.PURPLE)]
     for label, colour in names + [("both", style.INK)] * bool(first & second):
         ax.bar(0, 0, color=colour, label=label)
-    ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3, fontsize=9)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
     one, two = (eq.expert_weights(model) / factor("MB") * eq.active_experts(model, n) for n in (1, 2))
-    ax.set_title(f"{one:.0f} MB per layer for one token, about {two:.0f} for two", fontsize=10)
+    ax.set_title(f"{one:.0f} MB per layer for one token, about {two:.0f} for two")
     ax.axis("off")
     return ax
 

@@ -70,7 +70,7 @@ def _finish(ax, ticks=(), legend="best", **axes):
     if ticks:
         ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         ax.minorticks_off()
-    ax.legend(loc=legend, fontsize=9)
+    ax.legend(loc=legend)
     return ax
 
 

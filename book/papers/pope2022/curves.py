@@ -107,11 +107,11 @@ def figure_1(phases, quantity="cost"):
                 place = at[0].iloc[i], at[1].iloc[i]
                 ax.annotate(text, place, shift, textcoords="offset points", fontsize=7, color=colour)
         ax.set(xscale="log", xlabel="ms per token" if phase == "decode" else "ms for 2048 tokens")
-        ax.set_title({"decode": "writing (decode)", "prefill": "reading (prefill)"}[phase], fontsize=10)
+        ax.set_title({"decode": "writing (decode)", "prefill": "reading (prefill)"}[phase])
         ax.set_yscale("log" if quantity == "cost" else "linear")
     both[0].set_ylabel(label)
     names = [both[1].plot([], [], color=colour, label=name)[0] for name, colour in PALM.items()]
-    both[0].figure.legend(handles=names, loc="outside upper center", ncol=3, fontsize=9)
+    both[0].figure.legend(handles=names, loc="outside upper center", ncol=3)
     return both
 
 
@@ -132,7 +132,7 @@ def figure_6(data):
     lines = data.assign(**{"half the time for twice the chips": half}) / 1e3
     ax = style.curve(lines.to_xarray(), unit="ms", says="one token", log="x")
     ax.set_ylim(0, None)
-    ax.set_title("batch 512, 2048 tokens of context", fontsize=10)
+    ax.set_title("batch 512, 2048 tokens of context")
     ax.set_xticks(data.index, map(str, data.index))
     ax.minorticks_off()
     return ax
@@ -197,7 +197,7 @@ def figure_7(data):
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
     ax.set_xticks([2**11, 2**14, 2**17, 2**20], ["2,048", "16,384", "131,072", "1,048,576"])
     ax.minorticks_off()
-    ax.legend(loc="lower right", fontsize=9)
+    ax.legend(loc="lower right")
     return ax
 
 
@@ -226,5 +226,5 @@ def figure_b1(data):
     for name, colour in PALM.items():
         ax.plot([], [], ".-", color=colour, label=name)
     ax.set(xscale="log", yscale="log", xlabel="ms for one prompt", ylabel="chip-milliseconds per token")
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax

@@ -25,7 +25,7 @@ def draw_layout(layout, mesh, chip=(0, 0, 0)):
     ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.65, 3.85), aspect="auto")
     ax.axis("off")
     place = ", ".join(f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True))
-    ax.set_title(f"{layout} on {mesh}: what the chip {place} holds", fontsize=10)
+    ax.set_title(f"{layout} on {mesh}: what the chip {place} holds")
     return ax
 
 
@@ -98,7 +98,7 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
             box(x0, y0, x1 - x0, y1 - y0, fill=False, edgecolor=style.FAINT, linewidth=0.6)
         box(0, 0, 1, 1, fill=False, edgecolor=style.INK, linewidth=1)
         ax.set(xlim=(-0.22, 1.05), ylim=(-0.05, 1.22), aspect="equal")
-        ax.set_title(name, fontsize=10)
+        ax.set_title(name)
         ax.axis("off")
     both[0].text(-0.02, 1.1, "input", va="center", ha="right", fontsize=9)
     both[0].text(-0.2, 0.5, "output", rotation=90, va="center", ha="right", fontsize=9)
@@ -148,7 +148,7 @@ def draw_collectives(k=3):
         ax.annotate("", (k + 1.4, middle), (k + 0.2, middle), arrowprops=arrow)
         ax.set(xlim=(-1.3, 2 * k + 1.8), ylim=(-0.3, k + 0.1), aspect="equal")
         ax.axis("off")
-        ax.set_title(name, fontsize=10)
+        ax.set_title(name)
         for chip in range(k):
             ax.text(-0.25, k - 1 - chip + 0.4, str(chip), ha="right", va="center", fontsize=8)
     return both

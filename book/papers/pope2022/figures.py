@@ -51,7 +51,7 @@ def figure_3(moved, switches):
         ax.annotate(f"{tokens:,.0f}", (tokens, at), (6, -13), textcoords="offset points", fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="MB through a chip, one layer")
     ax.set(ylim=(float(least.min()) / 3, float(moved.max()) / 1e6))
-    ax.legend(ncol=2)
+    ax.legend(ncol=2, fontsize=10)
     return ax
 
 
@@ -91,7 +91,7 @@ def figure_8(data):
     shown = [n for n in CONTEXTS if n not in (16384, 65536)]
     ax.set_xticks(shown, [f"{n:,}" for n in shown])
     ax.minorticks_off()
-    ax.legend()
+    ax.legend(fontsize=10)
     return ax
 
 
@@ -111,7 +111,7 @@ def figure_9():
         ax.plot(on.time, 100 * on.exact, "o", color=colour, markersize=6)
         ax.plot([], [], "o-", color=colour, label=name)
     ax.set(xscale="log", xlabel="seconds, all tokens of input and output", ylabel="MFU, %", ylim=(0, 55))
-    ax.legend(fontsize=9)
+    ax.legend()
     return ax
 
 
@@ -134,7 +134,7 @@ def draw_fit(cells, constants):
     ax.axhline(1, color=style.INK, linewidth=1)
     ax.axhspan(0.9, 1.1, color=style.FAINT, alpha=0.15, linewidth=0)
     ax.set(xscale="log", xlabel="measured seconds", ylabel="measured over predicted", ylim=(0.6, 1.5))
-    ax.legend(ncol=2, fontsize=9, loc="upper center")
+    ax.legend(ncol=2, loc="upper center")
     return ax
 
 
@@ -151,7 +151,7 @@ def draw_bounds(data):
     ax.set_yticks(ends, data.says, fontsize=9)
     ax.set(xlabel="% of the measured time, every peak as reached", xlim=(0, 105))
     ax.grid(axis="y", visible=False)
-    ax.legend(ncol=4, fontsize=9, loc="upper center", bbox_to_anchor=(0.4, 1.12))
+    ax.legend(ncol=4, loc="upper center", bbox_to_anchor=(0.4, 1.12))
     return ax
 
 

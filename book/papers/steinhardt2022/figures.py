@@ -60,7 +60,7 @@ def tiles(machine, width, batch):
         # the vectors that come in from above and the sums that leave to the left, of the chip in the corner
         ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
         ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
-        ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}", fontsize=10)
+        ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}")
         weights, vectors = share(model.arithmetic_work, grid), share(model.network_traffic, grid)
         ax.text(0.5, -0.1, f"weights {weights}", color=style.BLUE, ha="center", va="top")
         ax.text(0.5, -0.26, f"vectors {vectors}", color=style.RED, ha="center", va="top")
@@ -128,7 +128,7 @@ def neighbours(machine):
                     ax.add_patch(Rectangle((x - 0.22, y + 0.04), 0.16, 0.92, fc=style.RED, ec="none"))
         end = side + gap * (side - 1)
         ax.add_patch(Rectangle((-0.4, -0.15), end + 0.55, end + 0.5, fc="none", ec=style.INK, linestyle="--"))
-        ax.set_title("blocks apart" if gap else "neighbours", fontsize=10)
+        ax.set_title("blocks apart" if gap else "neighbours")
         says = f"{counts[name]:.0f} blocks of vectors"
         ax.text(end / 2, -0.3, says, color=style.RED, ha="center", va="top")
         ax.set(xlim=(-0.5, end + 0.3), ylim=(-0.75, end + 0.5), aspect="equal")
