@@ -2,6 +2,7 @@
 
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,9 +21,20 @@ LEVELS = ("**One line.**", "**Short.**", "**Study.**")
 EVERY_CHAPTER = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
+@cache
+def cells_of(path):
+    return nbformat.read(path, as_version=4).cells
+
+
+@cache
+def copied(path):
+    """The cells of the lecture copy of a chapter."""
+    return LECTURE["lecture_copy"](nbformat.read(path, as_version=4)).cells
+
+
+@cache
 def exercises(path):
-    nb = nbformat.read(path, as_version=4)
-    text = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    text = "\n".join(cell.source for cell in cells_of(path) if cell.cell_type == "markdown")
     return re.findall(r"```+\{exercise\}\s*\n(?::[^\n]*\n)*\s*(.*?)\n```", text, re.S)
 
 
@@ -42,15 +54,14 @@ def test_every_exercise_says_its_level(path):
 
 @EVERY_CHAPTER
 def test_a_lecture_copy_keeps_the_exercises_and_loses_the_solutions(path):
-    nb = nbformat.read(path, as_version=4)
-    made = LECTURE["lecture_copy"](nb)
-    text = "\n".join(cell.source for cell in made.cells)
+    made = copied(path)
+    text = "\n".join(cell.source for cell in made)
     assert "solution" not in re.findall(r"\{([a-z-]+)\}", text) and "solution-start" not in text
     assert text.count("> **Exercise.**") == len(exercises(path))
-    code = [cell for cell in made.cells if cell.cell_type == "code"]
+    code = [cell for cell in made if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code)
     if exercises(path):
-        assert len(code) < sum(cell.cell_type == "code" for cell in nb.cells)
+        assert len(code) < sum(cell.cell_type == "code" for cell in cells_of(path))
 
 
 # What a plain Jupyter shows as code: roles, fences and colons of directives, targets, links to boxes.
@@ -60,9 +71,8 @@ RAW = re.compile(r"\{[\w:+-]+\}`|^`{3,}\{|^:{3,}|^\([\w-]+\)=|\]\(#", re.M)
 @EVERY_CHAPTER
 def test_a_download_and_a_lecture_copy_hold_no_raw_markup(path):
     made = nbformat.reads(plain.notebook(path.read_text("utf-8")), as_version=4)
-    nb = nbformat.read(path, as_version=4)
-    assert [cell.id for cell in made.cells] == [cell.id for cell in nb.cells]
-    for cell in [*made.cells, *LECTURE["lecture_copy"](nb).cells]:
+    assert [cell.id for cell in made.cells] == [cell.id for cell in cells_of(path)]
+    for cell in [*made.cells, *copied(path)]:
         assert cell.cell_type == "code" or not RAW.search(cell.source), (cell.id, RAW.search(cell.source)[0])
 
 
@@ -108,7 +118,7 @@ def test_a_copy_fetches_the_whole_book():
 
 
 # --- The cheat sheet ---------------------------------------------------------------------------------------
-SHEET = nbformat.read(ROOT / "book" / "cheatsheet.ipynb", as_version=4).cells
+SHEET = cells_of(ROOT / "book" / "cheatsheet.ipynb")
 FORMULAS = {cell.id: cell for cell in SHEET if cell.cell_type == "code" and "formula(" in cell.source}
 
 
