@@ -20,7 +20,7 @@ from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, listed, read
-from tokenprice.request import Request, answered, served, with_cautions
+from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words
 
 if TYPE_CHECKING:
@@ -361,9 +361,7 @@ def sixth(question, beside=True):
         if places < copies:
             each = " in each copy and stage" if copies > 1 else ""
             room = f"{q.machine} has no room for one user beside the weights{each}"
-            one = running.replace(batch=copies, context=q.longest)
-            own = {"engine": q.engine, "keep": q.formats[2], "share": q.memory}
-            full = decode_step(q.model, q.machine, one, q.layout, **own)
+            full = step_of(q, q.machine, q.layout, copies, context=q.longest)
             return _no_answer(q, "infeasible", f"{room}: {full.reason or 'another one does not fit'}")
         running = running.replace(batch=min(running.batch, int(places)))
     step = step_of(q, q.machine, q.layout, _together(q, running.batch))
@@ -458,14 +456,9 @@ def _request(q, step, running):
     own = q.layout if q.reader is None else None
     protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0, q.hold_tokens)
     read = reading_of(q, q.reader or q.machine, own)
-    made = served(
-        q.model, q.machine, step, read.whole, read.fresh, q.prompt, q.output, running, cached_tokens=q.cached or 0,
-        layout=q.layout, engine=q.engine, price=q.hourly(q.machine.chip), utilisation=q.utilisation or 1,
-        reader=q.reader, read_price=q.reader and q.hourly(q.reader.chip),
-        chunk=q.chunk, asking=q.workload.batch, protocol=protocol, uneven=read.uneven,
-    )  # fmt: skip
-    made = replace(made, spread=q.spread(q.machine.chip))
-    return with_cautions(made, q.model, q.workload, q.layout, q.workload.batch, protocol)
+    asks = {"chunk": q.chunk, "asking": q.workload.batch, "protocol": protocol}
+    made = read.request(q, q.machine, q.layout, step, running, q.reader, **asks)
+    return with_cautions(made, q, q.layout, q.workload.batch)
 
 
 def _no_answer(question, status, reason):

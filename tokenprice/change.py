@@ -193,10 +193,8 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: "U
         return cost_per_million(step.total, work.batch, count, q.rate) if dollars else step.total
 
     def at(resource, by):
-        c, o, e = resource.made(system.chip, operators, engine, by)
-        made = System(c, system.count, system.domain)
-        step = decode_step(q.model, made, work, **how | {"engine": e}, operators=o)
-        return value(step, system.count)
+        made, step = _step(q, *resource.made(system.chip, operators, engine, by))
+        return value(step, made.count)
 
     now = decode_step(q.model, system, work, **how)
     if not now.feasible:
@@ -208,6 +206,12 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: "U
         found.append(Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.rate:.3g} per used hour"))
     found.append(_chips(q, target, start, value, unit))
     return Changes(start, target, unit, tuple(found), interval(q.model, system, work, q.layout)[1])
+
+
+def _step(q, chip, operators, engine):
+    """The machine of a question made of such chips, and its step."""
+    made = System(chip, q.machine.count, q.machine.domain)
+    return made, decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators)
 
 
 def _change(resource, start, target, at, unit):
@@ -277,12 +281,13 @@ def doubled(question, request=None):
 
     ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
     """
-    q, system = question, question.machine
-    chip = system.chip.replace(memory_capacity=None)  # that all fits, the answer has said
+    q, chip = (
+        question,
+        question.machine.chip.replace(memory_capacity=None),
+    )  # that all fits, the answer has said
 
     def seconds(chip, operators, engine):
-        made = System(chip, system.count, system.domain)
-        step = decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators)
+        made, step = _step(q, chip, operators, engine)
         if request is None:
             return step.total
         tokens = request.prompt_tokens, request.cached_tokens

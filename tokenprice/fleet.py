@@ -15,7 +15,7 @@ from inferlib.extras import np
 from inferlib.system import Breakdown, Layout, System
 from tokenprice import constants, mix
 from tokenprice.decode import decode_step
-from tokenprice.prompt import STEADY, first_token_time, prompt_pass, room_of, turn_time, until_first
+from tokenprice.prompt import first_token_time, prompt_pass, room_of, turn_time, until_first
 from tokenprice.request import (
     Request,
     keep_step,
@@ -229,10 +229,10 @@ class Station:
         return waits, token, first
 
 
-def step_of(q, system, layout, batch):
-    """The step of a question's model with so many sequences, drafts included."""
+def step_of(q, system, layout, batch, **other):
+    """The step of a question's model with so many sequences, drafts included; of an ``other`` context if said."""
     how = {"engine": q.engine, "keep": q.formats[2], "share": q.memory}
-    work = q.workload.replace(batch=batch)
+    work = q.workload.replace(batch=batch, **other)
     if q.drafted is None:
         return decode_step(q.model, system, work, layout, **how)
     length = acceptance(q.length, q.drafted) if isinstance(q.length, str) else q.length
@@ -297,6 +297,14 @@ class Reading:
     def uneven(self):
         """Mean square of the prompts' seconds over the square of their mean."""
         return 1 + self.scatter / self.whole.total**2
+
+    def request(self, q, system, layout, step, users, reader=None, **other):
+        """The request of a question with its prompts read so, and so many users or an array of them in a step."""
+        return served(
+            q.model, system, step, self.whole, self.fresh, q.prompt, q.output, users, cached_tokens=self.cached,
+            layout=layout, engine=q.engine, price=q.hourly(system.chip), utilisation=q.utilisation or 1,
+            reader=reader, read_price=reader and q.hourly(reader.chip), uneven=self.uneven, **other,
+        )  # fmt: skip
 
 
 def reading_of(q, system, layout, machines=1) -> Reading:
@@ -426,14 +434,9 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
         return replace(empty, prompt=prompt, pieces=pieces, scatter=one.scatter, late=late)
 
     def mean(users, n):  # the request of so many in a machine
-        work, step = q.workload.replace(batch=users), step_of(q, system, layout, max(users, empty.copies))
-        one = reads(n)
-        made = served(
-            q.model, system, step, one.whole, one.fresh, q.prompt, q.output, users, cached_tokens=one.cached,
-            layout=layout, engine=q.engine, price=q.hourly(system.chip), reader=reader,
-            read_price=reader and q.hourly(reader.chip), apart=lanes,
-        )  # fmt: skip
-        return with_cautions(made, q.model, work, layout, users, STEADY)
+        step = step_of(q, system, layout, max(users, empty.copies))
+        made = reads(n).request(q, system, layout, step, users, reader, apart=lanes)
+        return with_cautions(made, q, layout, users)
 
     one = mean(empty.copies, 1)
     factor = one.step_factor
@@ -469,7 +472,7 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     busy = busy if reader else [sum(busy)] * 2
     request = replace(
         request, token=state.token, first_token=state.first_token, utilisation=busy[0], reading=busy[1],
-        slow=(slow.token, slow.first_token), spread=q.spread(system.chip),
+        slow=(slow.token, slow.first_token),
     )  # fmt: skip
     full = reader_of(q, reads(readers), lies).load(q.arrivals / readers) if readers else 0.0
     return Fleet(

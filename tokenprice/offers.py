@@ -12,14 +12,14 @@ from inferlib.extras import np
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import bounds, constants, words
 from tokenprice.ask import sixth
-from tokenprice.decode import decode_step
+from tokenprice.decode import Instance
 from tokenprice.estimate import chip_facts, stated
-from tokenprice.fleet import Fleet, fewest, fleet, reading_of
+from tokenprice.fleet import Fleet, fewest, fleet, reading_of, step_of
 from tokenprice.layouts import layouts as layouts_of, refusal
 from tokenprice.options import Offered
 from tokenprice.prompt import room_of
 from tokenprice.question import Promise, Question, both
-from tokenprice.request import Request, answered, served, with_cautions
+from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import durations, in_words, whole
 
 MOST = 8192  # users of one machine at which the search ends
@@ -473,16 +473,13 @@ class _Search:
 
     def ask(self, system, layout, seller):
         """Ask one machine: an offer or a miss, and the points of the frontier."""
-        q, model, work = self.q, self.q.model, self.q.workload
-        keep = q.formats[2]
-        step = decode_step(model, system, work.replace(batch=layout.dp, context=0), layout, keep=keep)
-        if step.status == "n/a":
-            return self._miss(system, layout, NOT_DESCRIBED, step.reason)
+        q = self.q
+        if reason := Instance(q.model, system, q.workload, layout, q.formats[2]).refusal():
+            return self._miss(system, layout, NOT_DESCRIBED, reason)
         places = room_of(q, system, layout)
         rounds = int(min(places, self.most) // layout.dp)
         if rounds < 1:
-            one = work.replace(batch=layout.dp, context=q.longest)
-            full = decode_step(model, system, one, layout, engine=q.engine, keep=keep, share=q.memory)
+            full = step_of(q, system, layout, layout.dp, context=q.longest)
             return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
         read = reading_of(q, system, layout)
         if q.arrivals:
@@ -499,8 +496,7 @@ class _Search:
         if users not in layout.dp * ladder:
             self._keep(self._served(system, layout, read, at), system, layout, at)
         request = self._served(system, layout, read, users)
-        request = with_cautions(request, model, work.replace(batch=users), layout, users)
-        self._offer(system, layout, replace(request, spread=q.spread(system.chip)), seller)
+        self._offer(system, layout, with_cautions(request, q, layout, users), seller)
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
@@ -583,22 +579,14 @@ class _Search:
         return low
 
     def _served(self, system, layout, read, users):
-        q, keep = self.q, self.q.formats[2]
-        work = q.workload.replace(batch=answered(users, layout, q.output, 1))
-        step = decode_step(q.model, system, work, layout, engine=q.engine, keep=keep, share=q.memory)
-        return served(
-            q.model, system, step, read.whole, read.fresh, q.prompt, q.output, users, cached_tokens=q.cached or 0,
-            layout=layout, engine=q.engine, utilisation=q.utilisation or 1, price=q.hourly(system.chip),
-            uneven=read.uneven,
-        )  # fmt: skip
+        step = step_of(self.q, system, layout, answered(users, layout, self.q.output, 1))
+        return read.request(self.q, system, layout, step, users)
 
     def _times(self, tried, layout):
         """Time between tokens and to the first one, at the slow end where that must keep the promise."""
         if not self.sure:
             return tried.token, tried.first_token
-        q = self.q
-        work = {n: q.workload.replace(batch=n) for n in tried.users}
-        each = [with_cautions(replace(tried, users=n), q.model, at, layout, n) for n, at in work.items()]
+        each = [with_cautions(replace(tried, users=n), self.q, layout, n) for n in tried.users]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.token * slow, tried.first_token * late
 

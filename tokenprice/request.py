@@ -373,17 +373,17 @@ def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, 
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
-def with_cautions(request, model, work, layout, users, protocol=STEADY):
-    """The request with its cautions, and with intervals that they have widened."""
-    known = stated()["first_token"]
-    found = facts(model, request.system, work, layout, request.step) | {
+def with_cautions(request, q, layout, users):
+    """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
+    known, work = stated()["first_token"], q.workload.replace(batch=users)
+    found = facts(q.model, request.system, work, layout, request.step) | {
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
-        "prompt": request.prompt_tokens, "equal": float(protocol.equal),
+        "prompt": request.prompt_tokens, "equal": float(request.protocol.equal),
     }  # fmt: skip
     steps = held((*OF_STEPS, *CAUTIONS), found)
     first = steps | held(FIRST, found)
     return replace(
-        request, cautions=sentences(first, found) + blocks.cautions(model),
+        request, cautions=sentences(first, found) + blocks.cautions(q.model), spread=q.spread(request.system.chip),
         step_factor=widened(request.step_factor, steps),
         first_factor=widened(request.first_factor, first),
     )  # fmt: skip
