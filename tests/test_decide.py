@@ -189,11 +189,6 @@ def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
     assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.request.spread == 3
 
 
-def test_a_chip_with_a_price_of_ones_own_is_tried():
-    priced = decide(LLAMA, **ASKED, **PROMISE, weights="fp8", counts=(8,), prices={"H800": 1, "B300": 5})
-    assert {offer.system.chip.name for offer in priced.offers} >= {"B300"}
-
-
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
