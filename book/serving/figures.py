@@ -161,7 +161,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     axes[-1].set_xlabel("seconds")
     handles = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in (style.BLUE, style.ORANGE)]
     place = {"ncol": 2, "fontsize": 8, "loc": "lower right", "bbox_to_anchor": (1, 1)}
-    axes[0].legend(handles, ["a step of all users", "a prompt"], **place, fontsize=10)
+    axes[0].legend(handles, ["a step of all users", "a prompt"], **place)
     axes[0].figure.tight_layout()
     return axes
 
