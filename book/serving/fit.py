@@ -248,14 +248,12 @@ def napkins(by=None):
     """Logarithms of predicted over measured by six constants, on today's rows: shown, or with every group left out."""
     today = np.any([rows for name, rows in slices().items() if name != "python-2024"], axis=0)
     table = data()[today]
-    logs = pd.Series(np.nan, table.index)
-    for name in table[by].unique() if by else [None]:
-        own = table[by] == name if by else table.index == table.index
-        seen = table[~own] if by else table
-        seen = seen[seen.copies == 1]
-        found = _fitted(seen, napkin(seen), 0.0)
-        logs[own] = np.log(napkin(table[own]) @ found / table.measured[own])
-    return logs
+    seen = table[table.copies == 1]
+    if by is None:
+        return np.log(napkin(table) @ _fitted(seen, napkin(seen), 0.0) / table.measured)
+    left = {name: seen[seen[by] != name] for name in table[by].unique()}
+    folds = {name: _fitted(rest, napkin(rest), 0.0) for name, rest in left.items()}
+    return _logs(table, by, folds, lambda own, found: napkin(own) @ found / own.measured)
 
 
 # Constants are not negative; the search goes on until all CPUs have come to the same digits, and six of them count.
@@ -419,16 +417,13 @@ def distances():
     table, logs = data(), left_out("publisher")
     near, whose = np.any([*slices().values()], axis=0), groups(data())
     usual = factor(logs[near], whose[near])
-    waiting, far = ~table.fits.astype(bool), table.box > 0
-    found = {
-        "users": (logs[waiting], whose[waiting], usual),
-        "boxes": (logs[far], whose[far], usual),
-        "chip": (left_out("hardware")[near], table.hardware[near], usual),
-        "format": (left_out("weights")[near], table.weights[near], usual),
-        "experts": (left_out("model")[table.experts & near], table.model[table.experts & near], usual),
-        "lent": (*lent(), usual),
-        "drafts": (*drafted(), usual),
-    }
+    chosen = {
+        "users": (logs, whose, ~table.fits.astype(bool)), "boxes": (logs, whose, table.box > 0),
+        "chip": (left_out("hardware"), table.hardware, near), "format": (left_out("weights"), table.weights, near),
+        "experts": (left_out("model"), table.model, table.experts & near),
+    }  # fmt: skip
+    found = {name: (there[own], groups[own], usual) for name, (there, groups, own) in chosen.items()}
+    found |= {"lent": (*lent(), usual), "drafts": (*drafted(), usual)}
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
     chosen = {"most_users": ~near & ~copied & ~equal, "copies": copied, "equal": near & equal}
