@@ -212,10 +212,8 @@ def seen(value):
         return value.to_csv()
     if dataclasses.is_dataclass(value) and hasattr(value, "question"):
         return dataclasses.astuple(value)
-    if hasattr(value, "values") and hasattr(value, "dims"):
-        value = np.asarray(value)
-    if isinstance(value, np.ndarray):
-        return repr(value.tolist())  # nothing equals NaN, but its text does
+    if isinstance(value, np.ndarray) or hasattr(value, "dims"):
+        return repr(np.asarray(value).tolist())  # nothing equals NaN, but its text does
     shown = repr(value)
     if " at 0x" in shown or type(value).__module__.startswith(("book.", "IPython.")):
         shown = next((getattr(value, kind)() for kind in RICH if hasattr(value, kind)), shown)

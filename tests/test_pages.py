@@ -119,7 +119,6 @@ def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
         reader.launch(None, SimpleNamespace(html_theme_options=options))
         assert ("launch_buttons" in options) == there
     assert "commit" in reader.stamp(ROOT / "book" / "bibliography.md")
-    assert reader.git("no-such-command") == ""
 
 
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():

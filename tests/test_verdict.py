@@ -48,24 +48,19 @@ def times(question, factor):
     return question.replace(machine=machine)
 
 
-def seconds(answer):
-    return getattr(answer, "seconds", None) or answer.total
-
-
-def answer(question, chapter=None):
-    """What a chapter computes of a question; without one, what the sixth model does."""
-    whole = ask(question, by=BY.get(chapter, "sixth"))
-    if (
-        chapter != "erdil2025_toy" or whole.status == "n/a"
-    ):  # the toy has the complete model's models and chips
-        return whole
-    return erdil2025.toy_decode_step(question.model, question.machine, question.workload)
+def took(question, chapter=None):
+    """Seconds of a token as a chapter computes it, or as the sixth model does; None where there is no answer."""
+    found = ask(question, by=BY.get(chapter, "sixth"))
+    if chapter == "erdil2025_toy" and found.status != "n/a":  # it has the complete model's models and chips
+        toy = erdil2025.toy_decode_step(question.model, question.machine, question.workload)
+        return toy.total if toy.feasible else None
+    return found.seconds if found.feasible else None
 
 
 def gains(question, chapter=None):
     """Whether twice the chips make a token faster, None where there is no answer to both."""
-    found = [answer(one, chapter) for one in (question, times(question, 2))]
-    return seconds(found[1]) < seconds(found[0]) if all(one.feasible for one in found) else None
+    before, after = (took(one, chapter) for one in (question, times(question, 2)))
+    return None if None in (before, after) else after < before
 
 
 def shown(chapter, start, given, question):
@@ -154,7 +149,7 @@ def for_one_user(question, by):
     counts = [(n, times(question, n).replace(batch=1)) for n in (1, 2, 4)]
     if by == "sixth":
         return fastest(dict(counts), by)
-    return min(counts, key=lambda each: seconds(answer(each[1], "erdil2025_toy")))[0]
+    return min(counts, key=lambda each: took(each[1], "erdil2025_toy"))[0]
 
 
 def for_a_promise(question, by):

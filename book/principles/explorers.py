@@ -13,26 +13,6 @@ _MODELS = (
 _CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200", "MI300X", "TPU v5p")
 
 
-def _inputs(case):
-    """The case first, and what else there is."""
-    work, chip = case.workload, case.machine.chip
-    return [
-        Slider("batch", "Batch", 1, 4096, 1, log=True).at(work.batch),
-        Slider("context", "Context", 1, 131072, 1, "tokens", log=True).at(work.context),
-        Slider("n_chips", "Chips", 1, 64, 1, whole=True).at(case.machine.count),
-        _model(case.model),
-        Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
-        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),
-        Choice("cache", "Cache", nearest(CACHE, format_bytes(work.cache))),
-    ]
-
-
-def _model(model):
-    """The chapter's model first, then some of the catalogue."""
-    known = first(model, {name: load_model(name) for name in _MODELS})
-    return Choice("model", "Model", {name: profile_of(one) for name, one in known.items()})
-
-
 def _stored(model, weights, cache):
     return model.replace(weight_bytes=weights, cache_bytes=cache)
 
@@ -42,18 +22,12 @@ def _intensity(batch, context, model, weights, cache, **at):
     return roofline.decode_intensity(_stored(model, weights, cache), batch, context)
 
 
-def _limits():
-    def held(batch, context, model, weights, cache, **at):
-        return roofline.memory_held(_stored(model, weights, cache), batch, context)
-
-    return memory(held, "n_chips", "Memory for weights and cache")
-
-
 def one_step(case=RUNNING):
     """A decode step by both bounds, as a dot under the roofline of one chip, and the chips' memory filling below it.
 
     All move with batch and context. Where the memory is full there is no step, and no dot.
     """
+    work, chip = case.workload, case.machine.chip
     low, high = 0.3, 8000.0
 
     def reached(chip, **at):
@@ -80,6 +54,19 @@ def one_step(case=RUNNING):
     def cache_held(batch, context, model, weights, cache, **at):
         return roofline.cache_data(_stored(model, weights, cache), batch, context)
 
+    def held(batch, context, model, weights, cache, **at):
+        return roofline.memory_held(_stored(model, weights, cache), batch, context)
+
+    models = first(case.model, {name: load_model(name) for name in _MODELS})
+    inputs = [
+        Slider("batch", "Batch", 1, 4096, 1, log=True).at(work.batch),
+        Slider("context", "Context", 1, 131072, 1, "tokens", log=True).at(work.context),
+        Slider("n_chips", "Chips", 1, 64, 1, whole=True).at(case.machine.count),
+        Choice("model", "Model", {name: profile_of(one) for name, one in models.items()}),
+        Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
+        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),
+        Choice("cache", "Cache", nearest(CACHE, format_bytes(work.cache))),
+    ]
     plane = Plane(
         {"roof": roof}, (_intensity, reached), Axis("intensity", "FLOP/B", low, high),
         Axis("speed of one chip", "TFLOP/s", 0.3, 3000), "One step on the roofline of one chip",
@@ -91,8 +78,8 @@ def one_step(case=RUNNING):
     )
     return Explorer(
         "Roofline and memory of a step",
-        _inputs(case),
+        inputs,
         [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), plane, gauge],
-        limits=_limits(),
+        limits=memory(held, "n_chips", "Memory for weights and cache"),
         asks={},
     )

@@ -165,7 +165,7 @@ def bounds_data(case):
 def draw_bounds(case):
     """The two bounds of one step as timelines of memory and arithmetic, or why there is no step."""
     if reason := _refused(case):
-        return _written(f"no step: {reason}")
+        return style.nothing(f"no step: {reason}")
     table = bounds_data(case)
     colours = {"weights": style.BLUE, "cache": style.GREEN}
     _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
@@ -190,14 +190,6 @@ def draw_bounds(case):
         ax.set(ylim=(1.6, -0.6), xlim=(0, 1.05 * ends.max()))
     axes[-1].set_xlabel("milliseconds of one step")
     return axes
-
-
-def _written(text):
-    """Axes that hold a sentence where a picture would stand."""
-    _, ax = plt.subplots(figsize=(6.6, 0.6))
-    ax.text(0, 0.5, text, va="center")
-    ax.axis("off")
-    return ax
 
 
 def kinds_data(case, prompt=2048):
@@ -241,9 +233,7 @@ def draw_kinds(case):
             ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
     style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel=f"milliseconds on {case.machine}")
-    kinds = {"reading weights": style.BLUE, "reading the cache": style.GREEN, "multiplying": style.ORANGE}
-    patches = [plt.Rectangle((0, 0), 1, 1, color=colour) for colour in kinds.values()]
-    ax.legend(patches, kinds, fontsize=8, loc="center right")
+    ax.legend(["reading weights", "reading the cache", "multiplying"], fontsize=8, loc="center right")
     return ax
 
 
@@ -285,10 +275,8 @@ def fits_data(case, *chips):
 
 def intensity_over_batch(own, batches, contexts):
     """Arithmetic intensity of decode over the batch, at several contexts."""
-    batch = xr.DataArray(list(map(float, batches)), dims="batch")
-    context = xr.DataArray(list(map(float, contexts)), dims="context")
-    batch, context = (batch.assign_coords(batch=batch), context.assign_coords(context=context))
-    return roofline.decode_intensity(own, batch, context)
+    at = xr.Dataset(coords={"batch": np.array(batches, float), "context": np.array(contexts, float)})
+    return roofline.decode_intensity(own, at.batch, at.context)
 
 
 def draw_intensity(case, ax=None):

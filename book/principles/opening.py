@@ -175,10 +175,13 @@ def one_token(case=RUNNING):
     return Explorer("One token", inputs, views, limits=limits, asks={}, more=("price", "weights", "cache"))
 
 
-def _shape(case):
-    """The case's model with its layers, and its chip with its box, for the introduction's own step."""
-    work = case.workload
-    return layered(case.model, work.weights, work.cache), linked(case.machine.chip)
+def _step_of(case, n_chips, batch, exchange=EXCHANGE):
+    """The introduction's own step on so many of the case's chips; None where it does not fit."""
+    work, chip = case.workload, linked(case.machine.chip)
+    shape = layered(case.model, work.weights, work.cache)
+    if principles.memory_held(shape, batch, work.context) > n_chips * chip.memory_capacity:
+        return None
+    return step(shape, chip, n_chips, batch, work.context, exchange)
 
 
 def chips_and_users(case, exchange=EXCHANGE):
@@ -186,19 +189,17 @@ def chips_and_users(case, exchange=EXCHANGE):
 
     What does not fit is left out.
     """
-    shape, chip = _shape(case)
-    work, count, tables = case.workload, case.machine.count, {}
+    count, tables = case.machine.count, {}
     for name, cases in (
         ("chips", [(2**k, 1) for k in range(1, 8)]),
         ("users", [(count, 4**k) for k in range(5)]),
     ):
         rows = []
         for n, batch in cases:
-            if principles.memory_held(shape, batch, work.context) > n * chip.memory_capacity:
-                continue
-            found = step(shape, chip, n, batch, work.context, exchange)
-            terms = {term: 1e3 * time for term, time in found.counted.items()}
-            rows.append({"n": n if name == "chips" else batch, **terms})
+            found = _step_of(case, n, batch, exchange)
+            if found is not None:
+                terms = {term: 1e3 * time for term, time in found.counted.items()}
+                rows.append({"n": n if name == "chips" else batch, **terms})
         tables[name] = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["n"])
     return tables
 
@@ -208,12 +209,11 @@ def users_at(case, speed=CHAT):
 
     Of this picture, of the sixth model's step, and of requests that also send prompts, as `decide` lets them in.
     """
-    shape, chip = _shape(case)
-    machine, context = case.machine, case.workload.context
+    machine = case.machine
 
     def pictured(users):
-        fits = principles.memory_held(shape, users, context) <= machine.count * chip.memory_capacity
-        return fits and step(shape, chip, machine.count, users, context).total * speed <= 1
+        found = _step_of(case, machine.count, users)
+        return found is not None and found.total * speed <= 1
 
     def answered(question, field):
         def fast(users):
@@ -302,14 +302,13 @@ def frontiers(case):
 
     Over machines of up to twice as many chips as the case's and all users that fit.
     """
-    shape, chip = _shape(case)
-    dollars, work, rows = case.rate or 2, case.workload, []
+    dollars, rows = case.rate or 2, []
     for n in (2**k for k in range(case.machine.count.bit_length() + 1)):
         for batch in sorted({round(2 ** (k / 2)) for k in range(25)}):
-            if principles.memory_held(shape, batch, work.context) > n * chip.memory_capacity:
+            own = _step_of(case, n, batch)
+            if own is None:
                 break
-            seconds = step(shape, chip, n, batch, work.context).total
-            rows.append(("the sliders below", n, batch, seconds, 1.0))
+            rows.append(("the sliders below", n, batch, own.total, 1.0))
             found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
             if found.feasible:
                 rows.append((SIXTH, n, batch, found.seconds, found.high / found.seconds))
