@@ -48,10 +48,6 @@ def of_section_2():
 
 
 def of_captions():
-    def threshold(name):
-        """Sequences of a micro-batch from which on the notebook spreads a model's experts."""
-        return DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT)
-
     found = {}
     for table, short in (("Table 3", "t3"), ("Table 6", "t6")):
         for alpha in (3, 4):
@@ -63,11 +59,6 @@ def of_captions():
             f"{at.tokens_per_second:.0f} tokens/s, {at.usd_per_million:.2f} dollars, {at.n_gpu:.0f} GPUs and "
             f"{at.batch:.0f} sequences"
         )
-    exact, rows = 0, 0
-    for table in ("Table 3", "Table 5", "Table 6"):
-        at_two, count = cells_as_printed(table, 3, dollars=2.0)
-        exact += cells_as_printed(table, 3)[0] - at_two
-        rows += count // len(economics.PRINTED)
     batches = parallel.table_2_batches()
     speed, price = "tokens per second", "price of a million tokens"
     worth = [
@@ -76,13 +67,9 @@ def of_captions():
     ]
     return found | {
         "worth": f"{worth[0] / worth[1] - 1:.0%}",
-        "costs_lost": f"{exact}",
-        "costs": f"{rows}",
         "rent": f"{H100.price:.2f}",
         "rent_a100": f"{chips['A100'].price:.4f}",
         "batches": ", ".join(f"{batch:.2f}" for batch in batches.values()),
-        "threshold_mixtral": f"{threshold('Mixtral 8x22B'):.0f}",
-        "threshold_gpt": f"{threshold('GPT-4'):.0f}",
     }
 
 

@@ -5,7 +5,7 @@ from book.papers.mazurek2025.counts import GB, parameters
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, TRUE
 from inferlib.catalog import load_model
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, model_of, setup, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, setup, stated
 from inferlib.units import factor, parse
 
 
@@ -66,14 +66,12 @@ def sizes():
 
 def speeds():
     """What a choice is worth in time."""
-    nine, kimi = setup("9x8 H100"), model_of("Kimi K2")
+    nine = setup("9x8 H100")
     printed, right = systems.corrected_ceiling(nine.name)
     seen = parse(stated()["attention_bandwidth"], "B/s")
     return {
         "network_gain": f"{right / printed - 1:.0%}",
         "layers_gain": f"{MODEL.n_layers / MODEL.n_expert_layers - 1:.1%}",
-        "kimi_heads": f"{kimi.n_heads:.0f}",
-        "kimi_dense": f"{kimi.n_dense_layers:.0f}",
         "measured_gain": f"{repair.overlap_gain().measured.max():.2f}",
         "cache_fp8": f"{systems.largest_change(cache_value_bytes=1.0):.0%}",
         "memory_seen": f"{nine.gpu.memory_bandwidth / seen:.2f}",

@@ -68,37 +68,37 @@ def _matrix_multiplies(read):
 
 @reproduces("Warm-up")
 def _warm_up(read):
-    return {
-        ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
-        ("columns of a matrix", "power of 2"): lambda read: math.log2(read("width")),
-        ("layers", "power of 2"): lambda read: math.log2(read("layers")),
-        ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(read("bytes of a matrix entry")),
-        ("bytes of all matrices", "power of 2"): lambda read: math.log2(_matrices(read)),
-        ("bytes of all matrices", ""): lambda read: _size(_matrices(read), 3),
-        ("communication", "bytes"): lambda read: read("bytes of a matrix entry") * read("width"),
-        ("communication", "amount"): lambda read: _size(read("communication", "bytes"), 1),
-        ("computation", "amount"): lambda read: _size(_operations(read), 3),
-        ("memory", "amount"): lambda read: _size(_matrices(read), 3),
-        ("communication", "time"): _time("B", "communication", "amount"),
-        ("memory", "time"): _time("M", "bytes of all matrices"),
-        ("computation", "time"): _time("C", "computation", "amount"),
-        ("utilisation", ""): lambda read: read("computation", "time") / read("memory", "time"),
-        ("overpaid by a factor", ""): lambda read: 1 / read("utilisation"),
-    }
+    return (
+        {
+            ("rows of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+            ("columns of a matrix", "power of 2"): lambda read: math.log2(read("width")),
+            ("layers", "power of 2"): lambda read: math.log2(read("layers")),
+            ("bytes of a matrix entry", "power of 2"): lambda read: math.log2(
+                read("bytes of a matrix entry")
+            ),
+            ("bytes of all matrices", "power of 2"): lambda read: math.log2(_matrices(read)),
+            ("bytes of all matrices", ""): lambda read: _size(_matrices(read), 3),
+            ("communication", "bytes"): lambda read: read("bytes of a matrix entry") * read("width"),
+            ("communication", "amount"): lambda read: _size(read("communication", "bytes"), 1),
+            ("computation", "amount"): lambda read: _size(_operations(read), 3),
+            ("memory", "amount"): lambda read: _size(_matrices(read), 3),
+            ("utilisation", ""): lambda read: read("computation", "time") / read("memory", "time"),
+            ("overpaid by a factor", ""): lambda read: 1 / read("utilisation"),
+        }
+        | _times()
+        | {("memory", "time"): _time("M", "bytes of all matrices")}
+    )
 
 
 @reproduces("Batching")
 def _batching(read):
     exact, before = warm_up(stated()["warm_up"]["batch"]), partial(_from, "Warm-up")
 
-    def slowest(read):
-        return max(read("memory", "time"), read("computation", "time"))
-
     def memory(read):
         note = f"exact: {exact.microseconds['memory']:.0f} us"
         return Noted(_time("M", "memory", "amount")(read), note)
 
-    return {
+    return _times() | {
         ("communication", "amount"): lambda read: read("vectors") * before(read, "communication", "amount"),
         ("vectors into and out of memory", "amount"): lambda read: _size(
             2 * before(read, "layers") * read("vectors") * before(read, "communication", "bytes"), 3
@@ -107,11 +107,9 @@ def _batching(read):
             before(read, "bytes of all matrices") + read("vectors into and out of memory", "amount")
         ),
         ("computation", "amount"): lambda read: read("vectors") * before(read, "computation", "amount"),
-        ("communication", "time"): _time("B", "communication", "amount"),
         ("memory", "time"): memory,
-        ("computation", "time"): _time("C", "computation", "amount"),
-        ("serial time", "per layer"): lambda read: slowest(read) / before(read, "layers"),
-        ("utilisation", ""): lambda read: read("computation", "time") / slowest(read),
+        ("serial time", "per layer"): lambda read: _slowest(read) / before(read, "layers"),
+        ("utilisation", ""): lambda read: read("computation", "time") / _slowest(read),
         # What the post only says again is computed from its inputs, not from where it stood first.
         ("communication", "amount before"): lambda read: _size(
             before(read, "bytes of a matrix entry") * before(read, "width"), 1
@@ -141,20 +139,14 @@ def _tiling(read):
         once = before(read, "operations per matrix entry") * read("edge of a tile") ** 2
         return once * batched(read, "vectors")
 
-    def slowest(read):
-        return max(read(name, "time") for name in ("communication", "memory", "computation"))
-
-    return {
+    return _times() | {
         ("edge of a tile", ""): lambda read: before(read, "width") / read("grid"),
         ("communication", "amount"): lambda read: _size(2 * vectors(read), 2),
         ("memory", "amount"): lambda read: _size(2 * vectors(read) + weights(read), 2),
         ("computation", "amount"): lambda read: _size(work(read), 3),
-        ("communication", "time"): _time("B", "communication", "amount"),
-        ("memory", "time"): _time("M", "memory", "amount"),
-        ("computation", "time"): _time("C", "computation", "amount"),
         ("vectors of one tile", "width"): lambda read: before(read, "width") / read("grid"),
         ("serial time before", "per layer"): lambda read: batched(read, "serial time", "per layer"),
-        ("speed-up", ""): lambda read: batched(read, "serial time", "per layer") / slowest(read),
+        ("speed-up", ""): lambda read: batched(read, "serial time", "per layer") / _slowest(read),
     }
 
 
@@ -226,6 +218,18 @@ def _from(artefact, read, row, column=""):
 def _time(rate, *amount):
     """A printed amount over a rate of the A100, which the warm-up prints."""
     return lambda read: read(*amount) / read("A100", rate, "Warm-up")
+
+
+RESOURCES = {"communication": "B", "memory": "M", "computation": "C"}
+
+
+def _times():
+    """Every resource's printed amount over its rate."""
+    return {(name, "time"): _time(rate, name, "amount") for name, rate in RESOURCES.items()}
+
+
+def _slowest(read):
+    return max(read(name, "time") for name in RESOURCES)
 
 
 def _size(amount, power):

@@ -224,14 +224,13 @@ def _points(read, holds):
     )
 
 
-def cells_as_printed(table, alpha, dollars=None):
-    """How many printed cells of a table come out with another alpha or rent, and how many there are."""
+def cells_as_printed(table, alpha):
+    """How many printed cells of a table come out with another alpha, and how many there are."""
     exact = rows = 0
     for (name, row), (setting, _) in economics.settings().items():
         if name != table:
             continue
         at = economics.preferred(economics.curve(**setting), alpha)
-        at["usd_per_million"] *= dollars / H100.price if dollars else 1
         for column, field in economics.PRINTED.items():
             cell = published("erdil2025")[table, row, column]
             exact += grade_of(cell.text, cell.resolution, float(at[field]))[1] == "exact"
