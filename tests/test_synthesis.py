@@ -324,7 +324,7 @@ def opened(page, *before):
 def fruit():
     """The page's own script on a small table: what does, and what looks."""
     linked = {"at": ["2.html", "", "2.html"]}
-    return opened(finder.finder(FRUIT, filters=["n"], links=linked, title="Fruit", page=2)._repr_html_())
+    return opened(finder.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
 
 
 def test_cells_of_the_finder_link_where_they_have_an_address(fruit):

@@ -3,18 +3,31 @@
 import base64
 import gzip
 import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from numbers import Number
+
+from pandas import DataFrame
 
 from book.explorer.page import _identity, _json
 from book.style import _digits
 
 
+@dataclass(frozen=True)
 class Finder:
-    """A searchable table. Make one with :func:`finder`."""
+    """A table that can be searched and filtered in the page.
 
-    def __init__(self, frame, filters, links, title, page):
-        self.frame, self.filters, self.links, self.title, self.page = (frame, filters, links, title, page)
+    ``title``: what the table is, for readers who do not see it. ``filters``: columns with a menu of their values (not
+    a column of links). ``links``: column to a list of addresses, one a row; empty for none. ``page``: rows shown at
+    once.
+    """
+
+    frame: DataFrame
+    title: str
+    filters: tuple = ()
+    links: Mapping = field(default_factory=dict)
+    page: int = 40
 
     def rows(self):
         """The cells as the page holds them: text, or a pair of text and address."""
@@ -48,17 +61,6 @@ class Finder:
 
     def __repr__(self):
         return f"Finder({self.title!r}, {len(self.frame)} rows of {', '.join(map(str, self.frame))})"
-
-
-def finder(frame, *, filters=(), links=None, title, page=40):
-    """Show a frame as a table that can be searched and filtered in the page.
-
-    ``filters``: columns with a menu of their values (not a column of links). ``links``: column to a list of
-    addresses, one a row; empty for none. ``title``: what the table is, for readers who do not see it.
-    ``page``: rows shown at once.
-    """
-    links = links or {}
-    return Finder(frame, tuple(filters), links, title, page)
 
 
 def of_page(selector, menus, title, noun="entries"):

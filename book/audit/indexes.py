@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from book.audit import ledger
-from book.audit.finder import finder
+from book.audit.finder import Finder
 from book.audit.said import broken, said
 from inferlib import papers
 from inferlib.equation import DERIVATIONS, EQUATIONS
@@ -79,7 +79,7 @@ def scorecard(folder="."):
     frame.insert(1, "place", card.artefact)
     frame.insert(2, "what", [", ".join(filter(None, at)) for at in zip(card.row, card.column, strict=True)])
     filters, title = ("source", "kind", "grade", "right"), "Every number that the sources print"
-    return finder(frame, filters=filters, links={"place": links}, title=title)
+    return Finder(frame, title, filters, {"place": links})
 
 
 def _told(card):
