@@ -275,7 +275,7 @@ def test_a_change_that_cannot_be_is_blank(change, work):
 
 # --- The back of the book --------------------------------------------------------------------------------
 def test_the_finder_holds_every_row_and_leads_to_chapters(card):
-    table = indexes.scorecard(BOOK)
+    table = indexes.scorecard()
     rows = table.rows()
     assert len(rows) == len(card)
     for row, place in zip(rows, card.artefact, strict=True):
@@ -418,9 +418,8 @@ def test_a_filter_of_what_the_page_holds():
 
 
 def test_places_lead_to_their_sections():
-    assert indexes.page_of("erdil2025", "Table 1", BOOK) == "erdil2025_record.html#table-1-five-models"
-    assert indexes.page_of("erdil2025", "Table 99", BOOK) == "erdil2025_record.html"
-    assert indexes.page_of("erdil2025", "Table 1", BOOK.parent) == ""
+    assert indexes.page_of("erdil2025", "Table 1") == "erdil2025_record.html#er-table-1"
+    assert indexes.page_of("erdil2025", "Figure 4") == "erdil2025_record.html#fig-em-figure-4"
 
 
 def test_totals_are_those_of_the_ledger(card):
@@ -435,7 +434,7 @@ def test_totals_are_those_of_the_ledger(card):
 
 @pytest.fixture(scope="module")
 def errata():
-    return indexes.errata(BOOK)
+    return indexes.errata()
 
 
 def test_errata_stand_by_weight(errata):
@@ -446,7 +445,7 @@ def test_errata_stand_by_weight(errata):
 
 def test_errata_lead_to_their_rows_and_escape_what_they_print(errata):
     page = "".join(group._repr_markdown_() for group in errata)
-    address = indexes.page_of("erdil2025", "Table 5", BOOK)
+    address = indexes.page_of("erdil2025", "Table 5")
     assert f'<a href="{address}">Table 5, ' in page and not re.search(r"<b>printed</b> [^<]*<(?!/div>)", page)
 
 
@@ -459,7 +458,7 @@ def test_notes_are_folded_below_the_errata_of_their_source(errata):
 def test_every_entry_has_an_address_of_its_own(errata, monkeypatch):
     """Equations and errata are linked to by name, and of two equal names a browser finds one."""
     monkeypatch.setattr(indexes, "broken", lambda latex, _: [latex])  # where lines break is no matter here
-    register = [indexes.equations(source, BOOK) for source in ledger.sources()]
+    register = [indexes.equations(source) for source in ledger.sources()]
     register += [indexes.own_equations("principles", "a"), indexes.own_equations("serving", "b")]
     for entries in (register, errata):
         shown = "".join(one._repr_markdown_() for one in entries)

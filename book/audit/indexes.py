@@ -1,16 +1,15 @@
 """What the back of the book is generated from: all numbers, all errata, all equations, and where they are."""
 
 import html
-import json
 import re
 from collections import namedtuple
 from functools import cache, partial
 from importlib import import_module
-from pathlib import Path
 
 import pandas as pd
 
 from book.audit import ledger
+from book.audit.cards import index
 from book.audit.finder import Finder
 from book.audit.said import broken, said
 from inferlib import papers
@@ -21,59 +20,24 @@ FOLDED = 6  # an equation of more lines waits for a click
 OPEN = "would settle it"  # says of an inferred reading which number would decide it
 
 
-def chapters(folder="."):
-    """The notebooks of the book by stem, each as the list of its cells' texts; none outside the book's folder."""
-    return _chapters(str(Path(folder).resolve()))
-
-
 @cache
-def _chapters(folder):
-    found = {}
-    for path in sorted(Path(folder).glob("*.ipynb")):
-        cells = json.loads(path.read_text("utf-8"))["cells"]
-        found[path.stem] = [(cell["cell_type"], "".join(cell["source"])) for cell in cells]
-    return found
+def _places(source):
+    return index(source).places
 
 
-def page_of(source, artefact, folder="."):
-    """The address, inside the book, of the section that recomputes an artefact of a source.
+def page_of(source, artefact):
+    """The address, inside the book, of the place that shows an artefact of a source: in its record or a story.
 
-    The section is that of the cell which names the artefact, in the source's record if there; where none does, its
-    record, or its first chapter.
-
-    Such as ``"erdil2025_toy.html#table-1-five-models"``; empty where the source has no chapter here.
+    Such as ``"erdil2025_record.html#er-table-1"``; empty where the source has no page.
     """
-    first = ""
-    own = {stem: cells for stem, cells in chapters(folder).items() if stem.startswith(source)}
-    record = f"{source}_record"
-    for stem, cells in sorted(own.items(), key=lambda item: item[0] != record):
-        first = first or f"{stem}.html"
-        heading = ""
-        for kind, text in cells:
-            if kind == "markdown":
-                titles = re.findall(r"^#{2,4} +(.+?)\s*$", text, re.M)
-                heading = titles[-1] if titles else heading
-            elif f'"{artefact}"' in text and source in text:
-                return f"{stem}.html#{anchor(heading)}" if heading else f"{stem}.html"
-    return first
+    place = _places(source)[artefact] or ""
+    return f"{source}_record.html{place}" if place.startswith("#") else place
 
 
-def anchor(heading):
-    """The identifier that a heading has in the page.
-
-    Examples
-    --------
-    >>> anchor("Table 1: five models"), anchor("What does *not* reproduce, and why")
-    ('table-1-five-models', 'what-does-not-reproduce-and-why')
-    """
-    plain = re.sub(r"\$[^$]*\$|[`*_]", "", heading.lower())
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-
-
-def scorecard(folder="."):
+def scorecard():
     """The whole scorecard as a table to search in the page, each row linked to where it is recomputed."""
     card = ledger.scorecard()
-    places = {(s, a): page_of(s, a, folder) for s, a in set(zip(card.source, card.artefact, strict=True))}
+    places = {(s, a): page_of(s, a) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
     frame = _told(card)[["source", "kind", "printed", "here", "grade", "right", "corrected", "note"]]
     frame.insert(1, "place", card.artefact)
@@ -174,7 +138,7 @@ class Entries(list):
         return "\n".join([self.title, *(f"  {head}" for head, _, _ in self)])
 
 
-def errata(folder="."):
+def errata():
     """All errata and notes of all sources, each with the rows that it concerns: the weightiest of a source first.
 
     Returns one for each source that has any.
@@ -187,7 +151,7 @@ def errata(folder="."):
             (
                 _head(entry),
                 {"weight": entry.materiality} | _texts(entry),
-                [_row(source, at, folder) for at in entry.rows],
+                [_row(source, at) for at in entry.rows],
             )
             for entry in own
         ]
@@ -206,7 +170,7 @@ def _texts(entry):
     return texts | {OPEN: entry.settle}
 
 
-def _row(source, place, folder):
+def _row(source, place):
     """What a row of the scorecard says, and the address of the section that recomputes it."""
     artefact, row, column = place
     card = _told(ledger.scorecard(source, artefact))
@@ -214,7 +178,7 @@ def _row(source, place, folder):
     told = ", ".join(filter(None, place))
     if found.here != "":
         told += f": {found.printed} in print, {found.here} here"
-    return told, page_of(source, artefact, folder)
+    return told, page_of(source, artefact)
 
 
 class Equations(list):
@@ -278,16 +242,10 @@ def _expression(source, row):
     return left, next(step for step in steps if step.number == row.number).equation.rhs
 
 
-def equations(source, folder="."):
-    """Every equation of a source, numbered ones first, as the index shows them.
-
-    Links lead to chapters that exist; an equation of a room whose chapter is not written leads to the first one.
-    """
-    table = ledger.equations(source)
-    known = chapters(folder)
-    first = next((stem for stem in known if stem.startswith(source)), source)
-    table["chapter"] = [chapter if chapter in known else first for chapter in table.chapter]
-    return Equations(source, answerers.label(source), table.itertuples(index=False))
+def equations(source):
+    """Every equation of a source, numbered ones first, as the index shows them."""
+    rows = ledger.equations(source).itertuples(index=False)
+    return Equations(source, answerers.label(source), rows)
 
 
 def own_equations(room, title):

@@ -143,7 +143,7 @@ def _bound():
 @derivation(proves=toy.minimum_latency)
 def minimum_latency():
     """The smallest token latency, and when several GPUs give it."""
-    left, (slope, size) = _left("minimum_latency"), _fastest()
+    slope, size = _fastest()
     border = sp.solve(sp.Eq(size, 1), READING)[0]
     single = _latency(sp.Integer(1))
     whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
@@ -153,18 +153,20 @@ def minimum_latency():
         "Write H for one hop of every all-reduce of a token.",
         sp.Eq(HOPS, _MEANT[HOPS]),
         "The latency at the critical batch depends on these two alone.",
-        sp.Eq(left, _latency(N_GPU)),
+        equals("minimum_latency", _latency(N_GPU)),
         "It is least where its slope vanishes,",
         sp.Eq(slope, 0),
         "which is at one size.",
         equals("optimal_n_gpu", size),
         "Insert that size, where it is more than one GPU.",
-        sp.Eq(left, _several()),
+        equals("minimum_latency", _several()),
         "With one GPU there is no network, only reading.",
-        sp.Eq(left, single),
+        equals("minimum_latency", single),
         "The size is one where reading takes as long as the hops, and grows with reading.",
         sp.Eq(READING, border),
-        Step("So several GPUs pay exactly beyond that border.", sp.Eq(left, whole), number="14"),
+        Step(
+            "So several GPUs pay exactly beyond that border.", equals("minimum_latency", whole), number="14"
+        ),
     )
 
 
@@ -172,7 +174,7 @@ def minimum_latency():
 def factor_three():
     """What the fastest token costs, compared with the cheapest."""
     size, batch = _left("optimal_n_gpu"), _left("critical_batch")
-    left, fastest = _left("cost_at_minimum_latency"), _left("minimum_latency")
+    fastest = _left("minimum_latency")
     cost = (size * _latency(size)).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(cost / READING))
     limit = sp.limit(ratio, size, sp.oo)
@@ -181,23 +183,23 @@ def factor_three():
     return in_steps(
         Step(
             "What the fastest instance costs at the critical batch.",
-            sp.Eq(left, size / batch * fastest),
+            equals("cost_at_minimum_latency", size / batch * fastest),
             number="15",
         ),
         "At the optimum, where the slope vanishes, the hops follow from reading and size.",
         sp.Eq(HOPS, _bound()),
         "So the cost is reading times a number that depends on the size alone.",
-        sp.Eq(left, ratio * READING / batch),
+        equals("cost_at_minimum_latency", ratio * READING / batch),
         Step(
             "For a large instance the second term goes, and a factor is left that no property of model or chip "
             "can change.",
-            sp.Eq(left, limit * reading / batch),
+            equals("cost_at_minimum_latency", limit * reading / batch),
             number="16",
             form="approximation",
         ),
         Step(
             "The critical batch turns reading into arithmetic: the same factor over the cheapest token of all.",
-            sp.Eq(left, arithmetic),
+            equals("cost_at_minimum_latency", arithmetic),
             number="17",
             form="approximation",
         ),
@@ -246,7 +248,7 @@ def large_instance():
 @derivation(proves=toy.square_root_law)
 def root_law():
     """Why a model four times as large takes twice as long."""
-    depth, left = sp.Symbol("c", positive=True), _left("square_root_law")
+    depth = sp.Symbol("c", positive=True)
     size, known, time = (_left(name) for name in ("n_params", "known_params", "known_latency"))
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
@@ -255,12 +257,12 @@ def root_law():
         "Let depth grow with the fourth root of the parameters, with some constant c.",
         sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
         "Then the latency of a large instance grows with their square root.",
-        sp.Eq(left, shaped),
+        equals("square_root_law", shaped),
         "A model whose latency is known fixes the constant.",
         sp.Eq(depth, started),
         Step(
             "Inserted, everything but the sizes falls out.",
-            sp.Eq(left, sp.simplify(shaped.subs(depth, started))),
+            equals("square_root_law", sp.simplify(shaped.subs(depth, started))),
             number="19",
             form="approximation",
         ),

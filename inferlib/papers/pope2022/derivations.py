@@ -32,18 +32,17 @@ def collectives():
     size, k = symbol("size"), symbol("k", integer=True)
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
-    name = symbol("all_gather_time")
     return in_steps(
         "In a ring every chip passes one part in K to its neighbour.",
         sp.Eq(sp.Symbol("T_1"), step),
         "After K - 1 such steps all parts have been everywhere.",
-        sp.Eq(name, ring),
+        equals("all_gather_time", ring),
         "No network is quicker: this is the time to receive what a chip does not have yet.",
-        sp.Eq(name, sp.simplify((size - size / k) / W)),
+        equals("all_gather_time", sp.simplify((size - size / k) / W)),
         "A reduce-scatter runs the same ring backwards, so that an all-reduce takes twice as long.",
         equals("all_reduce_time", sp.simplify(2 * ring)),
         "Among many chips the factor is nearly one, and the paper's formulas leave it out.",
-        sp.Eq(name, sp.limit(ring, k, sp.oo)),
+        equals("all_gather_time", sp.limit(ring, k, sp.oo)),
     )
 
 
