@@ -16,7 +16,7 @@ import inferlib
 from book import audit
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, checks, units
 from inferlib.equation import quantities
-from inferlib.papers import erdil2025
+from inferlib.papers import erdil2025, liminal2025
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
@@ -24,6 +24,7 @@ from inferlib.transformer import Attention, Experts, FeedForward, LatentAttentio
 
 SHAPES = [Attention, LatentAttention, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
+RECORDS += [liminal2025.Assumptions]
 POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
 NOT_A_NUMBER = st.sampled_from([math.nan, math.inf, [1, "a"]])
 NOT_A_NUMBER |= st.floats(max_value=-1e-300) | st.text() | st.booleans()

@@ -11,7 +11,6 @@ from book.papers.erdil2025 import figures, limits, tables
 from inferlib import Breakdown, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.shape import Shape
 
 H100, LLAMA, SMALL = e.chips["H100"], e.models["Llama 3 70B"], e.models["Llama 3 8B"]
 MODEL, BOX = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8)
@@ -151,7 +150,6 @@ test_doors = refused(
     (lambda: e.toy_frontier(LLAMA, H100, price=0), ValueError, "price is 0"),
     (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
     (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
-    (lambda: Shape(-1, 1, 1, 1, 1, 1, 1, 1, 1), ValueError, "Shape.n_layers is -1"),
 )  # fmt: skip
 
 

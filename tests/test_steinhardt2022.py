@@ -221,7 +221,6 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
 # --- Doors -----------------------------------------------------------------------------------------------
 test_doors = refused(
     (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),
-    (lambda: A100.replace(flop=1e12), LookupError, "flop"),
     (lambda: st.load_chip("A100 warm-up"), LookupError, "A100, warm-up"),
     (lambda: st.chip_of("H100"), TypeError, "accelerator"),
     (lambda: st.chip_of(H100, network="link"), LookupError, "links"),

@@ -14,7 +14,7 @@ from facts import refused
 from book import audit
 from book.audit import finder, indexes, ledger
 from book.synthesis import grid
-from inferlib import Layout, System, Workload, frontier, load_chip, load_model, papers
+from inferlib import System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
 from tokenprice import answerers
 
@@ -484,13 +484,6 @@ def test_a_broken_equation_says_the_same():
         assert sp.simplify(short - whole) == 0
         assert len(broken(entry.latex(), lambda left="t", right=whole: (left, right))) > len(named)
     assert broken("t = a", None) == ["t = a"] and _width("t = " + "a" * WIDTH) > WIDTH
-
-
-def test_a_layout_is_passed_on():
-    """Whoever cannot describe it says so."""
-    steps = [answerers.ask(key, *ASKED, Layout(tp=2, dp=4)) for key in answerers.keys()]
-    assert {step.status for step in steps} <= {"ok", "n/a", "infeasible"}
-    assert answerers.ask("sixth", *ASKED, Layout(tp=2, dp=3)).status == "n/a"
 
 
 def test_ten_readings_are_open_and_say_what_would_settle_them(errata):
