@@ -53,24 +53,18 @@ def test_another_input_beside_the_case_says_so(capsys):
     assert capsys.readouterr().out == "yours: another hop than the text speaks of\n"
 
 
-def test_where_the_sixth_model_has_no_time_it_says_why():
-    said = sixth.says(opening.RUNNING.replace(model="GPT-3 175B", batch=64))
-    assert "needs 1586 GB" in repr(said)
+@pytest.mark.parametrize(
+    "chips, beyond, bandwidth",
+    [(8, 0, H100.scale_up_bandwidth), (16, engine().box, H100.scale_out_bandwidth)],
+)
+def test_an_exchange_by_hand(chips, beyond, bandwidth):
+    """80 layers exchange twice: 5 us and two vectors of 8,192 values each.
 
-
-def test_an_exchange_inside_a_box_by_hand():
-    """80 layers exchange twice: 5 us and two vectors of 8,192 values each."""
-    found = box().evaluate(n_chips=8, batch=100)
-    sent = 2 * 7 / 8 * 100 * 8192 * 2
-    assert found["waiting"] == pytest.approx(1e3 * 160 * (5e-6 + sent / H100.scale_up_bandwidth))
-
-
-def test_an_exchange_that_leaves_the_box_by_hand():
-    """One doubling beyond eight chips takes what the engine's class was fitted to, and the network is slower."""
-    found = box().evaluate(n_chips=16, batch=100)
-    sent = 2 * 15 / 16 * 100 * 8192 * 2
-    beyond = engine().box + sent / H100.scale_out_bandwidth
-    assert found["waiting"] == pytest.approx(1e3 * 160 * (5e-6 + beyond))
+    One doubling beyond eight chips takes what the engine's class was fitted to, and the network is slower.
+    """
+    sent = 2 * (chips - 1) / chips * 100 * 8192 * 2
+    found = box().evaluate(n_chips=chips, batch=100)
+    assert found["waiting"] == pytest.approx(1e3 * 160 * (5e-6 + beyond + sent / bandwidth))
 
 
 def test_the_speed_of_the_box_is_one_over_its_bars():
@@ -141,10 +135,10 @@ def test_the_verdict_names_the_sixth_models_machine():
 
 def test_a_case_that_does_not_fit_is_said_by_every_part_of_the_page():
     case = CASE.replace(model="GPT-3 175B", batch=64)
-    sixth = ask(case)
-    for said in (opening.verdict(case), opening.in_three_lines(sixth)):
+    answer = ask(case)
+    for said in (opening.verdict(case), opening.in_three_lines(answer), sixth.says(case)):
         assert "needs 1586 GB" in repr(said)
-    assert "needs 1586 GB" in opening.draw_answers(case, sixth).texts[-1].get_text()
+    assert "needs 1586 GB" in opening.draw_answers(case, answer).texts[-1].get_text()
 
 
 def test_what_does_not_fit_has_no_bar():
@@ -242,9 +236,9 @@ def test_all_spend_five_to_nine_milliseconds_reading():
 
 
 def test_the_sixth_models_interval_reaches_both_others_that_charge_for_software():
-    sixth = ask(CASE)
+    answer = ask(CASE)
     for who in ("LIMINAL 2025, eq. 8", "Erdil 2025"):
-        assert 1e3 * sixth.low < answers()[who]["total"] < 1e3 * sixth.high
+        assert 1e3 * answer.low < answers()[who]["total"] < 1e3 * answer.high
 
 
 def test_a_chip_without_a_price_has_an_answer_without_dollars():

@@ -2,6 +2,7 @@
 
 from bisect import bisect
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import takewhile
 
 import matplotlib.pyplot as plt
@@ -215,14 +216,11 @@ def users_at(case, speed=CHAT):
         found = _step_of(case, machine.count, users)
         return found is not None and found.total * speed <= 1
 
-    def answered(question, field):
-        def fast(users):
-            answer = ask(question.replace(**{field: users}))
-            return answer.feasible and answer.speed >= speed
+    def answered(field, question, users):
+        answer = ask(question.replace(**{field: users}))
+        return answer.feasible and answer.speed >= speed
 
-        return fast
-
-    enough = pictured, answered(case, "batch"), answered(_with_prompts(case), "users")
+    enough = pictured, partial(answered, "batch", case), partial(answered, "users", _with_prompts(case))
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
         f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The sixth model lets in "
