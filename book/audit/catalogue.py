@@ -18,13 +18,13 @@ def models():
     rows = []
     for name in catalog.models():
         model = catalog.load_model(name)
-        first = model.layers[0].attention
+        heads = (int(getattr(group.attention, "head_dim", 0)) for group in model.layers)
         kinds = " and ".join(sorted({group.attention.kind for group in model.layers}))
         windows = sorted({int(g.attention.window) for g in model.layers if g.attention.window is not None})
         rows.append({
             "model": name, "attention": kinds + "".join(f", window {w:,}" for w in windows),
             "layers": int(model.n_layers), "parameters": model.n_params / 1e9, "active": model.n_active / 1e9,
-            "width": int(model.d_model), "head": int(getattr(first, "head_dim", 0)) or "latent",
+            "width": int(model.d_model), "head": max(heads) or "latent",
             "cache": model.cache_bytes() / factor("KiB"), "context": model.max_context or "",
         })  # fmt: skip
     return pd.DataFrame(rows)
