@@ -234,7 +234,8 @@ MODELS_TYPED = {
     "DeepSeek-R1-Distill-Qwen-32B": "R1 Distill Qwen 32B", "Qwen2.5-32B-Instruct-AWQ": "Qwen2.5 32B AWQ",
     "meta-llama/Llama-3.1-8B-Instruct": "Llama 3.1 8B", "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B",
     "Qwen3 Coder": "Qwen3 Coder 480B-A35B", "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B",
-    "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B", "Qwen3.5 27B": "Qwen3.5 27B",
+    "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B",
+    "Qwen3.5 27B": "Qwen3.5 27B",
 }  # fmt: skip
 
 
