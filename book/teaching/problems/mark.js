@@ -1,24 +1,20 @@
 // What marking.py says of an answer, said in the page; a test holds both together.
 window.inferlibVerdict = function (d, answer) {
   "use strict";
+  const no = (said) => ({ right: false, said: said + "." }), unread = (why) => no("Not read: " + why);
   if (d.options) {
-    if (answer === null) return { right: false, said: "Not read: choose one of the options, A to D." };
-    const right = +answer === d.right;
-    return { right, said: right ? "Right." : "Not yet" + (d.options[answer] ? ": " + d.options[answer]
-      : "") + "." };
+    if (answer === null) return unread("choose one of the options, A to D");
+    if (+answer === d.right) return { right: true, said: "Right." };
+    return no("Not yet" + (d.options[answer] ? ": " + d.options[answer] : ""));
   }
   const far = (ratio) => {
     if (ratio <= 0) return "the answer is positive";
     const times = ratio > 1 ? ratio : 1 / ratio, side = ratio > 1 ? "large" : "small";
-    for (const power of [3, 6, 9]) {
-      if (Math.abs(times / 10 ** power - 1) < 0.08)
-        return `it is off by a factor of 10^${power}: look at the prefix of the unit`;
-    }
+    const power = [3, 6, 9].find((power) => Math.abs(times / 10 ** power - 1) < 0.08);
+    if (power) return `it is off by a factor of 10^${power}: look at the prefix of the unit`;
     if (times < 1.5) return `it is ${(100 * Math.abs(ratio - 1)).toFixed(0)} % too ${side}`;
-    return times < 1000 ? `it is ${times.toFixed(1)} times too ${side}`
-      : `it is over a thousand times too ${side}`;
+    return `it is ${times < 1000 ? times.toFixed(1) : "over a thousand"} times too ${side}`;
   };
-  const no = (said) => ({ right: false, said: said + "." }), unread = (why) => no("Not read: " + why);
   let text = answer.trim().replace(/[µμ]/g, "u");
   if (text.startsWith("$")) text = text.slice(1) + " $";
   if (/^[+-]?(?:0*,\d+|\d+,\d{1,2}(?!\d)|\d+,\d{4,})/.test(text))
@@ -55,11 +51,10 @@ window.inferlibMark = function (id) {
   const root = document.getElementById(id),
     made = (tag, values) => Object.assign(document.createElement(tag), values);
   const score = () => {
-    const all = [...document.querySelectorAll("[data-mark]")],
-      right = all.filter((item) => item.dataset.state === "right");
-    const said = `Right so far: ${right.length} of ${all.length}`;
-    document.querySelectorAll(".inferlib-marked .score").forEach((place) => { place.textContent = said + ".";
-      });
+    const all = [...document.querySelectorAll("[data-mark]")];
+    const right = all.filter((item) => item.dataset.state === "right").length;
+    const said = `Right so far: ${right} of ${all.length}`;
+    for (const place of document.querySelectorAll(".inferlib-marked .score")) place.textContent = said + ".";
     return said;
   };
   root.querySelectorAll("[data-mark]").forEach((item) => {
