@@ -12,7 +12,6 @@ import pint
 import pytest
 from py_mini_racer import MiniRacer
 
-from book.audit.indexes import anchor
 from book.synthesis import against
 from book.teaching import lab
 from book.teaching.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
@@ -244,6 +243,12 @@ def test_a_mistake_in_the_head_is_told_from_the_answer(asked):
 
 
 @cache
+def anchor(heading):
+    """The identifier that a heading has in the page."""
+    plain = re.sub(r"\$[^$]*\$|[`*_]", "", heading.lower())
+    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
+
+
 def anchors(page):
     text = "\n".join(c.source for c in nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4).cells)
     headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
