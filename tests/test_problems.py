@@ -242,13 +242,13 @@ def test_a_mistake_in_the_head_is_told_from_the_answer(asked):
     assert all(abs(wrong / asked.key.value - 1) > asked.near for wrong in asked.mistakes.values())
 
 
-@cache
 def anchor(heading):
     """The identifier that a heading has in the page."""
     plain = re.sub(r"\$[^$]*\$|[`*_]", "", heading.lower())
     return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
 
 
+@cache
 def anchors(page):
     text = "\n".join(c.source for c in nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4).cells)
     headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
