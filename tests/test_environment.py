@@ -62,12 +62,8 @@ def test_what_is_installed_is_what_is_pinned():
 
 
 def test_environment_yml_installs_the_same():
-    environment = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
-    plain = [entry for entry in environment["dependencies"] if isinstance(entry, str)]
-    (pip,) = [entry["pip"] for entry in environment["dependencies"] if isinstance(entry, dict)]
-    python = next(entry.partition("=")[2] for entry in plain if entry.startswith("python="))
-    assert PROJECT["requires-python"].startswith(">=")
-    assert Requirement(f"python{PROJECT['requires-python']}").specifier.contains(python)
+    entries = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
+    (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     extras = ",".join(PROJECT["optional-dependencies"])
     # The names stand there to be seen; the constraints give their versions.
     assert pip[:2] == ["-c constraints.txt", f"-e .[{extras}]"]
@@ -81,11 +77,11 @@ def test_older_cpus_are_had_without_complaint():
         "import json; from numpy._core._multiarray_umath import __cpu_features__ as on, __cpu_dispatch__ as names;"
         "import numpy; numpy.eye(9) @ numpy.eye(9); print(json.dumps([name for name in names if on[name]]))"
     )
-    present = json.loads(subprocess.check_output([sys.executable, "-W", "error", "-c", code]))
+    asked = [sys.executable, "-W", "error", "-c", code]
+    present = json.loads(subprocess.check_output(asked))
     cpus = runpy.run_path(str(ROOT / ".ci" / "arithmetic.py"))["cpus"]()
     assert len(cpus) == 1 + any("AVX512" in name for name in present)
     for environment in cpus.values():
-        asked = [sys.executable, "-W", "error", "-c", code]
         left = json.loads(subprocess.check_output(asked, env=os.environ | environment))
         off = environment["NPY_DISABLE_CPU_FEATURES"].split()
         assert left == [name for name in present if name not in off]
