@@ -240,7 +240,7 @@ def decode_step(model, system: System, workload: Workload, layout: Layout | None
     needed = memory_held(profile, workload.batch, workload.context)
     # Symbols always pass: an explorer shows times, not permissions.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
-        need, have = needed / 1e9, system.memory / 1e9
+        need, have = float(needed) / 1e9, system.memory / 1e9
         digits = 1 if round(need) == round(have) else 0
         raise DoesNotFit(f"needs {need:.{digits}f} GB, but {system} has {have:.{digits}f} GB")
     chip, n = system.chip, system.count

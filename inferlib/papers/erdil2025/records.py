@@ -1,13 +1,13 @@
 """The paper's own records: models, GPUs, protocols, layouts, and what it assumes beside its equations."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Real
 
 from inferlib import checks
 from inferlib.catalog import record
 from inferlib.checks import Names
-from inferlib.equation import Record, quantities, quantity, stated
+from inferlib.equation import Record, frozen, quantities, quantity, stated
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
@@ -23,7 +23,7 @@ _STATED = {
 }
 
 
-@dataclass(frozen=True)
+@frozen
 class Model(Record):
     """A model as section 2 of the paper sees it: so many layers, so many parameters, so many bytes each."""
 
@@ -60,7 +60,7 @@ class Model(Record):
         return super().replace(**changes)
 
 
-@dataclass(frozen=True)
+@frozen
 class Protocol(Record):
     """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches."""
 
@@ -71,7 +71,7 @@ class Protocol(Record):
     name: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class GPU(Accelerator):
     """A GPU of the paper: an accelerator with the fractions of its peaks that can be reached."""
 
@@ -215,7 +215,7 @@ KINDS = ("2D", "1D")
 TRAFFIC = ("tiled", "over-read", "once")
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumptions(Record):
     """What the complete model assumes beyond its equations.
 
@@ -316,7 +316,7 @@ class Assumptions(Record):
         return cls(free_token=True)
 
 
-@dataclass(frozen=True)
+@frozen
 class Cut(Record):
     """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism."""
 
@@ -331,7 +331,7 @@ class Cut(Record):
         checks.one_of("kind of layout", self.kind, KINDS)
 
 
-@dataclass(frozen=True)
+@frozen
 class ToyAssumptions(Record):
     """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
 

@@ -1,14 +1,13 @@
 """The dimensions of a model, and how the paper counts parameters from them."""
 
-from dataclasses import dataclass
 from functools import partial
 
-from inferlib.equation import Record, equation, quantity
+from inferlib.equation import Record, equation, frozen, quantity
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
 
 
-@dataclass(frozen=True)
+@frozen
 class Shape(Record):
     """The dimensions and the precision of a model, as the paper's model of inference needs them.
 

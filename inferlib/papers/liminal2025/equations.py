@@ -12,7 +12,7 @@ from numbers import Real
 
 import inferlib.equation
 from inferlib import catalog, checks
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
@@ -38,7 +38,7 @@ _collective, _power = _of("collective"), _of("power")
 # --- Section 3: chips ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class XPU(Record):
     """One chip as the paper sees it."""
 
@@ -162,7 +162,7 @@ CORRECTED = (matrices_only,)
 AS_PRINTED = (multiplied_out, values_over_keys, shared_unread, whole_contexts, without_routers, *CORRECTED)
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumptions(Record):
     """Everything the paper assumes; the default reproduces Tables 4 to 7.
 
@@ -223,7 +223,7 @@ class Assumptions(Record):
 PRINTED = Assumptions()
 
 
-@dataclass(frozen=True)
+@frozen
 class Application(Record):
     """A model as the equations see it: sums over its layers. Made by :func:`model_of`.
 

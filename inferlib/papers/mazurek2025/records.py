@@ -7,7 +7,7 @@ from functools import lru_cache, partial
 import inferlib.equation
 from inferlib import checks
 from inferlib.catalog import load_chip, load_model
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import interpolated, symbolic, where
 from inferlib.system import Accelerator
 from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
@@ -16,7 +16,7 @@ from inferlib.units import parse
 stated = partial(inferlib.equation.stated, "mazurek2025")
 
 
-@dataclass(frozen=True)
+@frozen
 class Model(Record):
     """A mixture of experts with multi-head latent attention, as Table 1 names its dimensions.
 
@@ -118,7 +118,7 @@ def not_described(model):
     return ""
 
 
-@dataclass(frozen=True)
+@frozen
 class GPU(Record):
     """What the source needs to know of a GPU and its links."""
 
@@ -164,7 +164,7 @@ def chip_of(chip):
     )
 
 
-@dataclass(frozen=True)
+@frozen
 class Deployment(Record):
     """Where the model runs: every GPU has all of the attention, and its share of the experts.
 
@@ -208,7 +208,7 @@ def _assumed(name, unit, meaning):
     return quantity(meaning, unit, default=parse(stated()["assumptions"][name], unit))
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumptions(Record):
     """What the source assumes beyond shapes and links; the default is what it prints, and one reading of ours.
 

@@ -5,13 +5,12 @@ weights, which may have different formats. A time is those bytes over the bandwi
 counts numbers where this counts bytes.
 """
 
-from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
 import inferlib.equation
 from inferlib import checks
-from inferlib.equation import Record, minimise, quantity
+from inferlib.equation import Record, frozen, minimise, quantity
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Assumptions, Chip, Mesh, Model
 
@@ -426,7 +425,7 @@ def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):
     }
 
 
-@dataclass(frozen=True)
+@frozen
 class Constants(Record):
     """What data sheets do not say."""
 

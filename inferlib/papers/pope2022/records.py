@@ -1,13 +1,13 @@
 """Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import inferlib.equation
 from inferlib import checks
 from inferlib.catalog import record
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Attention
 from inferlib.units import parse
@@ -15,7 +15,7 @@ from inferlib.units import parse
 stated = partial(inferlib.equation.stated, "pope2022")
 
 
-@dataclass(frozen=True)
+@frozen
 class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
@@ -43,7 +43,7 @@ class Model(Record):
         return self.replace(weight_bytes=format_bytes(format))
 
 
-@dataclass(frozen=True)
+@frozen
 class Chip(Record):
     """One chip: three rates and its memory. The network's is that of all its links together, one way."""
 
@@ -55,7 +55,7 @@ class Chip(Record):
     sources: Mapping = field(default_factory=dict, compare=False)
 
 
-@dataclass(frozen=True)
+@frozen
 class Mesh(Record):
     """Chips in a box of X × Y × Z; a share says how much of a chip's bandwidth one axis can use.
 
@@ -91,7 +91,7 @@ class Mesh(Record):
         return f"{self.x:g} x {self.y:g} x {self.z:g}"
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumptions(Record):
     """How the paper's sentences are read; the default reproduces what it prints."""
 

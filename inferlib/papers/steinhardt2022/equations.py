@@ -6,14 +6,14 @@ star). Everything else follows from that one line.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from numbers import Real
 
 import inferlib.equation
 from inferlib import checks
 from inferlib.catalog import record
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.system import (
     Accelerator,
@@ -38,7 +38,7 @@ NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "
 # --- A machine, and what is assumed beside it ------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@frozen
 class Machine(Record):
     """Equal chips behind one network connection; traffic between them is free.
 
@@ -69,7 +69,7 @@ def _assumed(name, unit="1"):
     return parse(stated()["assumptions"][name], unit)
 
 
-@dataclass(frozen=True)
+@frozen
 class Assumptions(Record):
     """What the post assumes beyond the machine; the default reproduces what it prints."""
 
