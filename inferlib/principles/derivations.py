@@ -8,7 +8,7 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
 from inferlib.system import Accelerator
 
-derivation = partial(derivation, "principles", chapter="principles")
+derivation = partial(derivation, "principles")
 
 _left = partial(symbol, "principles")
 equals = partial(equals, "principles")

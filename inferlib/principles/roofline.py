@@ -11,7 +11,7 @@ from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, a
 from inferlib.transformer import Transformer
 from inferlib.units import factor
 
-equation = partial(equation, "principles", chapter="principles")
+equation = partial(equation, "principles")
 
 
 @equation(unit="s", data="B", n_chips="1 > 0")
