@@ -254,13 +254,14 @@ def draw_chips_and_users(tables):
             ax.text(at, bottom[at], f"{bottom[at]:.2g}", ha="center", va="bottom", fontsize=8)
         if table.empty:
             ax.text(0.5, 0.5, "does not fit", ha="center", transform=ax.transAxes)
+        elif name == "chips":
+            ax.legend(fontsize=8, loc="upper left")
         ax.set_title(titles[name])
         ax.margins(y=0.12)
         ax.set_xticks(x, [f"{n}" for n in table.n])
         ax.set_xlabel(name)
         ax.grid(axis="x", visible=False)
     axes[0].set_ylabel("ms for a token")
-    axes[0].legend(fontsize=8, loc="upper left")
     return axes
 
 
