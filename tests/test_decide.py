@@ -220,7 +220,7 @@ def test_copies_read_prompts_together():
 
 
 def test_it_says_so():
-    assert str(FOUND).startswith("Cheapest: ") and FOUND.text(3).count("tokens/s per user, first") >= 3
+    assert FOUND.text(3).count("tokens/s per user, first") >= 3
     assert "Machines that fail" in str(FOUND) and "<table" in FOUND._repr_html_()
     nothing = decide(LLAMA, **ASKED, token=1e-4)
     assert nothing.best is None and nothing.table().empty and "No machine keeps the promise" in str(nothing)

@@ -511,11 +511,9 @@ class _Search:
         if best is None:
             alone = self._served(system, layout, read, np.array([layout.dp]))
             return self._miss(system, layout, *self._why(alone, layout))
-        output, most = best.request.per_million["output"], self.promise.dollars or inf
-        if output > most:
-            return self._miss(
-                system, layout, TOO_DEAR, f"${words.figures(output)} per million at best", output / most
-            )
+        output = best.request.per_million["output"]
+        if output > (self.promise.dollars or inf):
+            return self._miss(system, layout, *self._dear(output))
         self._offer(system, layout, best.request, seller, best)
 
     def _offer(self, system, layout, request, seller, fleet=None):
@@ -602,16 +600,16 @@ class _Search:
         token, first = (seconds[0] for seconds in self._times(tried, layout))
         who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
         end = " at the slow end" if self.sure else ""
-        if token > self.promise.limit("token"):
-            return (
-                TOO_SLOW,
-                f"{1 / token:.3g} tokens/s{end} for {who}",
-                float(token / self.promise.limit("token")),
-            )
-        if first > self.promise.limit("first_token"):
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(first / self.promise.limit("first_token"))
-        cheapest = float(np.min(tried.per_million["output"]))
-        return TOO_DEAR, f"${words.figures(cheapest)} per million at best", cheapest / self.promise.dollars
+        slow, late = token / self.promise.limit("token"), first / self.promise.limit("first_token")
+        if slow > 1:
+            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
+        if late > 1:
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
+        return self._dear(float(np.min(tried.per_million["output"])))
+
+    def _dear(self, output):
+        """That a million output tokens cost so many dollars at best: reason, detail, factor."""
+        return TOO_DEAR, f"${words.figures(output)} per million at best", output / self.promise.dollars
 
     def _keep(self, tried, system, layout, users):
         short, (_, first) = self._short(tried, layout), self._times(tried, layout)
