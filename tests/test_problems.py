@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import pint
 import pytest
+from docutils.nodes import make_id
 from py_mini_racer import MiniRacer
 
 from book.synthesis import against
@@ -252,7 +253,7 @@ def anchor(heading):
 def anchors(page):
     text = "\n".join(c.source for c in nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4).cells)
     headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
-    return {*re.findall(r"(?m)^\(([\w-]+)\)=", text), *map(anchor, headings)}
+    return {*re.findall(r"(?m)^\(([\w-]+)\)=", text), *map(make_id, headings)}
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)
