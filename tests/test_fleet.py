@@ -57,6 +57,13 @@ def test_answers_of_one_token_wait_for_prompts_as_in_a_queue_of_equal_services()
     assert at.first_token == pytest.approx(0.5 * 0.1 / (2 * 0.5) + 0.09 + 2 * 0.01)
 
 
+def test_a_copy_among_many_that_keep_step_waits_for_half_a_prompt_more():
+    """A queue of equal services whose server goes away for another one when it finds nobody: x / 2 (1 - x) + 1 / 2."""
+    alone = Station(prompt=1, output=1, steps=np.full(64, 1e-6))
+    found = [at.at(0.1 * at.copies).first_token for at in (alone, replace(alone, copies=512, in_step=512))]
+    assert found == pytest.approx([1 + 0.1 / 1.8, 1.5 + 0.1 / 1.8], rel=1e-3)
+
+
 @pytest.mark.parametrize("pieces", [1, 4])
 def test_a_long_answer_sees_all_prompts_and_a_rare_one_none(pieces):
     """Prompts take the part x of all time, a long answer sees each of them, and so a token takes 1 / (1 - x)."""

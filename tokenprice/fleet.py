@@ -33,7 +33,7 @@ equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
 ROUNDS, NEAR = 200, 1e-9  # of a fixed point
-SOON = 1e-6  # of a prompt, a step in which nobody is answered
+SOON, ROOM = 1e-6, 64  # of a prompt, a step in which nobody is answered; places where nobody stays
 MOST = 8192  # places of a machine beyond which nobody looks
 
 
@@ -268,7 +268,8 @@ def reader_of(q, read, layout) -> Station:
     """The queue of a machine that only reads: answers of one token, whose steps take no time to speak of."""
     copies, keeps = layout.lanes if layout is not None else 1, int(keep_step(q.model, layout))
     prompt = read.whole.total
-    return Station(prompt, 1, np.array([SOON * prompt]), copies, scatter=read.scatter, in_step=keeps)
+    steps = np.full(ROOM, SOON * prompt)
+    return Station(prompt, 1, steps, copies, scatter=read.scatter, in_step=keeps)
 
 
 def late_of(q, pieces, prompt):

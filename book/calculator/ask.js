@@ -430,13 +430,17 @@ globalThis.inferlibAsk = function (D) {
     const late = reader ? 0 : D.glue.late(over(at.q, { read: read.total }))[0];
     const ends = [1, factor].map((by) => over(at.q, { output, places, late: late * by, ...mix, own: own * by,
       scatter: scatter * by ** 2, read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
+    // The queue of a machine that only reads, in so many seconds each.
+    const reads = (read) => {
+      const step = D.soon * read, q = over(reader.at.q, { engine_door: 0, late: 0, output: 1, places: D.room,
+        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read });
+      const [full] = D.glue.full(over(q, { step, users: D.room }));
+      return over(q, { full, step: () => step });
+    };
     // What a request waits where m machines read its prompt; none are counted yet without m.
     const before = ({ read }, m) => {
       if (!reader || !m) return reader ? read : 0;
-      const soon = D.soon * read, queue = over(reader.at.q, { engine_door: 0, late: 0, output: 1, places: 1,
-        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read,
-        users: 1, step: soon });
-      const found = steady(over(queue, { full: D.glue.full(queue)[0], step: () => soon }), arrivals / m, 0);
+      const found = steady(reads(read), arrivals / m, 0);
       return found ? found.first : NaN;
     };
     const states = (n, m) => {
@@ -451,7 +455,7 @@ globalThis.inferlibAsk = function (D) {
     const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
     if (readers) parts.push([readers, reader.at]);
     const hours = parts.map(([k, of]) => ({ chips: k * of.n, price: price(S, of.c.name) }));
-    const readerLoad = readers && arrivals * read.total * (1 + D.soon) / reader.lanes / readers;
+    const readerLoad = readers && arrivals * reads(read.total).full / reader.lanes / readers;
     return { n, reader, readers, hours, chips: total(hours, (h) => h.chips), state, slow, factor, load,
       readerLoad, hour: hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price),
       headroom: 1 / factor / Math.max(load / n, readerLoad) };

@@ -15,7 +15,7 @@ from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
 from tokenprice.ask import CROWDED
 from tokenprice.estimate import CAUTIONS
-from tokenprice.fleet import SOON
+from tokenprice.fleet import ROOM, SOON
 from tokenprice.offers import MOST
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
 from tokenprice.speculation import measured
@@ -87,7 +87,7 @@ def data():
         "timed": questions.timed(), "sparse": tables.sparse(),
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
-        "levers": questions.levers(), "most": MOST, "soon": SOON, "measured": tables.measurements(),
+        "levers": questions.levers(), "most": MOST, "soon": SOON, "room": ROOM, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "bounds": [
             (kind, n, bounds.BROKEN.format(one.text))
