@@ -23,7 +23,8 @@ BOX, ONE = System(CHIP, 8), Workload(1)
 H200, ENDLESS = System(load_chip("H200"), 8), CHIP.replace(memory_capacity=None)
 DEEPSEEK = load_model("DeepSeek V3")
 FULL, LINKS = Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}
-IDEAL = constants.one_kernel(FULL, FULL, LINKS, experts=FULL)
+ANY = {constants.ANY: FULL}
+IDEAL = constants.Operators(1, gemm=ANY, experts=ANY, attention=ANY, reduce=LINKS, library=LINKS)
 
 
 def test_experts_are_reached_as_timings_of_traffic_say():

@@ -210,12 +210,6 @@ def blocks_of(chip):
     return tables.Later(rows, _block)
 
 
-def one_kernel(gemm, attention, reduce, experts=None, head=None):
-    """Operators with one kernel of each kind, whatever the format: for symbols and for what-ifs."""
-    kernels = {"gemm": {ANY: gemm, "bf16": head or gemm}, "experts": {ANY: experts or gemm}}
-    return Operators(1, **kernels, attention={ANY: attention}, reduce=reduce, library=reduce)
-
-
 def stored_bytes(name):
     """Bytes of one stored weight, scales included; a number stands for itself.
 
