@@ -243,6 +243,15 @@ def test_the_fewest_machines_that_keep_a_percentile(name):
     assert fast < best.p99["first"][0] < slow
 
 
+def test_machines_that_miss_a_percentile_make_room_for_the_next():
+    """A prompt in the way of a short answer: no number of single chips is enough, some dearer machine is."""
+    asked = recorded("azure_code").replace(machine=None)
+    found = decide(asked, token_p99="40 ms", chips=["B200", "B300"], counts=[1, 4])
+    assert found.best.system.count == 4 and found.best.played[0].good
+    assert [(miss.count, miss.reason) for miss in found.nearest()] == [(1, "too slow")] * 2
+    assert all(1 < miss.times < 3 for miss in found.nearest())
+
+
 def test_the_most_users_who_keep_a_percentile():
     asked = {"prompt": "2k ± 50%", "output": 300, "chips": "B200", "counts": 1}
     mean, tail = (decide("Llama 3.1 8B", **asked, **{name: "30 ms"}).best for name in ("token", "token_p99"))

@@ -27,7 +27,7 @@ from tokenprice.request import (
     with_cautions,
 )
 from tokenprice.speculation import acceptance, drafted_step
-from tokenprice.words import durations
+from tokenprice.words import durations, figures
 
 equation = partial(equation, "serving", chapter="price")
 
@@ -397,7 +397,7 @@ class Fleet:
             return found
         dollars = self.request.per_million["output"]
         paid = f"${self.dollars_per_hour:,.2f} an hour, ${self.dollars_per_month:,.0f} a month"
-        return [*found, f"{paid}, ${dollars:.3g} per million output tokens"]
+        return [*found, f"{paid}, ${figures(dollars)} per million output tokens"]
 
     def __str__(self):
         return "\n".join(self.lines())

@@ -524,9 +524,12 @@ class _Search:
 
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
-        kept = [found for offer in offers[:PLAYED] if (found := self._played(offer))]
-        for offer in offers[PLAYED:]:
-            self._miss(offer.system, offer.layout, NOT_PLAYED, "dearer by formula")
+        kept = []
+        for offer in offers:
+            if len(kept) == PLAYED:
+                self._miss(offer.system, offer.layout, NOT_PLAYED, "dearer by formula")
+            elif found := self._played(offer):
+                kept.append(found)
         return sorted(kept, key=_place)
 
     def _played(self, offer):
@@ -553,12 +556,21 @@ class _Search:
             fewer = fewest(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
             n = fewer and max(rounds + 1 - fewer, 1)
         if not n:
-            return self._miss(offer.system, offer.layout, TOO_LATE, "more than 1 of 100 requests, simulated")
+            return self._miss(offer.system, offer.layout, *self._rare(list(made.values())[-1][-1]))
         found = made[n][0].answer
         factor = found.request.step_factor
         ends = [played(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)]
         request = replace(found.request, spread=offer.request.spread)
         return replace(offer, request=request, fleet=found.fleet, played=tuple(ends))
+
+    def _rare(self, last):
+        """What 99 of 100 requests wait too long for on the most machines, or with the fewest users, that were tried."""
+        waits = {what: last.percentile(what, 99) for what in self.promise.percentiles}
+        times = {what: wait / self.promise.percentiles[what] for what, wait in waits.items()}
+        what = max(times, key=times.get)
+        reason = {"first": TOO_LATE, "token": TOO_SLOW}[what]
+        load = last.answer.fleet.machinery if last.answer.fleet else f"{last.answer.question.users} users"
+        return reason, f"99 of 100 simulated within {durations(waits[what])} at {load}", times[what]
 
     def _promised(self, at, slow):
         """Whether a steady state is as promised, at its slow end where that must be."""

@@ -14,7 +14,7 @@ from tokenprice.ask import Answer, sixth
 from tokenprice.fleet import Station, held, read_times, reader_of, reading_of, station
 from tokenprice.options import Promised
 from tokenprice.question import Promise, both
-from tokenprice.words import whole
+from tokenprice.words import figures, whole
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 SHARES = (50, 90, 99)
@@ -93,7 +93,7 @@ class Simulation:
             lines.append(f"p99 as promised: {'yes' if self.good else 'no'}")
         if self.promise.token or self.promise.first_token or self.promise.percentiles:
             price = self.dollars_per_million_kept
-            paid = f"; ${price:.3g} per million tokens that kept it" if price else ""
+            paid = f"; ${figures(price)} per million tokens that kept it" if price else ""
             lines.append(f"promise kept for {self.kept:.1%} of requests{paid}")
         return "\n".join(lines)
 
