@@ -265,6 +265,7 @@ def test_a_question_for_the_head_has_a_paragraph_that_teaches_it(asked):
 def test_the_page_holds_questions_answers_and_nothing_twice():
     page = "".join(sheet("Ada", topic)._repr_html_() for topic in TOPICS)
     assert page.count("<details><summary>Answer</summary>") == page.count("data-mark=") == len(BANK)
+    page += "".join(sheet("Ada", f"chain-{session}")._repr_html_() for session in CHAINS)
     ids = re.findall(r' id="([^"]+)"', page)
     assert len(ids) == len(set(ids))
     known = json.loads(

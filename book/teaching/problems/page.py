@@ -34,8 +34,8 @@ class Marked(list):
 
 
 def identity(*several):
-    """The anchor of a problem, or of a list of them, by its words."""
-    text = "".join(asked.text for asked in several)
+    """The anchor of a problem, or of a list of them, by its name and words: a chain asks some of them again."""
+    text = "".join(asked.name + asked.text for asked in several)
     return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
 
