@@ -515,7 +515,7 @@ def _length(tokens):
 
 
 def _came(q):
-    return f"{q.arrivals:g} request{'' if q.arrivals == 1 else 's'}/s"
+    return f"{figures(q.arrivals)} request{'' if q.arrivals == 1 else 's'}/s"
 
 
 def _plain(value):
