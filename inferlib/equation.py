@@ -601,11 +601,11 @@ def symbols_of(source):
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
-def symbol(source, name, **assumed):
+def symbol(source, name):
     """The symbol of a name of a source, as a positive number."""
     from inferlib.extras import sympy
 
-    return sympy.Symbol(symbols_of(source)[name], positive=True, **assumed)
+    return sympy.Symbol(symbols_of(source)[name], positive=True)
 
 
 def equals(source, name, value):

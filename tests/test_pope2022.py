@@ -162,7 +162,7 @@ def test_what_a_layer_moves_by_hand():
 
 @pytest.mark.parametrize(("step", "function"), [(2, p.all_to_all_time), (3, p.all_reduce_time)])
 def test_derived_collectives_are_the_equations(step, function):
-    size, k = sp.Symbol("D", positive=True), sp.Symbol("K", positive=True, integer=True)
+    size, k = sp.symbols("D K", positive=True)
     derived = derivations.collectives()[step].equation.rhs
     assert sp.simplify(derived - function(derivations.CHIP, size, k, p.EXACT)) == 0
 

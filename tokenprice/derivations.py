@@ -64,7 +64,7 @@ def prompts_of_others():
 @derivation(proves=prompt.prompts_ahead)
 def burst_and_steady_state():
     """Prompts ahead of one's own, in a closed loop whose users all begin at once."""
-    i = sp.Symbol("i", integer=True, positive=True)
+    i = sp.Symbol("i")
     users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
     first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
     whole = burst * first + (1 - burst) * group
@@ -82,7 +82,7 @@ def burst_and_steady_state():
 def random_arrivals():
     """The wait for prompts that happen to come together: what is left of one, and those in the queue."""
     arrivals, reading, turn = _symbol("arrivals"), _symbol("prompt_time"), _symbol("turn")
-    busy = sp.Symbol("x", positive=True)
+    busy = sp.Symbol("x")
     waits = busy * reading / 2 + arrivals * turn * reading
     found = sp.solve(sp.Eq(turn, waits), turn)[0]
     return in_steps(

@@ -41,9 +41,9 @@ def critical_batch():
 def long_context():
     """What the cache does to arithmetic intensity: a ceiling that no batch can lift."""
     intensity = roofline.decode_intensity(DENSE, BATCH, CONTEXT)
-    heads, kv_heads, width, layers = sp.symbols(r"H H_{kv} h L", positive=True)
+    heads, kv_heads, width, layers = sp.symbols(r"H H_{kv} h L")
     shape = {DENSE.pair_flops: 4 * layers * heads * width, DENSE.cache_values: 2 * layers * kv_heads * width}
-    group = sp.Symbol("g", positive=True)
+    group = sp.Symbol("g")
     ceiling = sp.limit(intensity, CONTEXT, sp.oo)
     many = sp.limit(intensity, BATCH, sp.oo)
     left = _left("decode_intensity")
@@ -85,12 +85,12 @@ def two_bounds():
     work, data = sorted(overlapped.args, key=lambda time: not time.has(CHIP.flops))
     worst = sp.solve(sp.Eq(work, data), CONTEXT)[0]
     far = sp.expand(sp.limit(sp.simplify((active / work).subs(CONTEXT, worst)), BATCH, sp.oo))
-    ceiling = sp.Symbol(r"I_{\infty}", positive=True)
+    ceiling = sp.Symbol(r"I_{\infty}")
     alone = sp.limit(roofline.decode_intensity(DENSE, BATCH, CONTEXT), CONTEXT, sp.oo)
     pairs = sp.solve(sp.Eq(ceiling, alone), DENSE.pair_flops)[0]
     balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
-    ratio = sp.Symbol("x", positive=True)
+    ratio = sp.Symbol("x")
     return in_steps(
         "If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
         equals("overlapped_time", overlapped),
@@ -111,9 +111,9 @@ def two_bounds():
 @derivation(proves=roofline.weights_read)
 def touched_experts():
     """How many expert weights a batch needs."""
-    experts, chosen = sp.symbols("E k", positive=True, integer=True)
-    i, e = sp.symbols("i e", integer=True, positive=True)
-    sequences = _left("batch", integer=True)
+    experts, chosen = sp.symbols("E k")
+    i, e = sp.symbols("i e")
+    sequences = _left("batch")
     without = sp.binomial(experts - 1, chosen) / sp.binomial(experts, chosen)
     one = sp.expand(sp.gammasimp(without.rewrite(sp.gamma)))
     share = one.subs(chosen, MODEL.expert_share * experts)

@@ -153,7 +153,7 @@ def weights_gathered():
 def cut_both_ways():
     """A layer is cut both ways, in squares. Four times as many chips share it: how do the activations that pass
     through each chip change?"""
-    model = pope2022.load_model("PaLM 540B", padded=True)
+    model = pope2022.load_model("PaLM 540B")
     chip = pope2022.load_chip()
     few, many = (pope2022.best_ws2d_time(model, chip, chips, 512) for chips in (64, 256))
     worked = "The edges of a block fall with the root of its area: one over the root of the chips."
@@ -169,7 +169,7 @@ def cut_both_ways():
 def who_gathers():
     """On 64 chips PaLM 540B decodes for 512 users and reads prompts of a million tokens. Which of the two gathers
     weights?"""
-    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B", padded=True), pope2022.load_mesh(64))
+    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B"), pope2022.load_mesh(64))
     said = {(False, True): "Only the prompts", (True, True): "Both", (True, False): "Only the decoding",
             (False, False): "Neither"}  # fmt: skip
     right = said.pop(tuple(tokens > switch for tokens in (512, 1e6)))

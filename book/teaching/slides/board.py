@@ -21,7 +21,7 @@ def numbers():
     hop = erdil2025.ToyAssumptions().t_hop
     reading = erdil2025.weight_time(toy, chip, 1)
     hops = toy.n_layers * toy.reductions * hop
-    palm = pope2022.load_model("PaLM 540B", padded=True)
+    palm = pope2022.load_model("PaLM 540B")
     asked = tables.asked()
     qwen = inferlib.load_model("Qwen3 32B")
     alone = principles.memory_time(h100, principles.weight_data(profile, 1), box.count)

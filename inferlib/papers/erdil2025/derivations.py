@@ -228,7 +228,7 @@ def waiting():
 @derivation(proves=toy.minimum_latency_large)
 def large_instance():
     """What the smallest latency of a large instance comes to, and how much too long that is."""
-    left, ratio = _left("minimum_latency"), sp.Symbol("x", positive=True)
+    left, ratio = _left("minimum_latency"), sp.Symbol("x")
     measured = sp.expand(sp.simplify(_several().subs(READING, ratio * HOPS) / HOPS))
     lead = sp.limit(measured / sp.cbrt(ratio), ratio, sp.oo)
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
@@ -248,7 +248,7 @@ def large_instance():
 @derivation(proves=toy.square_root_law)
 def root_law():
     """Why a model four times as large takes twice as long."""
-    depth = sp.Symbol("c", positive=True)
+    depth = sp.Symbol("c")
     size, known, time = (_left(name) for name in ("n_params", "known_params", "known_latency"))
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
@@ -318,7 +318,7 @@ def serial_all_reduces():
 @complete(proves=printed.transfer_time)
 def bytes_of_an_all_reduce():
     """What the all-reduces of an evenly cut instance read inside and between nodes, from the ring of section 2."""
-    ranks, size = sp.Symbol("R", positive=True), sp.Symbol("X", positive=True)
+    ranks, size = sp.symbols("R X")
     nodes, outer, inner = (_left(name) for name in ("all_nodes", "inter_node_reads", "intra_node_reads"))
     steps = toy.ring_all_reduce_time(ranks, 1)
     reads = sp.expand(ranks * (size / ranks) * steps)
@@ -356,9 +356,8 @@ def bytes_of_an_all_reduce():
 @complete(proves=search.expected_tokens)
 def tokens_of_a_round():
     """What the procedure yields that stops at the first rejected draft."""
-    i, tokens = sp.Symbol("i", integer=True, positive=True), _left("tokens")
+    i, whole = sp.Symbol("i"), _left("tokens")
     accepted = _left("acceptance")
-    whole = _left("tokens", integer=True)
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))
     mean = rejected + whole * accepted**whole
     three = sp.expand(mean.subs(whole, 3).doit())
@@ -372,5 +371,5 @@ def tokens_of_a_round():
         "So a token counts if all before it were accepted.",
         sp.Eq(sp.Symbol("V"), series),
         "That is a geometric series, and its sum is what equation 46 divides by.",
-        sp.Eq(sp.Symbol("V"), closed.subs(whole, tokens)),
+        sp.Eq(sp.Symbol("V"), closed),
     )

@@ -25,8 +25,8 @@ AT = APP, CHIP, B, T, N
 @derivation(proves=model.active_experts)
 def experts_reached():
     """How many experts a batch reaches."""
-    all_experts, k, one = sp.symbols("E k e", positive=True, integer=True)
-    missed, more = sp.Function("q"), sp.Symbol("b", integer=True, nonnegative=True)
+    all_experts, k, one = sp.symbols("E k e")
+    missed, more = sp.Function("q"), sp.Symbol("b")
     choices = sp.binomial(all_experts - 1, k) / sp.binomial(all_experts, k)
     counted = sp.expand(sp.combsimp(choices))
     share = sp.simplify(counted.subs(k, APP.routed_share * all_experts))
@@ -110,8 +110,8 @@ def in_symbols(expression, *names):
 @derivation()
 def with_overhead():
     """Equation 8: the constant that a fit finds, and the one that equation 4 stands for."""
-    layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i", integer=True)
-    n, measured, roofline = sp.Symbol("n", positive=True, integer=True), *map(sp.IndexedBase, ("m", "R"))  # type: ignore[misc]
+    layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i")
+    n, measured, roofline = sp.Symbol("n"), *map(sp.IndexedBase, ("m", "R"))  # type: ignore[misc]
     slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
     slopes = sum(sp.Sum(part, (i, 1, n)).doit() for part in sp.Add.make_args(slope))
     names = "compute_time", "memory_time", "collectives"

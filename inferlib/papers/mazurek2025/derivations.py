@@ -36,7 +36,7 @@ def absorption():
     rope_q, rope_k = (sp.MatrixSymbol(name, left("rope_dim"), 1) for name in "rk")
     dot, moved = (sp.MatrixSymbol(name, 1, 1) for name in ("s", r"s^{\prime}"))
     result, delayed = (sp.MatrixSymbol(name, width, 1) for name in ("o", r"o^{\prime}"))
-    p, q = sp.symbols("p_1 p_2", positive=True)
+    p, q = sp.symbols("p_1 p_2")
     score, absorbed = (up_q * a).T * (up_k * c) + rope_q.T * rope_k, up_k.T * up_q * a
     again = u.T * c + rope_q.T * rope_k
     output, late = out * (p * up_v * c + q * up_v * e), out * up_v * (p * c + q * e)
@@ -105,7 +105,7 @@ def reach():
 @derivation(proves=eq.fullest_gpu_experts)
 def balls_into_bins():
     """The fullest GPU, if active experts fell there like balls into bins."""
-    active, t = left("active"), sp.Symbol("t", positive=True)
+    active, t = left("active"), sp.Symbol("t")
     one = sp.factor((1 / N) * (1 - 1 / N))
     mean, variance = active / N, active * one
     many = sp.limit(variance / mean, N, sp.oo)

@@ -29,7 +29,7 @@ def same_bytes(expression):
 @derivation(proves=equations.all_gather_time)
 def collectives():
     """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
-    size, k = symbol("size"), symbol("k", integer=True)
+    size, k = symbol("size"), symbol("k")
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     return in_steps(

@@ -18,7 +18,7 @@ MACHINE = symbolic(Machine, "steinhardt2022")
 ONE_CHIP = MACHINE.replace(chips=sp.Integer(1))
 C, M, B, N = MACHINE.flops, MACHINE.memory_bandwidth, MACHINE.network_bandwidth, MACHINE.chips
 m, b, k, r = (_left(name) for name in ("m", "b", "k", "rows"))
-X = sp.Symbol("x", positive=True)
+X = sp.Symbol("x")
 
 
 def _memory_per_work():
