@@ -4,7 +4,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import sympy
 
@@ -22,7 +22,8 @@ _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export"
 class Slider:
     """A number the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
 
-    ``log`` spaces the slider logarithmically, ``whole`` rounds to whole numbers.
+    It reaches as far as the ``value`` at which it starts. ``log`` spaces the slider logarithmically, ``whole`` rounds
+    to whole numbers.
     """
 
     name: str
@@ -39,15 +40,9 @@ class Slider:
         checks.number(f"slider {self.name}: high", self.high)
         if not self.low < self.high:
             raise ValueError(f"slider {self.name}: low is {self.low}, but must be below high, {self.high}")
+        object.__setattr__(self, "low", min(self.low, self.value))
+        object.__setattr__(self, "high", max(self.high, self.value))
         checks.number(f"slider {self.name}: low", self.low, zero=not self.log)
-        if not self.low <= self.value <= self.high:
-            raise ValueError(
-                f"slider {self.name}: value is {self.value}, but must be {self.low} to {self.high}"
-            )
-
-    def at(self, value):
-        """The slider with another start; it reaches as far as that."""
-        return replace(self, low=min(self.low, value), high=max(self.high, value), value=value)
 
     def position(self, value):
         """Where a value stands on the slider's own scale."""

@@ -59,9 +59,9 @@ def one_step(case=RUNNING):
 
     models = first(case.model, {name: load_model(name) for name in _MODELS})
     inputs = [
-        Slider("batch", "Batch", 1, 4096, 1, log=True).at(work.batch),
-        Slider("context", "Context", 1, 131072, 1, "tokens", log=True).at(work.context),
-        Slider("n_chips", "Chips", 1, 64, 1, whole=True).at(case.machine.count),
+        Slider("batch", "Batch", 1, 4096, work.batch, log=True),
+        Slider("context", "Context", 1, 131072, work.context, "tokens", log=True),
+        Slider("n_chips", "Chips", 1, 64, case.machine.count, whole=True),
         Choice("model", "Model", {name: profile_of(one) for name, one in models.items()}),
         Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
         Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),

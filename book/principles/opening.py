@@ -161,13 +161,13 @@ def one_token(case=RUNNING):
         title="Every number of chips and users: for each speed the least price",
     )
     inputs = [
-        Slider("n_chips", "Chips", 1, 1000, 1, log=True, whole=True).at(case.machine.count),
-        Slider("batch", "Users at once", 1, 4096, 1, log=True, whole=True).at(asked.batch),
-        Slider("context", "Context", 1, 131072, 1, "tokens", log=True, whole=True).at(asked.context),
+        Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
+        Slider("batch", "Users at once", 1, 4096, asked.batch, log=True, whole=True),
+        Slider("context", "Context", 1, 131072, asked.context, "tokens", log=True, whole=True),
         Slider("exchange", "Start of an exchange", 0.1, 50, EXCHANGE / factor("us"), "µs", log=True),
         Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
         Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
-        Slider("price", "Price of a chip", 0.5, 10, 2, "$/h", log=True).at(case.rate or 2),
+        Slider("price", "Price of a chip", 0.5, 10, case.rate or 2, "$/h", log=True),
         Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(asked.weights))),
         Choice("cache", "Cache", nearest(CACHE, format_bytes(asked.cache))),
     ]

@@ -231,7 +231,7 @@ def resolve(what, name):
     if found is None:
         from difflib import get_close_matches
 
-        typed = _plain(str(name)[:200])
+        typed = _plain(str(name))
         near = get_close_matches(typed, spellings(what), n=5, cutoff=0.6)
         inside = sorted((known for known in spellings(what) if len(typed) > 2 and typed in known), key=len)
         names = dict.fromkeys(spellings(what)[known] for known in [*inside[:3], *near])
@@ -245,7 +245,7 @@ def resolve(what, name):
 def _resolved(name):
     """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
     found, formats = _found("model", name), _table("names.toml")["format"]
-    for format in formats if found is None and isinstance(name, str) and len(name) < 200 else ():
+    for format in formats if found is None and isinstance(name, str) else ():
         head, end = " ".join(_words(name)), " ".join(_words(format))
         base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
         if base is not None and "shape" not in _table("models.toml").get(base, {}):

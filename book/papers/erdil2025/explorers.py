@@ -13,8 +13,6 @@ from inferlib.units import factor
 PAPERS = "H100, the paper's"
 _CHIPS = {PAPERS: chips["H100"]} | {n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
 _MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
-N_GPU = Slider("n_gpu", "GPUs in the instance", 1, 512, 26, log=True)
-HOP = Slider("hop", "Time of one hop", 0.1, 10, 1, "µs", log=True)
 BITS = Choice("bits", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5})
 
 
@@ -43,14 +41,15 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
         after = waits | {"arithmetic": overlapping["arithmetic"]}
         return Breakdown(({"memory": {"weights": overlapping["weights"]}, "the rest": after},))
 
-    size = min(round(best(model, chip, hop)[0]), N_GPU.high)
+    most, least = 512, 0.1
+    size = min(round(best(model, chip, hop)[0]), most)
     outputs = {"weights": reading, "network": network, "token": latency}
     return Explorer(
         "Waiting against reading",
         [
-            N_GPU.at(size),
+            Slider("n_gpu", "GPUs in the instance", 1, most, size, log=True),
             Slider("batch", "Batch", 1, 4096, 1, log=True),
-            HOP.at(max(hop / factor("us"), HOP.low)),
+            Slider("hop", "Time of one hop", least, 10, max(hop / factor("us"), least), "µs", log=True),
             Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
             BITS,
             Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
@@ -67,9 +66,6 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
 
 _DENSE = {n: models[n].shape for n in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")}
 _GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
-CONTEXT = Slider("context", "Context", 1, 131_072, 4096, "tokens", log=True)
-TIGHT = Slider("gpus", "GPUs in the instance", 2, 256, 8, log=True)
-SERVED = Slider("batch", "Batch", 1, 1024, 32, log=True)
 WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
 LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
 
@@ -91,9 +87,9 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32
     return Explorer(
         "One layout",
         [
-            TIGHT.at(gpus),
-            SERVED.at(batch),
-            CONTEXT.at(context),
+            Slider("gpus", "GPUs in the instance", 2, 256, gpus, log=True),
+            Slider("batch", "Batch", 1, 1024, batch, log=True),
+            Slider("context", "Context", 1, 131_072, context, "tokens", log=True),
             Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
             Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
             Choice("model", "Model", first(model.shape, _DENSE)),

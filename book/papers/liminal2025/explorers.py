@@ -73,16 +73,12 @@ def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
     return Explorer(
         "What limits one user?",
         [
-            Slider("bandwidth", "Memory bandwidth", 1, 300, 1, "TB/s", log=True).at(
-                round(new.bandwidth / 1e12, 1)
-            ),
-            Slider("latency", "One collective", 10, 2000, 10, "ns", log=True).at(
-                round(latency / factor("ns"), 1)
-            ),
+            Slider("bandwidth", "Memory bandwidth", 1, 300, round(new.bandwidth / 1e12, 1), "TB/s", log=True),
+            Slider("latency", "One collective", 10, 2000, round(latency / factor("ns"), 1), "ns", log=True),
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
             CONTEXT,
             CHIPS,
-            Slider("capacity", "Memory capacity", 1, 1000, 1, "GB", log=True).at(round(known.capacity / 1e9)),
+            Slider("capacity", "Memory capacity", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
             *_formats(),
             Choice("app", "Model", offered),
         ],

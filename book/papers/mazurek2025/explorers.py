@@ -21,8 +21,8 @@ NINE = setup("9x8 H100")
 def _work(own, context):
     """The sliders of a GPU's own batch and its context, where they start."""
     return (
-        Slider("own", "Sequences per GPU", 1, 1024, 1, log=True, whole=True).at(own),
-        Slider("context", "Tokens of context", 500, 32768, 500, log=True, whole=True).at(context),
+        Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=True),
+        Slider("context", "Tokens of context", 500, 32768, context, log=True, whole=True),
     )
 
 
@@ -85,10 +85,10 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
     size = place.n_gpus // place.n_nodes
     sizes = {label: n for label, n in SIZES.items() if n == size} or {f"{size}": size}
     where = [
-        Slider("nodes", "Nodes", 1, 18, 1, whole=True).at(place.n_nodes),
+        Slider("nodes", "Nodes", 1, 18, place.n_nodes, whole=True),
         Choice("size", "GPUs in a node", sizes | SIZES),
         Slider("balance", "Balancedness", 10, 100, round(100 * place.balancedness), "%"),
-        Slider("extra", "Extra experts", 0, 128, 0, whole=True).at(place.extra_experts),
+        Slider("extra", "Extra experts", 0, 128, place.extra_experts, whole=True),
         OVERHEAD,
     ]
     chips = Choice("chip", "Chip", first(at.gpu, _CHIPS))

@@ -39,10 +39,10 @@ def switch(model=None, mesh=None, tokens=64):
     return Explorer(
         "Which layout moves least?",
         [
-            Slider("x", "Chips along X", 1, 16, 1, whole=True).at(mesh.x),
-            Slider("y", "Chips along Y", 1, 16, 1, whole=True).at(mesh.y),
-            Slider("z", "Chips along Z", 1, 16, 1, whole=True).at(mesh.z),
-            Slider("tokens", "Tokens in the batch", 1, 4194304, 1, log=True, whole=True).at(tokens),
+            Slider("x", "Chips along X", 1, 16, mesh.x, whole=True),
+            Slider("y", "Chips along Y", 1, 16, mesh.y, whole=True),
+            Slider("z", "Chips along Z", 1, 16, mesh.z, whole=True),
+            Slider("tokens", "Tokens in the batch", 1, 4194304, tokens, log=True, whole=True),
             Choice("weight", "Weights", WEIGHTS),
             Choice("model", "Model", models),
         ],
