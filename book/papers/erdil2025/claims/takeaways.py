@@ -62,7 +62,7 @@ def latency_share(chip):
 def doubled_bandwidth():
     """Latency that twice the memory bandwidth saves at the smallest latency of the complete model, by model."""
     return {
-        name: 1 - fastest(name)[0] / fastest(name, bandwidth=2.0)[0]
+        name: 1 - fastest(name) / fastest(name, memory_bandwidth=2 * H100.memory_bandwidth)
         for name in ("Llama 3 8B", "Llama 3 70B", SEVENTY, "Llama 3.1 405B", "GPT-3")
     }
 
