@@ -4,7 +4,7 @@ import base64
 import gzip
 import html
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.resources import files
 from numbers import Number
 
@@ -12,9 +12,10 @@ from pandas import DataFrame
 
 from book.explorer.page import _identity, _json
 from book.style import _digits
+from inferlib.equation import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Finder:
     """A table that can be searched and filtered in the page.
 

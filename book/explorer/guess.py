@@ -2,13 +2,14 @@
 
 import html
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from book.explorer.page import guess_page
 from inferlib import checks
+from inferlib.equation import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Guess:
     """A slider for the reader's own estimate, before the answer is shown.
 

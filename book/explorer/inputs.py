@@ -4,12 +4,12 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import sympy
 
 from inferlib import catalog, checks
-from inferlib.equation import Record, quantities, symbolic
+from inferlib.equation import Record, frozen, quantities, symbolic
 from inferlib.system import Accelerator
 from inferlib.transformer import Transformer
 
@@ -18,7 +18,7 @@ _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export"
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@frozen
 class Slider:
     """A number the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
 
@@ -65,7 +65,7 @@ class Slider:
         return sympy.Symbol(self.name, **{"positive" if self.low > 0 else "nonnegative": True})
 
 
-@dataclass(frozen=True)
+@frozen
 class _Options:
     """What :class:`Choice` and :class:`Kind` share: the first option is chosen at the start.
 
@@ -87,7 +87,7 @@ class _Options:
         return next(iter(self.options))
 
 
-@dataclass(frozen=True)
+@frozen
 class Choice(_Options):
     """One of several records (a chip, a model) or numbers, by label."""
 
@@ -125,7 +125,7 @@ class Choice(_Options):
         return record
 
 
-@dataclass(frozen=True)
+@frozen
 class Kind(_Options):
     """One of several structures, by label: bound before the outputs are called, as structure must be.
 

@@ -5,13 +5,13 @@ where it has no answer.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from inferlib import checks
+from inferlib.equation import frozen
 from inferlib.system import Breakdown
 
 
-@dataclass(frozen=True)
+@frozen
 class Curves:
     """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves it.
 
@@ -27,7 +27,7 @@ class Curves:
     least: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Bars:
     """Breakdowns as bars, one under the other on one scale, in ``unit``."""
 
@@ -36,7 +36,7 @@ class Bars:
     title: str = ""
 
 
-@dataclass(frozen=True)
+@frozen
 class Limit:
     """Something that must hold: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
 
@@ -52,7 +52,7 @@ class Limit:
     caution: bool = False
 
 
-@dataclass(frozen=True)
+@frozen
 class Sentence:
     """What the numbers say, in words that change with them.
 

@@ -5,16 +5,17 @@ what it is there to show.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 import matplotlib.pyplot as plt
 
 from book import style
 from book.explorer.inputs import with_unit
+from inferlib.equation import frozen
 
 
-@dataclass(frozen=True)
+@frozen
 class Axis:
     """A logarithmic axis whose ends no input moves, in ``unit``."""
 
@@ -44,7 +45,7 @@ class _Plotted:
         return ax
 
 
-@dataclass(frozen=True)
+@frozen
 class Gauge:
     """Parts side by side against the room there is, which keeps its place while the parts grow.
 
@@ -84,7 +85,7 @@ class Gauge:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4, fontsize=10)
 
 
-@dataclass(frozen=True)
+@frozen
 class Plane(_Plotted):
     """Lines on two fixed logarithmic axes, and the dot where the inputs put the answer.
 
@@ -124,7 +125,7 @@ class Plane(_Plotted):
             ax.plot(values[self.x.label], values[self.y.label], "o")
 
 
-@dataclass(frozen=True)
+@frozen
 class Frontier(_Plotted):
     """For every speed the least price, in dollars, over all places of some sliders; and the dot of the inputs.
 

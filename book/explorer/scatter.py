@@ -2,14 +2,15 @@
 
 import html
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log10
 
 from book.explorer.page import _box, _identity, _json, _shared
 from book.explorer.still import painted
+from inferlib.equation import frozen
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Menu:
     """A choice among labels; with ``any`` the first one lets everything pass."""
 
@@ -19,7 +20,7 @@ class Menu:
     any: bool = False
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Scatter:
     """Dots, and lines where a model draws some.
 

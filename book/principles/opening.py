@@ -1,7 +1,7 @@
 """The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
 
 from bisect import bisect
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from itertools import takewhile
 
@@ -14,7 +14,7 @@ from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first,
 from book.explorer.sixth import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
-from inferlib.equation import quantity
+from inferlib.equation import frozen, quantity
 from inferlib.ops import where
 from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
 from inferlib.units import factor
@@ -82,7 +82,7 @@ def _named(question, changed):
     return ", ".join([f"{told['model']} on {told['machine']}", *others])
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Layered(principles.Profile):
     """A profile that also says how often the chips exchange, and how much."""
 

@@ -9,10 +9,10 @@ and lies nowhere. Who wants to look it up can; it is an exercise, not an examina
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from book.teaching.problems.bank import shown
 from book.teaching.problems.chains import find
+from inferlib.equation import frozen
 from inferlib.units import factor, parse
 
 # Groups of three digits are thousands; any other comma stands for a point.
@@ -35,7 +35,7 @@ KINDS = (
 )
 
 
-@dataclass(frozen=True)
+@frozen
 class Verdict:
     """Whether an answer is right, and what is said to the student."""
 

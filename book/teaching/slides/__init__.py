@@ -23,13 +23,13 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from book.site.tools.plain import FENCE, OPTIONS
-from inferlib.equation import notation_of
+from inferlib.equation import frozen, notation_of
 
 BOOK = Path(__file__).parents[2]
 SESSIONS = tuple(f"session-{k}" for k in range(1, 7))
@@ -37,7 +37,7 @@ SEMINARS = ("steinhardt2022", "erdil2025_model", "liminal2025", "mazurek2025")
 NOTE = "\n\nNote:\n\n"
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Slide:
     """One slide of a deck.
 
