@@ -183,13 +183,13 @@ def test_malformed_published_files_are_refused(message, line, tmp_path, monkeypa
 def test_explain_shows_equations_inputs_sources_and_branches():
     card = audit.scorecard("erdil2025", "Table 1")
     text = str(audit.explain(card.iloc[0]))
-    assert "minimum_latency" in text and "eq. 14" in text and "memory_bandwidth of H100" in text
+    assert "\n  minimum_latency" in text and "eq. 14" in text and "memory_bandwidth of H100" in text
     assert "notebook" in text  # where the bandwidth is stated
     derived = audit.scorecard("erdil2025", "Footnote 1").query("kind == 'derived'").iloc[1]
     assert "as printed" in str(audit.explain(derived))
     assert audit.explain(card.iloc[0])._repr_html_().count("<details") >= 2
-    with pytest.raises(TypeError, match="cannot explain a int"):
-        audit.explain(3)
+    with pytest.raises(TypeError, match="cannot explain a list"):
+        audit.explain([3])
 
 
 def test_explain_names_the_branch_that_won():

@@ -219,6 +219,7 @@ def test_experts_loaded_end_at_those_held_unless_uncapped(at):
 test_balance_by_hand = by_hand(
     (mz.expert_balancedness(1.0, 4.0), 0.25),
     (mz.imbalanced_load(mz.Deployment(8, balancedness=0.5), 3.0), 6.0),
+    (eq.moe_flops_on_gpu(V3, HALF, 1), 2 * 7168 * (4.5 * 3 * 2048 + 256 / 4)),
     (mz.shared_expert_load(V3, 16), (1 + 9 / 16) / (9 / 16)),
     (mz.shared_expert_load_corrected(V3, 16), 1.5 / 0.5625),
     (mz.balancedness(24), (0.902 + 0.8) / 2),
