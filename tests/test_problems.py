@@ -76,6 +76,7 @@ USUAL = {"model": SEVENTY, "chip": H100, "count": 8, "weights": "bf16", "batch":
         ("cache-4", {}, 1.6026e-3, None),
         ("arithmetic-1", {}, 2 * 69.5e9, 69.5e9),
         ("arithmetic-3", {"weights": "fp8"}, 147.7, 295.4),
+        ("experts-2", {"model": V3, "weights": "fp8"}, 671e9, 1342e9),
         ("experts-4", {"model": V3}, 175, 32),
         ("network-4", {"hop": 1e-6}, (141.1e9 / 3.35e12 / 320e-6) ** (2 / 3), None),
         ("network-6", {"ports": 1}, 4096 * 327680 / 50e9, 4096 * 327680 / 400e9),
