@@ -41,6 +41,11 @@ def test_there_is_a_wrong_number_for_each_bound():
     assert list(dict.fromkeys(one.text for kind in bounds.KINDS.values() for one in kind)) == list(WRONG)
 
 
+def test_the_bound_of_a_first_token_by_hand():
+    """The way in, two steps of 0.1 s, a prompt of each of the four with room; and for four more a round of answers."""
+    assert bounds.everybody(0.5, 1, 8, 4, 1.0, 10, 0.1) == pytest.approx(0.5 + 0.2 + 4 + (4 + 1))
+
+
 ASKED = Question("DeepSeek V3", "8x H200", prompt=4000, output=16, layout="DP8 EP8", users=8)
 
 
@@ -50,7 +55,7 @@ ASKED = Question("DeepSeek V3", "8x H200", prompt=4000, output=16, layout="DP8 E
         (request, "token_time", ASKED),
         (request, "first_token_time", ASKED.replace(users=64)),
         (request, "queue_time", ASKED.replace(users=4000)),
-        (request, "rent", ASKED),
+        (request, "rent", ASKED.replace(utilisation=0.5)),
         (fleet, "answer_gap", ASKED.replace(users=None, arrivals=5)),
         (fleet, "first_token_time", ASKED.replace(users=None, arrivals=5)),
     ],

@@ -166,6 +166,8 @@ def test_what_is_sure_is_the_cheapest_of_its_chip_in_whatever_form():
     promise = {"token": "40 tokens/s", "first_token": "1 s"}
     found = decide(asked, **promise)
     sure = decide(asked, **promise, chips=found.best.system.chip.name, sure=True).best
+    told = found.text(most=99)
+    assert told.count("slow end too") + told.count("At the slow end") == 5
     assert found.best.sure.dollars_per_hour == sure.fleet.dollars_per_hour
 
 

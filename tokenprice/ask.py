@@ -349,8 +349,8 @@ def _source(key, question):
     return Answer(question, key, step, step.status, step.reason)
 
 
-def sixth(question, beside=True):
-    """The sixth model's answer; its decode step is computed once. ``beside``: prompts read apart as well."""
+def sixth(question):
+    """The sixth model's answer; its decode step is computed once."""
     q, running = question, question.workload
     reason = refusal(q.model, q.machine, q.layout)
     reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
@@ -369,7 +369,7 @@ def sixth(question, beside=True):
         return _no_answer(q, step.status, step.reason)
     many = apart = None
     if q.arrivals:
-        many, apart = _fleets(q, beside)
+        many, apart = _fleets(q)
         if many is None:
             return _no_answer(q, "n/a", _crowded(q))
         request, step = many.request, many.request.step
@@ -433,12 +433,12 @@ def _together(q, running):
     return answered(running, q.layout, q.output, q.pieces, q.reader)
 
 
-def _fleets(q, beside=True):
+def _fleets(q):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
     if q.reader is not None:
         return fleet(q, q.machine, q.layout, reader=q.reader, machines=q.machines), None
     both = fleet(q, q.machine, q.layout, machines=q.machines)
-    return both, fleet(q, q.machine, q.layout, reader=q.machine) if beside and not q.machines else None
+    return both, None if q.machines else fleet(q, q.machine, q.layout, reader=q.machine)
 
 
 def _crowded(q):

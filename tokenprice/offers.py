@@ -540,7 +540,7 @@ class _Search:
 
         def good(n):
             load = {"machines": n} if offer.fleet else {"users": n * offer.layout.dp}
-            found = sixth(self.q.replace(**at, **load), beside=False)
+            found = sixth(self.q.replace(**at, **load))
             if not found.feasible:
                 return False
             ends = 1.0, 1 / found.request.step_factor, found.request.step_factor

@@ -130,7 +130,7 @@ def simulate(
     if q.hold:
         raise ValueError("hold is not simulated: ask says what it costs in the mean")
     q.needs_machine()
-    found = sixth(q, beside=False)
+    found = sixth(q)
     if not found.feasible:
         raise ValueError(f"nothing to simulate: {found.reason}")
     return played(found, promise, whole("requests", requests), seed)
