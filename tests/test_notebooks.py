@@ -9,6 +9,7 @@ import re
 import nbformat
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from prose import BOOK, CHAPTERS, long_numbers, notebook, said
 
 from book.site.tools import refresh
@@ -56,6 +57,17 @@ def test_nothing_is_stored_that_changes_from_run_to_run(nb):
 def test_numbers_have_no_more_digits_than_any_cpu_agrees_on(nb):
     faults = [(long, cell.source) for cell, output in outputs(nb) if (long := long_numbers(output))]
     assert not faults, f"show six digits or fewer: {faults}"
+
+
+def test_dollars_are_no_mathematics_in_jupyterlab(nb):
+    """It typesets what stands between two of them, but in a class that says no; in Markdown before all else."""
+    for _, output in outputs(nb):
+        data = output.get("data", {})
+        page = BeautifulSoup(data.get("text/html", ""), "html.parser")
+        for left_out in page.select("script, style, pre, code, .mathjax_ignore"):
+            left_out.decompose()
+        assert not page.find_all(string=re.compile(r"\$[^$]*\$"))
+        assert not re.search(r"(?<![\\$])\$\d[\d.,]*(?= [a-z]|\s|$)", data.get("text/markdown", ""))
 
 
 def test_output_is_only_unchecked_where_it_is_not_shown(nb):

@@ -21,7 +21,7 @@ from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, listed, read
 from tokenprice.request import Request, answered, with_cautions
-from tokenprice.words import between, figures, format_in_words, in_words
+from tokenprice.words import between, figures, format_in_words, in_words, page
 
 if TYPE_CHECKING:
     from tokenprice.options import Asked
@@ -260,7 +260,7 @@ class Answer:
 
         first, *others = str(self).splitlines()
         items = "".join(f"<li>{escape(line)}</li>" for line in others)
-        return f"<p><b>{escape(first)}</b></p><ul>{items}</ul>"
+        return page(f"<p><b>{escape(first)}</b></p><ul>{items}</ul>")
 
 
 class Answers(dict):
@@ -282,7 +282,8 @@ class Answers(dict):
         from html import escape
 
         cells = ((escape(answerers.label(key)), escape(one.in_words())) for key, one in self.items())
-        return f"<table>{''.join(f'<tr><td>{who}</td><td>{says}</td></tr>' for who, says in cells)}</table>"
+        rows = "".join(f"<tr><td>{who}</td><td>{says}</td></tr>" for who, says in cells)
+        return page(f"<table>{rows}</table>")
 
 
 def ask(

@@ -304,7 +304,8 @@ class Decision:
         from html import escape
 
         first = f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
-        return first + (self.table().drop(columns="cautions").to_html(index=False) if self.offers else "")
+        table = self.table().drop(columns="cautions").to_html(index=False) if self.offers else ""
+        return words.page(first + table)
 
 
 def decide(

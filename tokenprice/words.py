@@ -220,6 +220,11 @@ def figures(value) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
+def page(html) -> str:
+    """HTML of an answer for a notebook, which takes what stands between two dollars for mathematics elsewhere."""
+    return f'<div class="mathjax_ignore">{html}</div>'
+
+
 def between(low, high) -> str:
     """Two numbers in words, or one where they are the same."""
     return figures(low) if high <= low else f"{figures(low)} to {figures(high)}"

@@ -116,11 +116,11 @@ class Entries(list):
 
     def _repr_markdown_(self):
         body, below = ("".join(self._entry(*entry) for entry in own) for own in (self, self.notes))
-        made = f'## {self.title}\n\n<dl class="entries">{body}</dl>\n'
+        made = f'## {self.title}\n\n<dl class="entries mathjax_ignore">{body}</dl>\n'
         if self.notes:
             summary = f"<summary>Notes on {html.escape(self.title)} ({len(self.notes)})</summary>"
-            made += f'\n<details>{summary}<dl class="entries">{below}</dl></details>\n'
-        return made
+            made += f'\n<details>{summary}<dl class="entries mathjax_ignore">{below}</dl></details>\n'
+        return made.replace("$", "&#36;")  # no mathematics between two dollars, in a notebook either
 
     def _entry(self, head, texts, rows):
         own = slug("err", head)

@@ -24,7 +24,7 @@ class Marked(list):
         whole = identity(*self)
         style, marker = (_file(name) for name in ("mark.css", "mark.js"))
         return (
-            f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked">'
+            f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked mathjax_ignore">'
             f'<ol class="questions" start="{self.first}">{body}</ol><p class="score"></p></div>'
             f'<script>inferlibMark("{whole}");</script>'
         )
