@@ -48,6 +48,11 @@ def test_another_case_says_so(change, says, capsys):
     assert says in capsys.readouterr().out
 
 
+def test_users_of_requests_are_no_batch(capsys):
+    opening.yours(opening.SERVED.replace(users=64), opening.SERVED)
+    assert "SXM, users 64; the text speaks" in capsys.readouterr().out
+
+
 def test_another_input_beside_the_case_says_so(capsys):
     opening.yours(opening.RUNNING, hop=(2e-6, 1e-6), layers=(80, 80))
     assert capsys.readouterr().out == "yours: another hop than the text speaks of\n"

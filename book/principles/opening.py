@@ -76,9 +76,8 @@ def described(case, by, printed=RUNNING):
 def _named(question, changed):
     """The model and the machine of a question, and what else of it differs."""
     told = question.words()
-    others = (
-        f"{name} {told.get(name, 'as published')}" for name in changed if name not in ("model", "machine")
-    )
+    told = {"weights": "as published", "cache": "as published"} | told
+    others = (f"{name} {told[name]}" for name in changed if name in told and name not in ("model", "machine"))
     return ", ".join([f"{told['model']} on {told['machine']}", *others])
 
 
