@@ -136,7 +136,8 @@ def slipped(text, place):
     node = next(node for i, node in enumerate(ast.walk(tree)) if i == place)
     before = ast.unparse(node)
     if isinstance(node, ast.Constant):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1
+        more = node.value if node.value > 999 else 1  # one in a thousand shows in no three digits
+        node.value = not node.value if isinstance(node.value, bool) else node.value + more
     elif hasattr(node, "op"):
         node.op = OTHER[type(node.op)]()
     else:

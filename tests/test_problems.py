@@ -50,6 +50,7 @@ def test_a_problem_of_many_students(name):
         assert verdict and verdict.said == f"Right: {asked.answer}."
         for hint, wrong in asked.mistakes.items():
             assert abs(wrong / asked.key.value - 1) > problem.near, (student, hint)
+            assert 1e-5 < wrong / asked.key.value < 2e3, "so far off is no usual mistake"
             said = mark(asked, wrong / factor(problem.unit)).said
             if "round" in said:
                 continue  # a whole number that is missed by less than one
