@@ -155,8 +155,13 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     asked = {"prompt": 2000, "output": 500, "token": "20/s", "weights": "fp8", "chips": ["H200", "MI300X"]}
     found = decide(DEEPSEEK, **asked, counts=[8], prices={"MI300X": 2})
     ranks = [offer.ranked for offer in found.offers]
-    lent = {offer.system.chip.name for offer in found.offers if offer.unsure == "kernels are lent"}
-    assert ranks == sorted(ranks) and lent == {"MI300X"}
+    unsure = {(offer.system.chip.name, offer.layout.dp > 1, offer.unsure) for offer in found.offers}
+    lent = [("MI300X", copies, "kernels are lent") for copies in (False, True)]
+    assert ranks == sorted(ranks) and unsure == {
+        ("H200", False, ""),
+        ("H200", True, "copies share experts"),
+        *lent,
+    }
     for offer in found.offers:
         assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure else 1)
     assert "Ranked by its slow end" in str(found)
