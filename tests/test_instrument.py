@@ -7,21 +7,19 @@ import os
 import random
 import re
 import shlex
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import pytest
 from py_mini_racer import MiniRacer
-from questions import step as asked_step
 
 import inferlib
 import tokenprice
 from book import measured
 from book.calculator import fields, instrument, questions, tables
 from inferlib import catalog
-from inferlib.system import System, Workload
+from inferlib.system import System
 from tokenprice import Promise, Question, ask, change, decide, link, terminal
 from tokenprice.change import doubled
 from tokenprice.question import REQUEST, STEP
@@ -56,32 +54,20 @@ def page(call, **state):
     return run(f"const S={given},r=A.{call}(S{more});delete r.at;return r")
 
 
-MONEY = ("price", "electricity", "pue", "utilisation")
-
-
-def records(state):
-    """The same question in the records of the library."""
-    more = {name: state[name] or None for name in ("layout", "engine", "keep", "weights", "cache")}
-    return catalog.load_model(state["model"]), box(state["chip"], state["n_chips"]), more
-
-
 def box(chip="H100 SXM", n=8):
     return System(catalog.load_chip(chip), n)
 
 
-def step_in_python(state):
-    model, system, more = records(state)
-    drafts = {name: state[name] for name in ("drafted", "length") if state.get("drafted")}
-    asked = {name: state.get(name) for name in ("batch", "context", "memory", *MONEY)}
-    return ask(model, system, **asked, **drafts, **more)
+KNOWN = {"tokenprice": tokenprice, "inferlib": inferlib}
 
 
-def request_in_python(state):
-    model, system, more = records(state)
-    names = ("prompt", "output", "users", "cached", "arrivals", "machines", "reader", "memory", *MONEY)
-    work = {name: state.get(name) for name in names}
-    work |= {name: state[name] for name in ("drafted", "length") if state.get("drafted")}
-    return ask(model, system, **work, **more)
+def library(state, mode="request"):
+    """What the Python answers that the page copies, or the text of its refusal."""
+    call = run(f"return A.python({json.dumps(START | {'prices': {}} | state | {'mode': mode})})")
+    try:
+        return eval(call, KNOWN), ""
+    except (ValueError, LookupError) as error:
+        return None, str(error.args[0])
 
 
 BILLS = (
@@ -116,15 +102,8 @@ def drawn(seed, n):
             "batch": choose.choice((1, 3, 32, 256, 2000, 20_000)), "context": choose.randrange(1, 40_000),
             "users": choose.choice((1, 7, 64, 300)), "prompt": prompt, "output": choose.choice((1, 300, 2000)),
             "cached": choose.choice((0, prompt // 2)), "memory": choose.choice((None, None, 0.8, 1)),
+            "changed": choose.choice(({}, {}, {"memory_bandwidth": 5e12}, {"peak_16": 1e12, "peak_fp8": 3e15})),
         }  # fmt: skip
-
-
-def asked(function, state):
-    """An answer of Python, or the text of its refusal."""
-    try:
-        return function(state), ""
-    except (ValueError, LookupError) as error:
-        return None, str(error.args[0])
 
 
 def same_step(found, told):
@@ -163,7 +142,7 @@ def same_request(found, told, price):
 
 def same_answer(found, state):
     """The page's answer to a request beside the library's: its refusal, why it does not fit, or its numbers."""
-    told, refusal = asked(request_in_python, state)
+    told, refusal = library(state)
     if refusal:
         assert found["status"] != "ok" and refusal.endswith(found["reason"]), state
     elif not told.feasible:
@@ -181,7 +160,7 @@ def test_random_states_of_the_page_are_answered_as_in_python():
     answered, requests = 0, 0
     found = run(f"return {json.dumps(states)}.map((S)=>{both})")
     for state, (step, request) in zip(states, found, strict=True):
-        told, refusal = asked(step_in_python, state)
+        told, refusal = library(state, "step")
         if refusal:
             assert step["status"] == "n/a" and step["reason"] == refusal, state
         else:
@@ -197,7 +176,7 @@ def test_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
     for state in drawn(seed=3535, n=150):
-        states.append(state | {
+        states.append(state | {"changed": {},
             "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)), "machines": choose.choice((None, None, 1, 40)),
             "users": choose.choice((None, None, 64)), "drafted": choose.choice((0, 0, 3)), "length": 2.5,
             "reader": choose.choice((None, None, "8x H200", f"{state['n_chips']}x {state['chip']}")),
@@ -338,12 +317,7 @@ def test_the_running_question_by_hand():
     assert found["cautions"] == []
 
 
-def test_a_changed_chip_and_one_without_a_list_price():
-    chip = catalog.load_chip("H200").replace(memory_bandwidth=6e12)
-    told = asked_step(catalog.load_model("Llama 3 70B"), System(chip, 8), Workload(32, 4096))
-    found = page("step", chip="H200", changed={"memory_bandwidth": 6e12})
-    assert found["seconds"] == pytest.approx(told.seconds)
-    # without a list price there is no cost; the price of the chip before is not kept
+def test_a_chip_without_a_list_price_has_no_cost_but_for_a_price_of_ones_own():
     assert page("step", chip="H800")["dollars"] is None
     assert "million" not in page("request", chip="H800")
     assert page("step", chip="H800", price=2.0)["dollars"] > 0
@@ -351,123 +325,37 @@ def test_a_changed_chip_and_one_without_a_list_price():
     assert page("step", chip="H100 SXM", price=None)["dollars"] == page("step")["dollars"]
 
 
-def by_both(name, more):
-    """What a promise makes the page offer, and the library."""
-    promise = {"token": 1 / 30, "first_token": 1.5, "prompt": 2000, "output": 500, "cached": 400}
-    state = json.dumps(START | more | promise | {"model": name})
-    page = run(
-        f"const r=A.decide({state});"
-        "return {offers:r.offers,runners:r.runnersUp,misses:r.misses,points:r.points.length,frontier:r.frontier,"
-        "more:[r.narrower,r.untried]}"
-    )
-    told = decide(
-        catalog.load_model(name), token="30 tokens/s", first_token=1.5, prompt=2000, output=500, cached=400,
-        weights=more["weights"], keep=more.get("keep"), sure="sure" in more,
-    )  # fmt: skip
-    return page, told
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        ("Llama 3.3 70B", {"weights": "fp8"}),
-        ("GPT-OSS 120B", {"weights": "mxfp4", "keep": {"attention": "bf16"}}),
-        ("DeepSeek V3", {"weights": "fp8", "sure": True}),
-        ("zai-org/GLM-5.2", {"weights": "bf16"}),
-    ],
-    ids=lambda given: given[0],
+# --- What to rent ----------------------------------------------------------------------------------------------------
+LOOP = {"prompt": 2000, "output": 500, "cached": 400, "token": 1 / 30, "first_token": 1.5, "cache": ""}
+LOOPS = (
+    {"model": "Llama 3.3 70B", "weights": "fp8"},
+    {"model": "GPT-OSS 120B", "weights": "mxfp4", "keep": {"attention": "bf16"}},
+    {"model": "DeepSeek V3", "weights": "fp8", "sure": True},
+    {"model": "zai-org/GLM-5.2", "weights": "bf16"},
 )
-def decided(request):
-    return by_both(*request.param)
-
-
-def test_the_page_offers_the_machines_that_the_library_offers(decided):
-    page, told = decided
-    assert len(told.offers) > 10
-    there = [(o.system.chip.name, o.system.count, in_words(o.layout), o.users) for o in told.offers]
-    assert [(o["chip"], o["n"], o["layout"], o["users"]) for o in page["offers"]] == there
-    assert [o["chip"] for o in page["runners"]] == [o.system.chip.name for o in told.runners_up]
-
-
-def test_offers_of_the_page_have_the_numbers_of_the_library(decided):
-    page, told = decided
-    for here, there in zip(page["offers"], told.offers, strict=True):
-        asked = there.request
-        expected = (there.dollars, there.speed, asked.first_token, asked.per_million["output"])
-        numbers = [here[name] for name in ("dollars", "speed", "first", "million")]
-        assert numbers == pytest.approx(expected, rel=1e-9)
-
-
-def test_the_best_offer_of_the_page_has_the_interval_and_cautions_of_the_library(decided):
-    best, there = decided[0]["offers"][0], decided[1].best
-    assert tuple(best["cautions"]) == there.cautions
-    ends = [1 / best["tokenHigh"], 1 / best["tokenLow"], best["firstLow"], best["firstHigh"]]
-    ends += [best["dollars"] / best["factor"], best["dollars"] * best["factor"]]
-    names = ("speed_low", "speed_high", "first_token_low", "first_token_high")
-    names += ("usd_per_request_low", "usd_per_request_high")
-    assert ends == pytest.approx([there.row()[name] for name in names], rel=1e-9)
-
-
-def test_the_page_says_what_fewer_bits_rent_for_and_where_nothing_was_measured(decided):
-    page, told = decided
-    assert page["more"] == [told.narrower, told.best.untried]
-
-
-def test_what_the_page_does_not_offer_misses_as_in_the_library(decided):
-    page, told = decided
-    misses = sorted((m["chip"], m["n"], m["layout"], m["reason"], m["detail"]) for m in page["misses"])
-    assert misses == sorted((m.chip, m.count, m.layout, m.reason, m.detail) for m in told.misses)
-
-
-def test_the_page_has_the_frontier_of_the_library(decided):
-    page, frontier = decided[0], decided[1].frontier()
-    line = [(p["chip"], p["n"], p["users"]) for p in page["frontier"]]
-    assert page["points"] == len(decided[1].points)
-    assert line == list(zip(frontier.chip, frontier["count"], frontier.users, strict=True))
 
 
 def to_rent(choose):
-    """A question of what to rent for arrivals, as a state of the page and as the call of Python."""
-    given = {
+    """A question of what to rent for arrivals."""
+    asked = {
         "model": choose.choice(("Llama 3 8B", "Llama 3.3 70B", "GPT-OSS 120B", "DeepSeek V3")),
-        "weights": choose.choice(("", "fp8")), "engine": choose.choice(("", "compiled")),
+        "weights": choose.choice(("", "fp8")), "cache": "", "engine": choose.choice(("", "compiled")),
         "arrivals": choose.choice((0.02, 1, 20, 400)), "prompt": choose.choice((300, 20_000, "2k ± 50%")),
         "output": choose.choice((100, 800, "20-100-1k")), "cached": choose.choice((0, 200)),
         "token": choose.choice((None, 0.015, 0.05)), "first_token": choose.choice((None, 0.3, 2)),
         "dollars": choose.choice((None, None, None, 3)),
     }  # fmt: skip
-    chip, sure = choose.choice(("H100 SXM", "H200", "B200", "A100 80GB")), choose.random() < 0.3
-    called = {name: value for name, value in given.items() if value not in (None, "")}
-    state = {
-        "mode": "decide",
-        "cache": "",
-        "only": chip,
-        "chip": chip,
-        "sure": sure,
-        "users": None,
-        "prices": {},
-    }
-    return START | state | given, partial(decide, called.pop("model"), chips=chip, sure=sure, **called)
+    chip = choose.choice(("H100 SXM", "H200", "B200", "A100 80GB"))
+    return asked | {"only": chip, "chip": chip, "sure": choose.random() < 0.3}
 
 
 def told_of_fleet(fleet):
     """A fleet of Python in the numbers that the page has of one."""
     if fleet is None:
         return None
-    reader = fleet.reader.count if fleet.reader else 0
+    names = "machines readers chips load headroom reader_load first_token token usd_per_hour".split()
     said = fleet.to_dict()
-    names = (
-        "machines",
-        "readers",
-        "chips",
-        "load",
-        "headroom",
-        "reader_load",
-        "first_token",
-        "token",
-        "usd_per_hour",
-    )
-    return [reader, *(said[name] for name in names)]
+    return [fleet.reader.count if fleet.reader else 0, *(said[name] for name in names)]
 
 
 def split(detail):
@@ -478,25 +366,27 @@ def split(detail):
     return detail.replace(number[0], "", 1), float(number[0].replace(",", ""))
 
 
-OF_FLEET = """
-const of=(f)=>f&&[f.readers?f.reader.at.n:0,f.n,f.readers,f.chips,f.state.busy,f.headroom,f.readerLoad,f.state.first,
-f.state.token,f.hour];
+FOUND = """
+const of=(f)=>!f?null:[f.readers?f.reader.at.n:0,f.n,f.readers,f.chips,f.state.busy,f.headroom,f.readerLoad,
+f.state.first,f.state.token,f.hour];
+const cut=(o)=>({chip:o.chip,n:o.n,layout:o.layout,fleet:of(o.many),sure:o.sure===undefined?0:o.sure&&of(o.sure.many),
+numbers:[o.users,o.dollars,o.million,o.tokenLow,o.tokenHigh,o.firstLow,o.firstHigh],cautions:o.cautions,
+own:[o.speed,o.first,o.dollars/o.factor,o.dollars*o.factor]});
+return {offers:r.offers.map(cut),misses:r.misses,runners:r.runnersUp.map((o)=>o.chip),points:r.points.length,
+frontier:r.frontier.map((p)=>[p.chip,p.n,p.users]),more:[r.narrower,r.untried]};
 """
 
 
 @cache
 def rented():
-    """What the page offers for arrivals at random, and the library; so many as ``STATES`` says."""
+    """What the page offers, and the library: to loops of users, and for arrivals at random, as many as STATES says."""
     choose, found = random.Random(77), []
-    cut = (
-        "(o)=>({chip:o.chip,n:o.n,layout:o.layout,fleet:of(o.many),sure:o.sure===undefined?0:o.sure&&of(o.sure.many),"
-        "numbers:[o.users,o.dollars,o.million,o.tokenLow,o.tokenHigh,o.firstLow,o.firstHigh],cautions:o.cautions})"
-    )
-    for _ in range(int(os.environ.get("STATES", 150)) // 8):
-        state, call = to_rent(choose)
-        body = f"{OF_FLEET}const r=A.decide({json.dumps(state)});"
-        page = run(f"{body}return {{offers:r.offers.map({cut}),misses:r.misses}}")
-        found.append((state, page, call()))
+    loops = [START | LOOP | more for more in LOOPS]
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)]
+    for state in loops + fleets:
+        state |= {"mode": "decide", "users": None, "prices": {}}
+        page = run(f"const r=A.decide({json.dumps(state)});{FOUND}")
+        found.append((state, page, library(state, "decide")[0]))
     return found
 
 
@@ -506,23 +396,38 @@ def offered():
         yield from ((state, here, there) for here, there in zip(page["offers"], told.offers, strict=True))
 
 
-def test_what_to_rent_for_arrivals_is_what_the_library_rents():
-    offers = 0
+def loops():
+    """What is offered to users who ask again, by the page and by the library."""
+    return [(page, told) for _, page, told in rented()[: len(LOOPS)]]
+
+
+def test_what_to_rent_is_what_the_library_rents():
+    offers = []
     for state, page, told in rented():
         plain = [(o.system.chip.name, o.system.count, in_words(o.layout)) for o in told.offers]
         assert [(o["chip"], o["n"], o["layout"]) for o in page["offers"]] == plain, state
-        offers += len(plain)
-    assert offers > 30
+        assert page["runners"] == [o.system.chip.name for o in told.runners_up]
+        offers.append(len(plain))
+    assert min(offers[: len(LOOPS)]) > 10 and sum(offers[len(LOOPS) :]) > 30
 
 
-def test_offers_for_arrivals_have_the_numbers_of_the_library():
+def test_offers_have_the_numbers_of_the_library():
     """Machines, who reads the prompts, load, room, dollars and intervals."""
     for state, here, there in offered():
         r = there.request
         expected = (there.users, there.dollars, r.per_million["output"], *r.token_span, *r.first_span)
         assert here["numbers"] == pytest.approx(expected, rel=1e-8), state
-        assert here["fleet"] == pytest.approx(told_of_fleet(there.fleet), rel=1e-8), state
+        fleet = told_of_fleet(there.fleet)
+        assert here["fleet"] == (fleet and pytest.approx(fleet, rel=1e-8)), state
         assert tuple(here["cautions"]) == there.cautions
+
+
+def test_offers_to_a_loop_have_the_interval_of_the_library():
+    for page, told in loops():
+        for here, there in zip(page["offers"], told.offers, strict=True):
+            r = there.request
+            expected = there.speed, r.first_token, *(r.dollars * end for end in r.price_span)
+            assert here["own"] == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():
@@ -534,14 +439,14 @@ def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():
     assert len(asked) > 5
 
 
-def test_what_fewer_bits_rent_for_with_arrivals_is_what_the_library_says():
-    work = {"model": "Llama 3.3 70B", "arrivals": 20, "prompt": 1000, "output": 300, "token": 0.02}
-    state = START | work | {"mode": "decide", "only": "H200", "users": None, "weights": "", "prices": {}}
-    told = decide(work.pop("model"), **work, chips="H200")
-    assert run(f"return A.decide({json.dumps(state)}).narrower") == told.narrower != ""
+def test_the_page_says_what_fewer_bits_rent_for_and_where_nothing_was_measured():
+    said = [(state, page["more"], told) for state, page, told in rented()]
+    for state, more, told in said:
+        assert more == [told.narrower, told.best.untried if told.best else ""], state
+    assert any(more[0] for state, more, _ in said if state.get("arrivals"))
 
 
-def test_what_does_not_serve_arrivals_fails_as_in_the_library():
+def test_what_is_not_offered_fails_as_in_the_library():
     reasons = set()
     for state, page, told in rented():
         failed = sorted(
@@ -554,6 +459,13 @@ def test_what_does_not_serve_arrivals_fails_as_in_the_library():
         )
         reasons.update(told.why_not)
     assert len(reasons) > 3
+
+
+def test_the_page_has_the_frontier_of_the_library():
+    for page, told in loops():
+        frontier = told.frontier()
+        line = [list(one) for one in zip(frontier.chip, frontier["count"], frontier.users, strict=True)]
+        assert (page["points"], page["frontier"]) == (len(told.points), line)
 
 
 def question(name="Llama 3 70B", n=8, batch=32, context=4096):
@@ -574,45 +486,19 @@ def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys(
     """A long prompt for a short answer: others' prompts are most of a token, and the arithmetic is what they need."""
     state = START | {"mode": "request", "prompt": 16_000, "output": 300, "users": 32}
     found, changes = run(f"const S={json.dumps(state)};return [A.request(S),A.changes(S,32,16150)]")
-    told = request_in_python(state)
+    told, _ = library(state)
     assert found["binding"] == told.binding == "prompts of others"
     # 31 others, less those for whom one waits before the first token
     assert 28 / 300 < found["others"] / found["reading"] < 31 / 300
     gains = {change["name"]: change["gain"] for change in changes}
     assert gains["2 × arithmetic"] > 1.2 > gains["2 × memory speed"]
-    fewer = found["token"] / request_in_python(state | {"users": 16}).seconds
+    fewer = found["token"] / library(state | {"users": 16})[0].seconds
     expected = {questions._IN_WORDS[name]: gain for name, gain in told.doubled.items()} | {"½ users": fewer}
     assert {name: gains[name] for name in expected} == pytest.approx(expected, rel=1e-9)
     half = found["token"] / 2  # asked of the request, not of its step
     needed = run(f"return A.needed({json.dumps(state)},32,16150,(s)=>s<={half})")
     users = next(one["factor"] for one in needed if "fewer users" in one["name"])
-    assert request_in_python(state | {"users": 32 / users}).seconds == pytest.approx(half, rel=1e-6)
-
-
-def test_copied_python_returns_the_number_on_the_page():
-    """Changed peaks, drafts, a clamped share of the prompt and copies included."""
-    draw = random.Random(5)
-    names = {"ask": tokenprice.ask, "decide": tokenprice.decide}
-    for _ in range(60):
-        state = START | {
-            "mode": draw.choice(("step", "request")), "model": draw.choice(("Llama 3 70B", "DeepSeek V3", "Qwen3 32B")),
-            "chip": draw.choice(("H100 SXM", "B200")), "layout": draw.choice(("", "DP4 TP2")),
-            "weights": draw.choice(("", "bf16", "fp8", "mxfp4")), "engine": draw.choice(("", "compiled")), "prices": {},
-            "cached": draw.choice((0, 100, 5000)), "keep": draw.choice(({}, {}, {"attention": "bf16"})),
-            "price": draw.choice((1.25, 3)),
-            "changed": draw.choice(({}, {}, {"memory_bandwidth": 5e12}, {"peak_16": 1e12, "peak_fp8": 3e15})),
-            "drafted": draw.choice((0, 0, 3)), "length": 2.5,
-        }  # fmt: skip
-        call = "step(S,S.batch,S.context)" if state["mode"] == "step" else "request(S)"
-        shown = run(f"const S={json.dumps(state)},r=A.{call};delete r.at;return {{...r,python:A.python(S)}}")
-        found = eval(shown["python"], {"tokenprice": SimpleNamespace(**names), "inferlib": inferlib})
-        assert found.status == shown["status"], shown["python"]
-        if found.feasible:
-            seconds = shown["seconds"] if state["mode"] == "step" else shown["token"]
-            dollars = shown["dollars"] if state["mode"] == "step" else shown["million"]["output"]
-            assert found.seconds == pytest.approx(seconds, rel=1e-9), shown["python"]
-            assert found.dollars_per_million == pytest.approx(dollars, rel=1e-9), shown["python"]
-            assert found.joules == pytest.approx(shown["joules"], rel=1e-9), shown["python"]
+    assert library(state | {"users": 32 / users})[0].seconds == pytest.approx(half, rel=1e-6)
 
 
 @pytest.mark.parametrize("target", [{"token": 0.010}, {"dollars": 3.0}])
