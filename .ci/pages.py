@@ -223,6 +223,9 @@ class Server(http.server.ThreadingHTTPServer):
         """A browser that leaves a page while it loads is no fault of the page."""
 
 
+LEFT = "net::ERR_ABORTED"  # an icon, say, that was still on its way when the page was opened anew
+
+
 def serve(root):
     """The address of a server for the built book, which ends with this process."""
     handler = functools.partial(Handler, directory=root)
@@ -240,7 +243,7 @@ def visit(browser, base, page_name, size, pictures=None):
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
     page.on("pageerror", lambda e: faults.append(f"script error: {e}"))
-    page.on("requestfailed", lambda r: faults.append(f"failed: {r.url}"))
+    page.on("requestfailed", lambda r: None if r.failure == LEFT else faults.append(f"failed: {r.url}"))
     page.on("response", lambda r: faults.append(f"status {r.status}: {r.url}") if r.status >= 400 else None)
 
     def weigh(response):
