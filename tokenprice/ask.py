@@ -10,7 +10,7 @@ from inferlib import checks
 from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
-from inferlib.system import Breakdown, Layout, System
+from inferlib.system import Breakdown, System
 from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
@@ -21,7 +21,7 @@ from tokenprice.layouts import layouts, refusal
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, listed, read
 from tokenprice.request import Request, answered, with_cautions
-from tokenprice.words import between, figures, format_in_words, in_words, page
+from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
 
 if TYPE_CHECKING:
     from tokenprice.options import Asked
@@ -82,18 +82,23 @@ class Answer:
         return self.step.total if self.request is None else self.request.token
 
     @property
+    def span(self) -> tuple:
+        """Both ends of the interval; None where the answerer states none."""
+        if self.request is not None:
+            return self.request.token_span
+        return (
+            (None, None) if self.factor is None else (self.seconds / self.factor, self.seconds * self.factor)
+        )
+
+    @property
     def low(self) -> float | None:
         """The fast end of the interval."""
-        if self.request is not None:
-            return self.request.token_span[0]
-        return None if self.factor is None else self.seconds / self.factor
+        return self.span[0]
 
     @property
     def high(self) -> float | None:
         """The slow end of the interval."""
-        if self.request is not None:
-            return self.request.token_span[1]
-        return None if self.factor is None else self.seconds * self.factor
+        return self.span[1]
 
     @property
     def speed(self) -> float:
@@ -188,7 +193,7 @@ class Answer:
         weights, cache, kept = q.formats
         found: dict[str, Any] = {
             "question": q.words(), "by": self.by, "status": self.status, "reason": self.reason,
-            "layout": in_words(q.layout or Layout(tp=self.machine.count)), "weights": format_in_words(weights),
+            "layout": in_words(q.lies), "weights": format_in_words(weights),
             "cache": format_in_words(cache), "keep": {part: format_in_words(f) for part, f in (kept or {}).items()},
         }  # fmt: skip
         if self.feasible:
@@ -222,12 +227,9 @@ class Answer:
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
         if self.request is None and self.dollars_per_million is not None:
-            low, high = (figures(self.dollars_per_million * by) for by in self.price_span)
-            span = "" if low == high else f" ({low} to {high})"
             hourly = between(q.rate, q.rate * q.spread(self.machine.chip))
-            rates += (
-                f", ${figures(self.dollars_per_million)}{span} per million at ${hourly} per used chip hour"
-            )
+            paid = spanned(self.dollars_per_million, self.price_span)
+            rates += f", ${paid} per million at ${hourly} per used chip hour"
         lines.append(rates + ("; no price is known" if q.rate is None else ""))
         if q.drafted and self.request is None:
             plain = sixth(q.replace(drafted=None, length=None)).seconds
@@ -358,7 +360,7 @@ def sixth(question):
     if reason:
         return _no_answer(q, "n/a", reason)
     if q.is_request:
-        places, copies = room_of(q, q.machine, q.layout), q.layout.lanes if q.arrivals and q.layout else 1
+        places, copies = room_of(q, q.machine, q.layout), q.lies.lanes if q.arrivals else 1
         if places < copies:
             each = " in each copy and stage" if copies > 1 else ""
             room = f"{q.machine} has no room for one user beside the weights{each}"
@@ -468,7 +470,7 @@ def _no_answer(question, status, reason):
     if status == "infeasible" or refusal(question.model, question.machine, question.layout):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
-            if layout != (question.layout or Layout(tp=question.machine.count)) and _fits(other):
+            if layout != question.lies and _fits(other):
                 remarks = (f"{in_words(layout)} fits.",)
                 break
     step = Breakdown(status=status, reason=reason, source=SIXTH)
@@ -497,7 +499,7 @@ def _how(answer):
     weights, cache, kept = q.formats
     parts = [f"weights in {format_in_words(weights)}"]
     parts += [f"{part} in {format_in_words(name)}" for part, name in (kept or {}).items()]
-    parts += [f"cache in {format_in_words(cache)}", in_words(q.layout or Layout(tp=q.machine.count))]
+    parts += [f"cache in {format_in_words(cache)}", in_words(q.lies)]
     if q.is_request:
         users = q.workload.batch
         who = _came(q) if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"

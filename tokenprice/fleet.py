@@ -22,7 +22,6 @@ from tokenprice.request import (
     lane_time,
     load,
     machine_time,
-    passes,
     served,
     with_cautions,
 )
@@ -311,16 +310,18 @@ class Reading:
 def reading_of(q, system, layout, machines=1) -> Reading:
     """How so many machines read the prompts of a question."""
     asked = held(q, system, layout, machines)
-    how = q.workload, q.prompt, asked.cached or 0, layout, q.formats[2]
-    seconds = read_times(asked, system, layout) if isinstance(q.prompt, mix.Lengths) else ()
-    whole, fresh = passes(q.model, system, *how)
-    return Reading(asked.cached or 0, whole, fresh, float(np.var(seconds)) if len(seconds) else 0.0)
+    cached, each = asked.cached or 0, pass_of(asked, system, layout)
+    mean = mix.average if isinstance(q.prompt, mix.Lengths) else lambda one: one
+    whole = mean(each)
+    fresh = mean(pass_of(asked, system, layout, fresh=True)).total if cached else whole.total
+    return Reading(cached, whole, fresh, 0.0 if whole is each else float(np.var(each.total)))
 
 
-def read_times(q, system, layout):
-    """Seconds of each of the equally likely prompts."""
+def pass_of(q, system, layout, fresh=False) -> Breakdown:
+    """How the prompt, or each of the equally likely ones, is read; ``fresh``: what is not in the cache alone."""
     whole, cached = mix.array(q.prompt), mix.array(q.cached or 0)
-    return np.ravel(prompt_pass(q.model, system, q.workload, whole, cached, layout, keep=q.formats[2]).total)
+    tokens, known = (whole - cached, 0) if fresh else (whole, cached)
+    return prompt_pass(q.model, system, q.workload, tokens, known, layout, keep=q.formats[2])
 
 
 @frozen

@@ -155,8 +155,7 @@ class Offer:
     def __str__(self):
         r = self.request
         prices = ", ".join(f"{name} ${words.figures(dollars)}" for name, dollars in r.per_million.items())
-        low, high = (words.figures(100 * r.dollars * by) for by in r.price_span)
-        paid = words.figures(100 * r.dollars) + ("" if low == high else f" ({low} to {high})")
+        paid = words.spanned(100 * r.dollars, r.price_span)
         how, first = in_words(self.layout), f"first token {1e3 * r.first_token:,.0f} ms"
         if self.fleet is None:
             what = f"{self.system}, {how}, {self.users} users: {self.speed:.3g} tokens/s per user, {first}, "

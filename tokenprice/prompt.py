@@ -3,7 +3,6 @@
 from functools import partial
 from numbers import Real
 
-from inferlib import checks
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import maximum, minimum, sqrt, where
 from inferlib.system import Breakdown
@@ -81,10 +80,6 @@ class Protocol(Record):
     equal: bool = False
     hold: float = 0.0
     hold_tokens: float | None = None
-
-    def __post_init__(self):
-        if self.rounds is not None:
-            checks.number("rounds", self.rounds, minimum=1)
 
     @property
     def group(self):
@@ -184,10 +179,6 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     >>> 0.5 < half / whole < 0.6
     True
     """
-    checks.number("tokens", tokens)
-    checks.number("cached", cached, zero=True)
-    if isinstance(tokens, Real) and cached >= tokens:
-        raise ValueError(f"cached is {cached}, but must be below tokens, {tokens}")
     new = tokens - cached
     one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
     at = Instance(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)

@@ -267,6 +267,11 @@ class Question(Words):
         own = {"layout": self.layout, "engine": self.engine, "share": self.memory}
         return own | {"keep": self.formats[2]}
 
+    @property
+    def lies(self) -> Layout:
+        """How the model lies on the chips: one instance on all where nothing else is said."""
+        return self.layout or Layout(tp=self.needs_machine().count)
+
     def needs_machine(self) -> System:
         """The machine; ValueError where none was given."""
         if self.machine is None:

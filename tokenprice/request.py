@@ -27,7 +27,6 @@ from tokenprice.prompt import (
     chunked_time,
     first_token_time,
     passes_met,
-    prompt_pass,
     prompts_ahead,
     prompts_met,
     queue_time,
@@ -235,8 +234,10 @@ class Request:
         ]
         if self.priced:
             span = self.price_span
-            prices = ", ".join(f"{name} ${_price(usd, span)}" for name, usd in self.per_million.items())
-            whole = _price(100 * self.dollars, span)
+            prices = ", ".join(
+                f"{name} ${words.spanned(usd, span)}" for name, usd in self.per_million.items()
+            )
+            whole = words.spanned(100 * self.dollars, span)
             found.append(f"per million tokens: {prices}; {whole} cents per request")
         elif self.rate is not None:
             found.append(
@@ -257,32 +258,11 @@ def _ms(seconds):
     return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
 
 
-def _price(dollars, span):
-    """Dollars with the interval of the time, whose end is the most expensive seller's."""
-    low, high = (words.figures(dollars * by) for by in span)
-    return words.figures(dollars) if low == high else f"{words.figures(dollars)} ({low} to {high})"
-
-
 def _span(seconds, spread):
     """A time with the interval that holds 80 % of cases; from ten seconds on in seconds."""
     if seconds >= 10:
         return f"{words.durations(seconds)} ({spread[0]:,.0f} to {spread[1]:,.0f})"
     return f"{_ms(seconds)} ms ({_ms(spread[0])} to {_ms(spread[1])})"
-
-
-def passes(model, system, work, prompt_tokens, cached_tokens=0, layout=None, keep=None):
-    """How a prompt is read, or the mean of those that differ: by terms, and the seconds of its fresh part alone."""
-    whole, held = mix.array(prompt_tokens), mix.array(cached_tokens)
-    mixed = whole is not prompt_tokens or held is not cached_tokens
-
-    def read(*tokens):
-        found = prompt_pass(model, system, work, *tokens, layout=layout, keep=keep)
-        return mix.average(found) if mixed and found.feasible else found
-
-    found = read(whole, held)
-    if not cached_tokens or not found.feasible:
-        return found, found.total if found.feasible else None
-    return found, read(whole - held).total
 
 
 def served(

@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.extras import np
 from tokenprice import bounds, mix
 from tokenprice.ask import Answer, sixth
-from tokenprice.fleet import Station, held, read_times, reader_of, reading_of, station
+from tokenprice.fleet import Station, held, pass_of, reader_of, reading_of, station
 from tokenprice.options import Promised
 from tokenprice.question import Promise, both
 from tokenprice.words import figures, whole
@@ -240,7 +240,7 @@ def _station(found) -> Station:
 
 def _drawn(q, asked, read, at, slower, draw):
     """What each request is, by its number or user: of a trace in its order, else drawn; and the seconds of prompts."""
-    seconds, output = slower * read_times(asked, *read), mix.points(q.output)
+    seconds, output = slower * np.ravel(pass_of(asked, *read).total), mix.points(q.output)
     pieces = [
         ceil(one / q.chunk) if q.chunk and at.prompt else 1 for one in mix.fresh(q.prompt, asked.cached or 0)
     ]

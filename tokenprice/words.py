@@ -172,11 +172,7 @@ def seconds(name, value) -> float:
             return number * _SECONDS[found[2].lower()]
         value = number
     value = _number(name, value)
-    return _asked_about(name, value)
-
-
-def _asked_about(name, value):
-    """A bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first."""
+    # a bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first
     if value > (1 if name.startswith("token") else 60):
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
@@ -228,6 +224,18 @@ def page(html) -> str:
 def between(low, high) -> str:
     """Two numbers in words, or one where they are the same."""
     return figures(low) if high <= low else f"{figures(low)} to {figures(high)}"
+
+
+def spanned(value, span) -> str:
+    """A number in words with the ends of its interval, so many times as large, where these look otherwise.
+
+    Examples
+    --------
+    >>> spanned(2, (1 / 2, 1.5)), spanned(2, (1, 1))
+    ('2 (1 to 3)', '2')
+    """
+    low, high = (figures(value * by) for by in span)
+    return figures(value) if low == high else f"{figures(value)} ({low} to {high})"
 
 
 def durations(*seconds) -> str:
