@@ -92,11 +92,7 @@ def test_memory_bound_for_every_source_and_the_sources_disagree_by_more_than_two
 
 
 def test_gains_by_hand():
-    """A step that only reads: twice the bandwidth, half the bytes and twice the chips are each exactly two."""
-    table = agreement.gains("dense, short")["Pope et al. 2022"]
-    for change in ("twice the memory bandwidth", "half the bytes of weights and cache", "twice the chips"):
-        assert table[change] == pytest.approx(2, rel=1e-9)
-    # LIMINAL: two collectives in each of 80 layers beside the reading
+    """LIMINAL: two collectives in each of 80 layers beside the reading."""
     step = answerers.ask("liminal2025", *agreement.cases()["dense, short"], constants="same")
     reading = step.terms["weights"] + step.terms["cache"]
     gain = agreement.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]

@@ -236,6 +236,11 @@ MODELS_TYPED = {
     "Qwen3 Coder": "Qwen3 Coder 480B-A35B", "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B",
     "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B",
     "Qwen3.5 27B": "Qwen3.5 27B",
+    # the last words say the format: test_every_part_has_its_own_format
+    "llama-3-8b-instruct": "Llama 3 8B", "mistral large": "Mistral Large 2", "Kimi K2 Instruct": "Kimi K2",
+    "qwen3-30b-a3b-instruct-2507": "Qwen3 30B-A3B 2507", "Kimi-K2.5-NVFP4": "nvidia/Kimi-K2.5-NVFP4",
+    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": "Llama 3.3 70B FP8-dynamic",
+    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "Llama 3.1 8B bnb-4bit",
 }  # fmt: skip
 
 

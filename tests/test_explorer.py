@@ -131,18 +131,6 @@ def told(page):
     return {name: (number(shown), bool(hidden)) for name, shown, hidden in parts}
 
 
-def test_the_page_tells_what_python_computes_and_follows_the_controls():
-    page, values = page_of(CURVES), {}
-    for move, moved in (
-        ("", {}),
-        ("move('n_gpu', {value: '2'})", {"n_gpu": 100}),
-        ("move('model', {selectedIndex: 1})", {"model": "Llama 3 8B"}),
-    ):
-        page.eval(move)
-        values |= moved
-        assert number(said(page, "v0-0")) == pytest.approx(CURVES.evaluate(**values)["latency"], rel=5e-3)
-
-
 def test_the_page_adds_up_a_breakdown_as_the_library_does():
     page = page_of(BARS)
     for n_gpu in (8, 100, 500):

@@ -4,12 +4,10 @@ import re
 from functools import cache
 
 import pytest
-from prose import BOOK, notebook
 
 from book.explorer import sixth
 from book.principles import opening
 from book.serving import rent
-from book.site.tools.plain import plain
 from book.synthesis import against, grid
 from inferlib import load_chip
 from inferlib.system import System
@@ -184,22 +182,6 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
         (rows.model == CASE.model.name) & rows.hardware.str.startswith("H100") & (rows.n_gpus == 16)
     ]
     assert sixteen.empty
-
-
-def test_the_chapter_of_each_source_comes_back_to_the_running_question():
-    stories = [path for path in BOOK.glob("*20*.ipynb") if "record" not in path.stem]
-    assert len(stories) == 6
-    assert [path.stem for path in stories if "## The running question" not in path.read_text("utf-8")] == []
-
-
-def test_it_is_short():
-    """Without references, which are no words, and what the page leaves out."""
-    cells = (
-        cell for cell in notebook("introduction").cells if "remove-cell" not in cell.metadata.get("tags", ())
-    )
-    text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    text = plain(re.sub(r"\[[^]]*\]\((?:#cell-id=fig|bibliography)[^)]*\)", "", text))
-    assert len(re.sub(r"\]\([^)]*\)|(?m:^>)", "", text).split()) < 1650
 
 
 def test_what_is_faster_is_dearer():

@@ -421,5 +421,4 @@ def test_no_batch_is_as_fast_as_that():
 
 def test_figures_13_and_14_are_one_curve():
     data = figures.curves()
-    assert float(data.gpu.sel(setup="9x8 H100")[-1]) == pytest.approx(3083.7, abs=0.1)
     np.testing.assert_allclose(data.request * data.own, data.gpu, rtol=1e-12)

@@ -500,20 +500,6 @@ def test_the_class_says_whether_there_is_a_head(name, more, head):
 
 
 # --- Names --------------------------------------------------------------------------------------------------
-# the last words say the format: test_every_part_has_its_own_format
-TYPED = {
-    "llama-3-8b-instruct": "Llama 3 8B", "mistral large": "Mistral Large 2", "Kimi K2 Instruct": "Kimi K2",
-    "qwen3-30b-a3b-instruct-2507": "Qwen3 30B-A3B 2507", "Kimi-K2.5-NVFP4": "nvidia/Kimi-K2.5-NVFP4",
-    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": "Llama 3.3 70B", "Qwen/Qwen2.5-72B-Instruct-AWQ": "Qwen2.5 72B",
-    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "Llama 3.1 8B",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("typed", "name"), TYPED.items())
-def test_names_that_people_type(typed, name):
-    assert load_model(typed).n_params == load_model(name).n_params
-
-
 @pytest.mark.parametrize("typed", ["Qwen3.6", "Kimi", "GLM", "Llama 3", "GPT-3 175B FP8", "H100"])
 def test_a_name_that_is_not_known_brings_a_few_near_ones(typed):
     """Nor is one of several models taken for a short name."""

@@ -67,18 +67,6 @@ def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
     assert found.answer.request.first_token == pytest.approx(found.mean("first"), rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "output", "arrivals", "more"),
-    [("2k", 500, 10, {}), ("16k", 50, 4, {}), ("8k", 200, 3, {}), ("8k", 500, 4, {"chunk": 2048})],
-)
-def test_copies_that_share_experts_wait_for_one_another_in_a_fleet_too(prompt, output, arrivals, more):
-    """Short answers to long prompts as well: they begin behind a prompt, where others read most often."""
-    own = {"layout": "DP8 EP8", "prompt": prompt, "output": output, "arrivals": arrivals}
-    found = simulate(Question("DeepSeek-V3", "8x H200", **own, **more), requests=3000)
-    assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
-    assert found.answer.request.first_token == pytest.approx(found.mean("first"), rel=0.1)
-
-
 def test_where_there_are_too_many_answers_stand_in_line():
     """Sixteen places, so that requests stand in line: the one place where the formula is an approximation."""
     asked = ASKED.replace(users=16, arrivals=1.2, machines=1)

@@ -7,7 +7,7 @@ import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from prose import CHAPTERS, notebook, said
+from prose import CHAPTERS, notebook
 
 from book import style
 from book.style import canonical_svg
@@ -64,18 +64,3 @@ def test_a_legend_names_a_colour_once(chapter):
             for legend in re.findall(r'class="readout legend">(<span>.*?)</div>', page):
                 colours = re.findall(r'<i class="(c\d+)">', legend)
                 assert len(colours) == len(set(colours)), re.sub("<[^>]+>", " ", legend)
-
-
-# The dark theme turns lightness round and keeps hues.
-SHADE = re.compile(
-    r"\b(black|white|(dark|pale|bright)(er|est)?|light(er|est)|light (blue|green|grey|red))\b", re.I
-)
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_no_sentence_about_a_figure_names_a_shade(chapter):
-    cells = notebook(chapter).cells
-    captions = [cell.metadata.get("mystnb", {}).get("figure", {}).get("caption", "") for cell in cells]
-    linked = said(chapter) if any(captions) or "=fig-" in said(chapter) else ""
-    for text in (*captions, linked):
-        assert not (named := SHADE.search(text)), text[max(0, named.start() - 60) : named.end() + 60]
