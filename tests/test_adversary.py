@@ -15,7 +15,6 @@ import xarray as xr
 from facts import refused
 
 import inferlib
-from book import measured
 from inferlib import Layout, System, Transformer, Workload, frontier, papers, principles
 from inferlib.papers import steinhardt2022
 from tokenprice.decode import decode_step
@@ -145,32 +144,6 @@ def test_a_key_is_not_echoed_raw(sly):
             assert sly not in str(error)
     with pytest.raises(ValueError, match="has no such key"):
         inferlib.load_model(shape | {sly: 1})
-
-
-# --- The file of measurements -----------------------------------------------------------------------------
-
-
-def changed(tmp_path, **cells):
-    """A file of one good measurement with some cells changed."""
-    file = ROOT / "book" / "measured" / "measurements.csv"
-    table = pd.read_csv(file, dtype=str, keep_default_na=False, nrows=1)
-    path = tmp_path / "one.csv"
-    table.assign(**cells).to_csv(path, index=False)
-    return path
-
-
-@pytest.mark.parametrize("cell", ["1_000", "١٠٥", " 105", "0x69", "1e999", "inf", "105,0", "-105"])
-def test_a_number_of_the_file_is_written_in_plain_digits(tmp_path, cell):
-    assert len(measured.load(changed(tmp_path, avg_context="1.05e2"))) == 1
-    with pytest.raises(ValueError, match="avg_context is"):
-        measured.load(changed(tmp_path, avg_context=cell))
-
-
-def test_a_file_of_nothing_but_its_head_says_so(tmp_path):
-    path = tmp_path / "head.csv"
-    path.write_text(",".join(measured.schema()) + "\n", "utf-8")
-    with pytest.raises(ValueError, match="no rows"):
-        measured.load(path)
 
 
 # --- The reader's machine ---------------------------------------------------------------------------------

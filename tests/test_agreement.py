@@ -2,11 +2,10 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
-import nbformat
 import numpy as np
 import pytest
+from prose import notebook, said
 
 import inferlib
 from book.papers import cases
@@ -19,17 +18,15 @@ from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from inferlib.papers import mazurek2025 as mz
 from tokenprice import answerers, constants
 
-BOOK = Path(__file__).parents[1] / "book"
 CASES = list(agreement.cases())
 EQ_8 = "LIMINAL 2025, eq. 8"
 READING = ("weights", "cache", "activations")
 
 
 @cache
-def text(chapter, kind="markdown"):
-    """All cells of a chapter, or those of a kind, with single spaces."""
-    cells = nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4).cells
-    return re.sub(r"\s+", " ", " ".join(cell.source for cell in cells if kind in ("", cell.cell_type)))
+def text(chapter):
+    """All text of a chapter, with single spaces."""
+    return re.sub(r"\s+", " ", said(chapter))
 
 
 def says(chapter, *sentences):
@@ -58,7 +55,7 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
     assert table.loc[["Mixtral 8x7B", "DeepSeek V3", "GPT-OSS 120B"], 4].sum() == 0 < table[4].sum()
     assert table.loc["GPT-OSS 120B", [2, 3, 4]].sum() == 0
     for chapter in ("synthesis", "measurements", "synthesis_record"):
-        assert not re.search(r"all five|every one of the five", text(chapter, ""))
+        assert not re.search(r"all five|every one of the five", str(notebook(chapter).cells))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -15,14 +15,15 @@ import book
 import inferlib
 from book import audit
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, checks, units
+from inferlib.attention import Indexer
 from inferlib.equation import quantities
 from inferlib.papers import erdil2025, liminal2025
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
+from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward, LatentAttention, StateSpace
 
-SHAPES = [Attention, LatentAttention, FeedForward, Experts]
+SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
 RECORDS += [liminal2025.Assumptions]
 POSITIVE = st.floats(min_value=1e-6, max_value=1e18)

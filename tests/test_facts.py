@@ -3,13 +3,13 @@
 A stored output would follow a slip of the finger at the next refresh; what stands here would not.
 """
 
-import json
 import math
 import re
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from prose import notebook
 
 import inferlib
 from book import audit
@@ -158,8 +158,7 @@ def power(function, at, name):
 
 def says(name):
     """The sentence of the cheat sheet on an equation."""
-    cells = json.loads((BOOK / "cheatsheet.ipynb").read_text("utf-8"))["cells"]
-    (text,) = ["".join(cell["source"]) for cell in cells if cell["id"] == f"cs-{name.replace('_', '-')}"]
+    (text,) = [c.source for c in notebook("cheatsheet").cells if c.id == f"cs-{name.replace('_', '-')}"]
     return text
 
 

@@ -54,10 +54,6 @@ def page(call, **state):
     return run(f"const S={given},r=A.{call}(S{more});delete r.at;return r")
 
 
-def box(chip="H100 SXM", n=8):
-    return System(catalog.load_chip(chip), n)
-
-
 KNOWN = {"tokenprice": tokenprice, "inferlib": inferlib}
 
 

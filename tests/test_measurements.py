@@ -149,6 +149,8 @@ def load_with(tmp_path, change=None, rows=None):
     ({"url": ""}, "url is '', but must be like https://"), ({"id": "gf 1"}, "id is 'gf 1', but must be like"),
     ({"date": "yesterday"}, "date is 'yesterday', but must be like"),
     ({"derivation": " "}, "derivation is ' ', but must be given"),
+    *(({"avg_context": cell}, "avg_context is")
+      for cell in ("1_000", "١٠٥", " 105", "0x69", "1e999", "inf", "105,0", "-105")),
     # unknown names
     ({"tier": "D"}, "no row gf-01: tier 'D'.*Known: A, B, C"),
     ({"hardware": "H1000"}, "row gf-01: hardware: no chip 'H1000'; did you mean 'H100"),
@@ -165,18 +167,8 @@ def test_a_bad_number_text_or_name_is_refused(tmp_path, change, message):
 
 def test_names_that_the_catalogue_knows(tmp_path):
     """A file of one's own: other spellings, served models by their name on Hugging Face."""
-    rows = [row for row in raw() if row["id"] == "gf-01"]
-    path = tmp_path / "own.csv"
-
-    def written(**change):
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(schema()))
-            writer.writeheader()
-            writer.writerows([row | change for row in rows])
-        return path
-
     for model, name in [("Qwen3-32B", "Qwen3 32B"), ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B")]:
-        row = measurements.load(written(model=model, hardware="H100")).iloc[0]
+        row = load_with(tmp_path, {"model": model, "hardware": "H100"}).loc["gf-01"]
         assert (row.model, row.model_printed, row.hardware) == (name, model, "H100 SXM")
         assert row.model_in_catalogue and inferlib.load_model(row.model).name == name
 
@@ -193,7 +185,11 @@ def test_missing_and_unknown_columns_are_refused(tmp_path):
         load_with(tmp_path, rows=reordered)
 
 
-@pytest.mark.parametrize("text", ["", "id\n", "\x00\x01", "a,b\n1,2,3\n"])
+def test_a_number_may_be_written_with_its_power_of_ten(tmp_path):
+    assert load_with(tmp_path, {"avg_context": "1.05e2"}).context["gf-01"] == 105
+
+
+@pytest.mark.parametrize("text", ["", "id\n", ",".join(schema()) + "\n", "\x00\x01", "a,b\n1,2,3\n"])
 def test_what_is_no_table_is_refused(tmp_path, text):
     path = tmp_path / "hostile.csv"
     path.write_text(text)

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-import nbformat
 import pint
 import pytest
 from docutils.nodes import make_id
+from prose import notebook
 from py_mini_racer import MiniRacer
 
 from book.synthesis import against
@@ -257,15 +257,9 @@ def test_a_mistake_in_the_head_is_told_from_the_answer(asked):
     assert all(abs(wrong / asked.key.value - 1) > asked.near for wrong in asked.mistakes.values())
 
 
-def anchor(heading):
-    """The identifier that a heading has in the page."""
-    plain = re.sub(r"\$[^$]*\$|[`*_]", "", heading.lower())
-    return re.sub(r"[^a-z0-9]+", "-", plain).strip("-")
-
-
 @cache
 def anchors(page):
-    text = "\n".join(c.source for c in nbformat.read(ROOT / "book" / f"{page}.ipynb", as_version=4).cells)
+    text = "\n".join(cell.source for cell in notebook(page).cells)
     headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
     return {*re.findall(r"(?m)^\(([\w-]+)\)=", text), *map(make_id, headings)}
 

@@ -37,7 +37,6 @@ ALONE = System(load_chip("TPU v4"), 8, domain=1)
     ("mazurek2025", V3, "8x H200", {"layout": "TP8"}, "n/a", "spreads experts over all 8"),
     ("mazurek2025", V3, "8x A100", {}, "n/a", "no fp8 peak"),
     ("mazurek2025", V3, "12x H200", {}, "n/a", "not a multiple of 8"),
-    ("sixth", L70, "8x H100", {"layout": "TP2 DP3"}, "n/a", "multiply to the chips"),
 ])  # fmt: skip
 def test_a_source_that_has_no_time_has_a_reason(source, model, machine, more, status, reason):
     found = ask(model, machine, by=source, **{"batch": 32, "context": 4096} | more)

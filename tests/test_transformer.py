@@ -1,7 +1,6 @@
 """Shapes and what they cost: published counts, conservation, limits, scaling, and agreement of every kind of input."""
 
 import csv
-import dataclasses
 import json
 import math
 from importlib.resources import files
@@ -319,14 +318,10 @@ UNLIKE = "DeepSeek V3", "Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-V4-Pro", "nvi
 
 
 @pytest.mark.parametrize("name", UNLIKE)
-def test_parts_cannot_be_changed_and_a_step_takes_latents_as_they_are(name):
+def test_a_step_takes_latents_as_they_are(name):
     """The absorbed form of DeepSeek's paper, where nothing else is said."""
     for group in load_model(name).layers:
         attention = group.attention
-        for part in (group, attention, group.feed_forward, getattr(attention, "indexer", None)):
-            if part is not None:
-                with pytest.raises(dataclasses.FrozenInstanceError):
-                    part.n_heads = 1
         if attention is not None:
             assert attention.context_flops(9) == attention.context_flops(9, True)
             if name == "DeepSeek V3":
