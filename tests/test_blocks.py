@@ -1,9 +1,7 @@
 """Attention that chooses, pools or keeps a state: timings of the tables, measured serving rows, limits."""
 
 import math
-import tomllib
 from collections import Counter, defaultdict
-from importlib.resources import files
 from types import SimpleNamespace
 
 import numpy as np
@@ -242,14 +240,6 @@ def test_an_answer_says_what_it_lacks_and_what_must_change():
 
 
 # --- Serving rows ----------------------------------------------------------------------------------------------
-def test_the_intervals_are_those_of_the_rows():
-    kept = tomllib.loads((files("tokenprice") / "recent.toml").read_text("utf-8"))
-    again = tomllib.loads(recent.as_toml())
-    for kind, entry in kept.items():
-        assert entry.pop("models") == again[kind].pop("models")
-    assert again == {kind: pytest.approx(entry, rel=2e-3) for kind, entry in kept.items()}
-
-
 def test_a_model_that_is_like_those_measured_has_their_interval_of_a_first_token():
     assert error_bar(load_model("Llama 3 70B"))["first"] == stated()["first_token"]["factor"] < 2
 

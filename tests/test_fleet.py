@@ -178,16 +178,6 @@ def test_of_fleets_at_one_price_the_one_that_is_sure_is_offered():
     assert best.fleet.chips == best.sure.chips and best.fleet.slow.token <= 1 / 40
 
 
-@pytest.mark.parametrize("more", [{}, {"arrivals": None, "users": 8}], ids=["fleet", "request"])
-def test_electricity_is_on_top(more):
-    """700 W at 10 cents and a cooling of 1.3, beside chips at $2."""
-    free, paid = (
-        ask(ASKED.replace(price=2, **more, **power)).dollars_per_million
-        for power in ({}, {"electricity": 0.10, "pue": 1.3})
-    )
-    assert paid / free == pytest.approx((2 + 0.7 * 1.3 * 0.10) / 2)
-
-
 @pytest.mark.parametrize(
     ("verb", "more", "code", "words"),
     [

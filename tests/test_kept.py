@@ -102,10 +102,6 @@ def test_what_nobody_knows_the_code_of_is_refused(build):
         kept.kept("a", never)
 
 
-def test_a_result_is_made_from_what_its_module_takes_and_names(tree):
-    assert kept.closure(("book.maker",)) == set(TREE) - NOT_TAKEN
-
-
 @pytest.mark.parametrize("changed", TREE)
 def test_a_result_is_made_anew_where_something_changes_that_it_was_made_from(tree, changed):
     assert kept.kept("a", lambda: 1, "book.maker") == 1

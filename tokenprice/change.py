@@ -116,13 +116,6 @@ class Changes:
         known = {change.resource: change for change in self.changes}
         return known[checks.one_of("resource", resource, known)]
 
-    def table(self):
-        """The changes as a pandas DataFrame."""
-        from inferlib.extras import pandas as pd
-
-        rows = [(c.resource, c.factor, c.limit, c.words) for c in self.changes]
-        return pd.DataFrame(rows, columns=["resource", "factor", "limit", "in words"]).set_index("resource")
-
     def to_dict(self):
         """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
         found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}

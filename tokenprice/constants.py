@@ -125,12 +125,8 @@ def engine_class(software):
 
 def memory(chip):
     """Bytes of a chip as the driver shows them; of one whose memory somebody changed, that."""
-    return _shown(chip.name, chip.memory_capacity) if chip.name in SHOWN else chip.memory_capacity
-
-
-@cache
-def _shown(name, stated):
-    return SHOWN[name] * 2**20 if load_chip(name).memory_capacity == stated else stated
+    name, stated = chip.name, chip.memory_capacity
+    return SHOWN[name] * 2**20 if name in SHOWN and load_chip(name).memory_capacity == stated else stated
 
 
 def box(chip):

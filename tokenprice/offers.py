@@ -309,7 +309,7 @@ class Decision:
 
 def decide(
     question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
-    most: int = MOST, sure: bool = False, **options: Unpack[Offered],
+    sure: bool = False, **options: Unpack[Offered],
 ) -> Decision:  # fmt: skip
     """The cheapest machine that serves a model as promised, others that do, and why the rest fail.
 
@@ -340,8 +340,6 @@ def decide(
     prices : Mapping, optional
         Chip to dollars for one chip and hour, beside the catalogue's: a number, a pair (lowest, highest), or a
         Mapping of sellers to numbers. The lowest counts; what the highest makes of it is said beside.
-    most : int
-        Users of one machine at which the search ends.
     sure : bool
         Whether the slow end of the interval must keep the promise too, not the estimate alone.
 
@@ -370,7 +368,7 @@ def decide(
     given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 
     def searched(offers, sure, q=q):
-        search = _Search(q, promise, whole("most", most), sure)
+        search = _Search(q, promise, sure)
         for chip, (seller, highest) in offers:
             search.q = q if highest is None else q.replace(highest=highest)
             for n in given or sizes(chip):
@@ -467,8 +465,8 @@ def _offered(chips, prices):
 class _Search:
     """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
 
-    def __init__(self, question, promise, most, sure):
-        self.q, self.promise, self.most, self.sure = question, promise, most, sure
+    def __init__(self, question, promise, sure):
+        self.q, self.promise, self.sure = question, promise, sure
         self.offers, self.points, self.misses = [], [], []
 
     def ask(self, system, layout, seller):
@@ -477,7 +475,7 @@ class _Search:
         if reason := Instance(q.model, system, q.workload, layout, q.formats[2]).refusal():
             return self._miss(system, layout, NOT_DESCRIBED, reason)
         places = room_of(q, system, layout)
-        rounds = int(min(places, self.most) // layout.dp)
+        rounds = int(min(places, MOST) // layout.dp)
         if rounds < 1:
             full = step_of(q, system, layout, layout.dp, context=q.longest)
             return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
