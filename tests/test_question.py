@@ -21,7 +21,7 @@ from tokenprice import Promise, Question, ask, decide, words as read
 from tokenprice.decode import decode_step
 from tokenprice.layouts import layouts
 from tokenprice.prompt import Protocol
-from tokenprice.question import GROUPS
+from tokenprice.question import GROUPS, group_of
 from tokenprice.terminal import main, spoken
 from tokenprice.words import in_words, layout, machine, published
 
@@ -38,28 +38,15 @@ def same(out, found):
 
 
 def question(draw):
-    """One question in words, as options of the terminal and of Python; some of them make no sense."""
+    """A step, a loop or a fleet with some more options, as words of the terminal and of Python; some make no sense."""
     chip, count = draw.choice(inferlib.catalog.chips()), draw.choice((1, 1, 2, 4, 8, 8, 16, 64, 72))
-    written = draw.choice(("{n}x {c}", "{n} {c}", "{n} × {c}")).format(n=count, c=chip)
-    asked = {"model": draw.choice(MODELS), "machine": written}
-    several = {
-        "weights": ("bf16", "FP8", "nvfp4", "awq", "4", "fp9"), "cache": ("bf16", "FP8"), "price": ("$2.50", "-1"),
-        "engine": ("vllm", "trtllm", "python-2024"), "utilisation": ("40%", "0.5"), "keep": ("attention=bf16",),
-    }  # fmt: skip
-    asked |= {name: draw.choice(words) for name, words in several.items() if draw.random() < 0.3}
-    if asked["model"] != "Gemma 9" and draw.random() < 0.5:
-        found = layouts(load_model(asked["model"]), load_chip(chip), count)
-        asked |= {"layout": in_words(draw.choice(found))} if found else {}
-    if draw.random() < 0.5:
-        batch, context = draw.choice(("1", "8", "64", "512", "-3")), draw.choice(("1k", "8,192"))
-        asked |= {"batch": batch, "context": context}
-        return asked | ({"drafted": "2", "length": "1.8"} if draw.random() < 0.2 else {})
-    come = {"arrivals": draw.choice(("0.5", "20/s"))} | ({"machines": "3"} if draw.random() < 0.5 else {})
-    return asked | (come if draw.random() < 0.3 else {}) | {
-        "prompt": draw.choice(("200", "2k", "16000")), "cached": draw.choice(("50%", "0", "100", "2500")),
-        "output": draw.choice(("0", "100", "800")), "users": draw.choice(("1", "16", "300")),
-        "memory": draw.choice(("95%", "0.7")),
-    }  # fmt: skip
+    asked = {"model": draw.choice(MODELS), "machine": f"{count}x {chip}"} | draw.choice((STEP, SERVED, FLEET))
+    for name in draw.sample(
+        [name for name in EFFECTS if group_of(name) and name not in asked], draw.randint(1, 2)
+    ):
+        work, *pair = EFFECTS[name]
+        asked |= (work if "batch" in asked else {}) | {name: draw.choice(pair)}
+    return {name: str(word) for name, word in asked.items() if word is not None}
 
 
 def test_python_and_terminal_agree_on_random_questions(capsys):
