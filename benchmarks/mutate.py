@@ -167,14 +167,16 @@ def survives(slip, copies, sound):
     text = (ROOT / module).read_text("utf-8")
     changed, shown = slipped(text, place)
     copy = copies.get()
-    (copy / module).write_text(changed, "utf-8")
-    test = red(copy, module, *nearest(module))
-    (copy / module).write_text(text, "utf-8")
-    if test and (copy / test.partition("::")[0]).is_file() and test not in sound:
-        if red(copy, test):
-            raise SystemExit(f"{test} is red without any slip")
-        sound.add(test)
-    copies.put(copy)
+    try:
+        (copy / module).write_text(changed, "utf-8")
+        test = red(copy, module, *nearest(module))
+        (copy / module).write_text(text, "utf-8")
+        if test and (copy / test.partition("::")[0]).is_file() and test not in sound:
+            if red(copy, test):
+                raise SystemExit(f"{test} is red without any slip")
+            sound.add(test)
+    finally:  # whoever waits for a copy ends as well
+        copies.put(copy)
     if not test:
         print(f"missed: {module}, line {line}: {shown[:140]}", flush=True)
     return not test
