@@ -37,11 +37,9 @@ BUSES = {
     "RTX 4090": (384, 21, 4), "RTX 5090": (512, 28, 4), "DGX Spark": (256, 8.533, 3), "MI300X": (8192, 5.2, 2),
     "MI325X": (8192, 6, 1), "MI355X": (8192, 8, 1), "Gaudi 3": (8192, 3.6, 2), "TPU v5e": (2048, 3.2, 3),
 }  # fmt: skip
-# Dollars for a machine of eight and an hour: eight times what was stored, so that a slip in one of them is seen.
-EIGHT = {"V100 SXM2": 6.32, "A100 40GB": 15.92, "A100 80GB": 22.32, "H100 SXM": 31.92, "B200": 53.52}
 
 
-def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin_and_prices_of_machines():
+def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin():
     rates = {name: inferlib.load_chip(name).memory_bandwidth for name in inferlib.catalog.chips()}
     products = {name: f"{bits * rate * 1e9 / 8:.{n}g}" for name, (bits, rate, n) in BUSES.items()}
     assert {name: rates[name] for name in BUSES} == pytest.approx(
@@ -52,7 +50,6 @@ def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin_and_prices_of
     # twice that of v5e: cloud.google.com/blog on Trillium; 4.5 times Trillium's: blog.google on Ironwood
     assert round(rates["TPU v6e"] / rates["TPU v5e"], 3) == 2.0
     assert round(rates["TPU7x Ironwood"] / rates["TPU v6e"], 1) == 4.5
-    assert {name: round(8 * inferlib.load_chip(name).price, 2) for name in EIGHT} == EIGHT
 
 
 # --- The sources ------------------------------------------------------------------------------------------

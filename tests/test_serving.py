@@ -5,6 +5,7 @@ import tomllib
 
 import numpy as np
 import pytest
+from facts import refused
 from questions import request, step
 
 import inferlib
@@ -225,15 +226,12 @@ def test_what_does_not_fit_has_no_number():
         _ = answer.seconds
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [
+test_doors = refused(
     (lambda: decode_step(MODEL, BOX, WORK, keep={"heads": "bf16"}), LookupError, "no part .*'heads'"),
     (lambda: decode_step(MODEL, BOX, WORK, keep={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
     (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "drafted is 9"),
     (lambda: speculation.drafted_step(MODEL, BOX, ONE, drafted=1, length=3), ValueError, "length is 3"),
-])  # fmt: skip
-def test_doors(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+)  # fmt: skip
 
 
 # --- Errors, left out and stated ---------------------------------------------------------------------------

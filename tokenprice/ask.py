@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from inferlib import checks
 from inferlib.equation import frozen
@@ -18,13 +18,11 @@ from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
+from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, listed, read
 from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
-
-if TYPE_CHECKING:
-    from tokenprice.options import Asked
 
 ALL = "all"
 OTHERS = "prompts of others"
@@ -289,7 +287,7 @@ class Answers(dict):
 
 
 def ask(
-    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options: "Unpack[Asked]"
+    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options: Unpack[Asked]
 ) -> Answer | Answers:
     """How fast is this model on this machine, how sure is that, what does it cost, what would help?
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Unpack
+from typing import NamedTuple, Unpack
 
 from inferlib import checks
 from inferlib.equation import frozen, inside
@@ -15,13 +15,11 @@ from tokenprice import constants
 from tokenprice.decode import decode_step
 from tokenprice.estimate import interval
 from tokenprice.layouts import heads
+from tokenprice.options import Promised
 from tokenprice.prompt import prompt_pass
 from tokenprice.question import both
 from tokenprice.request import served
 from tokenprice.words import in_words
-
-if TYPE_CHECKING:
-    from tokenprice.options import Promised
 
 BEST = 1e9  # times as good: the resource takes no time any more
 PRICE, CHIPS = "price of a chip", "chips"
@@ -136,7 +134,7 @@ class Changes:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def change(question, machine=None, /, promise=None, *, chips=None, **options: "Unpack[Promised]") -> Changes:
+def change(question, machine=None, /, promise=None, *, chips=None, **options: Unpack[Promised]) -> Changes:
     """By what factor each resource alone would have to change for a decode step to keep a promise.
 
     The sixth model is asked again with a chip, operators or an engine in which one resource is a number of times as
