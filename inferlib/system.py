@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from numbers import Integral, Real
 
 from inferlib import checks
@@ -297,15 +297,14 @@ def answers(source):
     """
 
     def decorate(function):
-        signature = inspect.signature(function)
+        kinds = inspect.get_annotations(function, eval_str=True)
+        names = list(inspect.signature(function).parameters)
 
         @wraps(function)
         def decode_step(*args, **kwargs):
-            given = signature.bind(*args, **kwargs)
-            given.apply_defaults()
-            for name, value in given.arguments.items():
-                kind = signature.parameters[name].annotation
-                if kind is not inspect.Parameter.empty and not isinstance(value, kind):
+            for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+                kind = kinds.get(name, object)
+                if not isinstance(value, kind):
                     wanted = getattr(kind, "__name__", str(kind))
                     raise TypeError(f"{name} is a {type(value).__name__}, but must be a {wanted}")
             try:
@@ -315,7 +314,7 @@ def answers(source):
                 return Breakdown(status=status, reason=str(why), source=source)
             if isinstance(stages, Breakdown):  # of a search, whose answer comes from the layout that it chose
                 return stages
-            return Breakdown(stages, source=source, origin=(decode_step, *given.args))
+            return Breakdown(stages, source=source, origin=(partial(decode_step, **kwargs), *args))
 
         return decode_step
 

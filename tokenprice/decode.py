@@ -1,13 +1,21 @@
 """One decode step from kernels: the sixth model."""
 
-from functools import partial
 from numbers import Real
 
 from inferlib.attention import unusual
 from inferlib.equation import inside
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
-from inferlib.system import Breakdown, Layout, System, Workload, chip_peak, format_bytes
+from inferlib.system import (
+    DoesNotFit,
+    Layout,
+    NotDescribed,
+    System,
+    Workload,
+    answers,
+    chip_peak,
+    format_bytes,
+)  # fmt: skip
 from inferlib.transformer import (
     Attention,
     CompressedAttention,
@@ -34,9 +42,11 @@ WORKSPACE, BUFFERS = 2e9, 2e9
 SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
 
 
+@answers("sixth")
 def decode_step(
-    model, system, workload, layout=None, *, engine=None, keep=None, tokens=1, operators=None, share=None
-):
+    model: Transformer, system: System, workload: Workload, layout: Layout | None = None, *,
+    engine=None, keep=None, tokens=1, operators=None, share=None,
+):  # fmt: skip
     """One decode step as kernels, attention, experts, exchanges and the engine.
 
     ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another, each
@@ -49,19 +59,10 @@ def decode_step(
     that the engine is told to take; 90 %, their default. Raises TypeError if an argument is
     of another class, LookupError if an engine or a format is unknown.
     """
-    for name, value, kind in (
-        ("model", model, (Transformer,)), ("system", system, (System,)), ("workload", workload, (Workload,)),
-        ("layout", layout, (Layout, type(None))),
-    ):  # fmt: skip
-        if not isinstance(value, kind):
-            raise TypeError(f"{name} is a {type(value).__name__}, but must be a {kind[0].__name__}")
     engine = constants.engine(engine)
-    again = partial(decode_step, engine=engine, keep=keep, tokens=tokens, operators=operators, share=share)
-    answer = partial(Breakdown, source="sixth", origin=(again, model, system, workload, layout))
     at = Instance(model, system, workload, layout, keep, operators, engine=engine, tokens=tokens)
-    reason = at.refusal()
-    if reason:
-        return answer(status="n/a", reason=reason)
+    if reason := at.refusal():
+        raise NotDescribed(reason)
     if system.chip.memory_capacity is not None:
         weights, caches, have = at.memory()
         left = left_by_engine(weights, have, *at.taken(share)) if engine.name else have
@@ -69,8 +70,8 @@ def decode_step(
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * system.count / 1e9 for name, size in sizes.items()}
             text = SHORT if weights + caches > have else TIGHT
-            return answer(status="infeasible", reason=text.format(system=system, **sizes))
-    return answer(at.stages())
+            raise DoesNotFit(text.format(system=system, **sizes))
+    return at.stages()
 
 
 def left_by_engine(weights, have, share, counted, workspace):

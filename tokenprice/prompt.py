@@ -5,7 +5,7 @@ from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import maximum, minimum, sqrt, where
-from inferlib.system import Breakdown
+from inferlib.system import NotDescribed, answers
 from inferlib.transformer import Attention
 from tokenprice import constants
 from tokenprice.decode import Instance, left_by_engine, whole_layers
@@ -167,6 +167,7 @@ def queue_time(users, room, machine_time):
     return maximum(users - room, 0) * machine_time
 
 
+@answers("sixth")
 def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):
     """How long it takes to read a prompt, by named terms.
 
@@ -182,11 +183,9 @@ def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=
     new = tokens - cached
     one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
     at = Instance(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
-    again = partial(prompt_pass, keep=keep, operators=operators)
-    origin = (again, model, system, workload, tokens, cached, layout)
-    answer = partial(Breakdown, source="sixth", origin=origin)
-    reason = at.refusal()
-    return answer(status="n/a", reason=reason) if reason else answer(at.stages())
+    if reason := at.refusal():
+        raise NotDescribed(reason)
+    return at.stages()
 
 
 def started(model, engine=None):
