@@ -2,12 +2,14 @@
 
 import io
 from contextlib import redirect_stderr, redirect_stdout
+from importlib.resources import files
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from book import measured as measurements
-from book.serving import tables
+from book.serving import fit, tables
 from book.serving.check import main
 from book.synthesis import against, grid, printed
 from tokenprice import Question, answerers
@@ -119,7 +121,7 @@ def test_a_layer_in_time_adds_up_to_the_step():
 def test_the_ladder_as_the_chapter_tells_it():
     """Six constants take three quarters off the bound; operators, with nothing fitted, beat them; then comes noise."""
     rungs = tables.ladder().set_index("with")
-    bound, six, timed, sixth, version, _ = (rungs.loc[name] for name in rungs.index)
+    bound, six, timed, sixth, planner, version, _ = (rungs.loc[name] for name in rungs.index)
     assert (0.2 < six / bound).all() and (six / bound < 0.3).all()
     assert (
         timed["dense, left out"] < six["dense, shown"]
@@ -129,6 +131,15 @@ def test_the_ladder_as_the_chapter_tells_it():
         sixth["dense, left out"] < version["dense, shown"] < sixth["experts, left out"] < 1.2 * version.max()
     )
     assert (six > 1.5 * sixth).all()
+    assert sixth["dense, left out"] < planner["dense, left out"] < six["dense, left out"]
+
+
+@pytest.mark.parametrize(("engine", "low", "high"), [("compiled", 0.9, 1), ("serving", 1.5, 1.6)])
+def test_a_vendors_planner_beside_the_sixth_model_on_the_same_rows(engine, low, high):
+    told = pd.read_csv(files("book.serving") / "planner.csv").set_index("id").tpot_ms
+    rows = fit.data().query("id in @told.index and engine == @engine")
+    planner = (1e-3 * told[rows.id] / rows.set_index("id").measured - 1).abs().mean()
+    assert low < planner / abs(np.expm1(fit.left_out("model")[rows.index])).mean() < high
 
 
 # --- A measurement of your own ---------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def ladder(table):
         out = table[f"{kind}, left out"]
         ax.barh(y + by, out, height=0.32, color=colour, alpha=0.6, label=kind)
         ax.plot(table[f"{kind}, shown"], y + by, "o", color=style.INK, markersize=4)
-        for place, value in zip(y + by, out, strict=True):
+        for place, value in zip((y + by)[out.notna()], out.dropna(), strict=True):
             ax.text(value + 1, place, f" {value:.0f} %", va="center", fontsize=8)
     style.name_rows(ax, table["with"])
     ax.set(xlabel="mean |error|, %", xlim=(0, 1.15 * table.filter(like="left out").max(axis=None)))
