@@ -128,6 +128,13 @@ def generator(part):
     return None if getattr(part, "top", None) else LAYERS.get(type(part))
 
 
+def undescribed(model):
+    """Why there is no answer for a model, whatever it runs on, or nothing."""
+    kinds = [group.attention for group in model.layers if group.attention is not None]
+    untimed = next((attention for attention in kinds if generator(attention) is None), None)
+    return "" if untimed is None else f"no kernel timings of {unusual(untimed)}"
+
+
 def whole_layers(model):
     """Layers with attention and a block; one part alone counts a half, as the software's time for a layer does."""
     return sum(g.count * (1 if g.attention and g.feed_forward else 1 / 2) for g in model.layers)
@@ -170,9 +177,8 @@ class Instance:
 
     def refusal(self):
         """Why there is no answer, or nothing."""
-        for group in self.model.layers:
-            if group.attention is not None and generator(group.attention) is None:
-                return f"no kernel timings of {unusual(group.attention)}"
+        if reason := undescribed(self.model):
+            return reason
         if self.tp * self.pp * self.dp != self.system.count:
             return "the degrees of the layout must multiply to the chips of the system"
         if self.ep > 1 and self.dp * self.tp % self.ep:

@@ -1,9 +1,8 @@
 """What is known by name: the models and the chips of the catalogue, as tables."""
 
 from inferlib import catalog
-from inferlib.system import System, Workload
 from tokenprice import blocks
-from tokenprice.decode import Instance
+from tokenprice.decode import undescribed
 from tokenprice.estimate import new_experts, stated
 from tokenprice.words import format_in_words, published
 
@@ -75,7 +74,6 @@ def _model(name):
     except ValueError as error:
         unknown = dict.fromkeys(("parameters", "active", "context"))
         return empty | {"model": name, "missing": str(error)} | unknown
-    missing = Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal()
     unscored = blocks.unscored(model)
     beyond = "; ".join([f"no serving run of {unscored}"] * bool(unscored) + list(blocks.cautions(model)))
     if not beyond and new_experts(model):
@@ -83,7 +81,7 @@ def _model(name):
     return {
         "model": name, "kind": kind(model), "format": format_in_words(published(model)[0]),
         "context": model.max_context, "parameters": float(model.n_params), "active": float(model.n_active),
-        "beyond": beyond, "missing": missing,
+        "beyond": beyond, "missing": undescribed(model),
     }  # fmt: skip
 
 

@@ -13,9 +13,8 @@ from urllib.parse import quote
 
 from inferlib import catalog
 from inferlib.attention import Attention, Indexer
-from inferlib.system import System, Workload
 from tokenprice import blocks, constants, mix, words
-from tokenprice.decode import Instance
+from tokenprice.decode import undescribed
 from tokenprice.estimate import new_experts
 from tokenprice.question import Promise, Question
 
@@ -75,7 +74,7 @@ def _placed(part):
 
 def counted(model, formats=None) -> dict:
     """What the page knows of a model, in its checkpoint's formats or others; ValueError where it is not described."""
-    if refusal := Instance(model, System(catalog.load_chip("H100 SXM"), 1), Workload(1, 1)).refusal():
+    if refusal := undescribed(model):
         raise ValueError(refusal)
     parts = dict(model.parameters())
     stored = {part: parts.pop(part, 0) for part in STORED}

@@ -9,7 +9,7 @@ from functools import cache, partial
 from inferlib import checks
 from inferlib.equation import equation
 from inferlib.ops import maximum
-from inferlib.system import Breakdown, System
+from inferlib.system import System, answers
 from tokenprice import constants
 from tokenprice.decode import Instance, decode_step
 from tokenprice.operators import product
@@ -54,6 +54,7 @@ def joined(at):
     return start + maximum(read, work)
 
 
+@answers("sixth")
 def drafted_step(
     model, system, workload, layout=None, *, drafted, length, engine=None, keep=None, share=None
 ):
@@ -70,12 +71,8 @@ def drafted_step(
         return verify
     head = model.replace(layers=(model.layers[-1].replace(count=1),))
     # drafts are made within the step, on the last stage: what the engine takes once a step it takes once
-    within, last, lies, part = (
-        how | {"engine": constants.engine(engine).replace(base=0, rank=0)},
-        system,
-        layout,
-        workload,
-    )
+    within, last = how | {"engine": constants.engine(engine).replace(base=0, rank=0)}, system
+    lies, part = layout, workload
     if layout is not None and layout.pp > 1:
         part = workload.replace(batch=Instance(model, system, workload, layout).sequences)
         chip = system.chip.replace(memory_capacity=None)  # whether all fits, the whole step has said
@@ -84,5 +81,4 @@ def drafted_step(
     draft = draft + joined(Instance(model, last, part, lies, keep))
     stages = tuple({name: t / length for name, t in stage.items()} for stage in verify.stages)
     stages += ({"drafting": drafted_token_time(0, drafted, draft, length)},)
-    again = partial(drafted_step, drafted=drafted, length=length, **how)
-    return Breakdown(stages, source="sixth", origin=(again, model, system, workload, layout))
+    return stages
