@@ -154,10 +154,6 @@ def ask(
 def answered(key, answer, model, system, workload, layout, **more):
     """The breakdown of a function that answers; n/a with the reason where it refuses the question."""
     checks.instance("model", model, Transformer)
-    checks.instance("system", system, System)
-    checks.instance("workload", workload, Workload)
-    if layout is not None:
-        checks.instance("layout", layout, Layout)
     try:
         return answer(model, system, workload, layout, **more)
     except (ValueError, LookupError) as refusal:
