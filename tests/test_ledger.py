@@ -188,6 +188,7 @@ def test_explain_shows_equations_inputs_sources_and_branches():
     derived = audit.scorecard("erdil2025", "Footnote 1").query("kind == 'derived'").iloc[1]
     assert "as printed" in str(audit.explain(derived))
     assert audit.explain(card.iloc[0])._repr_html_().count("<details") >= 2
+    assert "peak at fp8 = " in str(audit.explain(inferlib.load_chip("H100 SXM")))
     with pytest.raises(TypeError, match="cannot explain a list"):
         audit.explain([3])
 
