@@ -172,7 +172,8 @@ def test_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
     for state in drawn(seed=3535, n=150):
-        states.append(state | {"changed": {},
+        states.append(state | {
+            "changed": {} if "peak_16" in state["changed"] else state["changed"],  # slow: beyond all machines
             "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)), "machines": choose.choice((None, None, 1, 40)),
             "users": choose.choice((None, None, 64)), "drafted": choose.choice((0, 0, 3)), "length": 2.5,
             "reader": choose.choice((None, None, "8x H200", f"{state['n_chips']}x {state['chip']}")),

@@ -805,14 +805,17 @@ globalThis.inferlibAsk = function (D) {
     const quote = (v) => (v === true ? "True" : JSON.stringify(v));
     const { model: name, machine: box, ...given } = said(q);
     if (q.mode === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
-    const call = (verb, ...first) => `tokenprice.${verb}(${[...first, ...Object.entries(given)
-      .map(([field, value]) => field + "=" + quote(value))].join(", ")})`;
-    if (q.mode === "decide") return call("decide", quote(name));
     const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
       !field.startsWith("peak")).map(([field, v]) => field + "=" + v), { values, peaks } = chip(q);
     if (changed.length > plain.length) plain.push("flops=" + values.chip_flops, "peaks=" + quote(peaks));
     const record = `inferlib.load_chip(${quote(q.chip)}).replace(${plain.join(", ")})`;
-    return call("ask", quote(name), plain.length ? `inferlib.System(${record}, ${q.n_chips})` : quote(box));
+    const ofChanged = (text) => {
+      const { chip: known, n_chips } = machineOf(String(text)) || {};
+      return plain.length && known === q.chip ? `inferlib.System(${record}, ${n_chips})` : quote(text);
+    };
+    const call = (verb, ...first) => `tokenprice.${verb}(${[...first, ...Object.entries(given)
+      .map(([field, value]) => field + "=" + (field === "reader" ? ofChanged : quote)(value))].join(", ")})`;
+    return q.mode === "decide" ? call("decide", quote(name)) : call("ask", quote(name), ofChanged(box));
   };
   // What simulates a fleet: a line for the terminal, or the call where numbers of a chip were changed.
   const command = (verb, { model: name, machine: box, sure, ...given }, prices) => {
