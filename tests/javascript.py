@@ -11,7 +11,7 @@ from py_mini_racer import MiniRacer
 from book.explorer import Choice, Kind, Slider
 from book.explorer.page import _shared
 
-FILES = ("shared.js", "explorer.js", "pictures.js", "explorer.css")
+FILES = ("shared.js", "explorer.js", "explorer.css")
 
 
 def run(shown, values):

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import shlex
 from functools import cache
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -271,18 +270,17 @@ def test_what_to_rent_for_a_file_of_requests_travels_in_a_link(capsys):
         {"drafted": 3, "length": 2.5, "price": 2.25, "engine": "compiled"},
     ],
 )
-def test_the_command_simulates_the_fleet_of_the_page(more, capsys):
+def test_the_call_simulates_the_fleet_of_the_page(more):
     state = json.dumps(START | {"mode": "request", "arrivals": 0.3, "users": None, "prices": {}} | more)
     found = run(f"const S={state},{{many}}=A.request(S);return {{many,line:A.simulate(S)}}")
-    program, *line = shlex.split(found["line"])
-    assert program == "tokenprice" and terminal.main([*line, "--requests", "5", "--json"]) == 0
-    told, many = json.loads(capsys.readouterr().out)["answer"]["fleet"], found["many"]
+    many, call = found["many"], found["line"].removesuffix(")") + ", requests=5)"
+    told = eval(call, KNOWN).answer.fleet.to_dict()
     numbers = (told["machines"], told["token"], told["usd_per_hour"], told["usd_per_million"]["output"])
     shown = (many["n"], many["state"]["token"], many["hour"], many["million"])
     assert numbers == pytest.approx(shown, rel=1e-9)
 
 
-def test_the_command_of_what_to_rent_promises_percentiles():
+def test_the_call_of_what_to_rent_promises_percentiles():
     more = {
         "mode": "decide",
         "arrivals": 20,
@@ -292,18 +290,10 @@ def test_the_command_of_what_to_rent_promises_percentiles():
         "sure": True,
     }
     state = START | more | {"prices": {"H200": 3.25}, "weights": "", "cache": ""}
-    program, *line = shlex.split(run(f"return A.percentiles({json.dumps(state)})"))
-    given = vars(terminal._parsed(line))
-    expected = {
-        "command": "decide",
-        "model": "Llama 3 70B",
-        "prompt": "4096",
-        "output": "512",
-        "arrivals": "20",
-    }
-    expected |= {"token_p99": "50 tokens/s", "first_token_p99": "1.5", "chips": "H200", "sure": True}
-    expected |= {"prices": ["H200=3.25"], "token": None}
-    assert program == "tokenprice" and {name: given[name] for name in expected} == expected
+    assert run(f"return A.percentiles({json.dumps(state)})") == (
+        'tokenprice.decide("Llama 3 70B", prompt=4096, output=512, arrivals=20, chips="H200", sure=True, '
+        'token_p99="50 tokens/s", first_token_p99=1.5, prices={"H200":3.25})'
+    )
 
 
 def test_the_running_question_by_hand():

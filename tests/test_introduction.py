@@ -1,4 +1,4 @@
-"""The introduction: its box, the frontier of that box, its links, and its length."""
+"""The introduction: its box, its links, and its length."""
 
 import re
 from functools import cache
@@ -180,33 +180,24 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
     assert sixteen.empty
 
 
-def test_what_is_faster_is_dearer():
-    speeds, prices = zip(*edge_of(), strict=True)
-    assert list(speeds) == sorted(speeds, reverse=True)
-    assert list(prices) == sorted(prices, reverse=True)
-
-
 def test_the_shared_box_writes_as_the_text_says():
     alone, shared = (box().evaluate(n_chips=8, batch=n) for n in (1, 230))
     assert shared[SPEED] == pytest.approx(50, abs=1)
     assert 230 * shared[SPEED] / alone[SPEED] == pytest.approx(70, rel=0.05)
 
 
-def edge_of(**state):
-    return box().views[1].edge(box(), **state)
-
-
-def test_a_slower_exchange_brings_the_wall_nearer():
-    assert edge_of(exchange=10)[0][0] < 0.9 * edge_of()[0][0]
-
-
-def test_a_slower_exchange_hardly_changes_the_least_price():
-    assert edge_of(exchange=10)[-1][1] < 1.1 * edge_of()[-1][1]
-
-
-def test_half_the_bytes_make_the_least_price_lower_and_the_wall_further():
-    now, narrow = edge_of(), edge_of(weights="8 bits")
-    assert narrow[-1][1] < 0.95 * now[-1][1] and narrow[0][0] > 1.2 * now[0][0]
+@pytest.mark.parametrize(
+    "batch, change, low, high",
+    [
+        (1, {"exchange": 10}, 0, 0.9),
+        (362, {"exchange": 10}, 0.9, 1),
+        (1, {"weights": "8 bits"}, 1.2, 2),
+        (362, {"weights": "8 bits"}, 1.05, 2),
+    ],
+)
+def test_an_exchange_slows_one_user_and_half_the_bytes_speed_up_all(batch, change, low, high):
+    at = {"n_chips": 8, "batch": batch}
+    assert low < box().evaluate(**at, **change)[SPEED] / box().evaluate(**at)[SPEED] < high
 
 
 def answers():

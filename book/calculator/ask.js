@@ -801,10 +801,10 @@ globalThis.inferlibAsk = function (D) {
     for (const name in chosen) if (chosen[name]) found[name] = chosen[name];
     return found;
   };
-  const python = (q) => {
+  const python = (q, verb = q.mode === "decide" ? "decide" : "ask", more = {}) => {
     const quote = (v) => (v === true ? "True" : JSON.stringify(v));
-    const { model: name, machine: box, ...given } = said(q);
-    if (q.mode === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
+    const { model: name, machine: box, ...given } = { ...said(q), ...more };
+    if (verb === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
     const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
       !field.startsWith("peak")).map(([field, v]) => field + "=" + v), { values, peaks } = chip(q);
     if (changed.length > plain.length) plain.push("flops=" + values.chip_flops, "peaks=" + quote(peaks));
@@ -813,28 +813,17 @@ globalThis.inferlibAsk = function (D) {
       const { chip: known, n_chips } = machineOf(String(text)) || {};
       return plain.length && known === q.chip ? `inferlib.System(${record}, ${n_chips})` : quote(text);
     };
-    const call = (verb, ...first) => `tokenprice.${verb}(${[...first, ...Object.entries(given)
-      .map(([field, value]) => field + "=" + (field === "reader" ? ofChanged : quote)(value))].join(", ")})`;
-    return q.mode === "decide" ? call("decide", quote(name)) : call("ask", quote(name), ofChanged(box));
+    const told = Object.entries(given).filter(([, value]) => value != null).map(([field, value]) =>
+      field + "=" + (field === "reader" ? ofChanged : quote)(value));
+    const first = verb === "decide" ? [quote(name)] : [quote(name), ofChanged(box)];
+    return `tokenprice.${verb}(${[...first, ...told].join(", ")})`;
   };
-  // What simulates a fleet: a line for the terminal, or the call where numbers of a chip were changed.
-  const command = (verb, { model: name, machine: box, sure, ...given }, prices) => {
-    const quote = (v) => (/^[\w.%]+$/.test(v) ? v : "'" + v + "'");
-    const option = (field, v) => "--" + field.replace(/_/g, "-") + " " + quote(v);
-    return ["tokenprice", verb, quote(name), ...(box ? [quote(box)] : []),
-      ...Object.entries(given).map(([field, v]) => option(field, v)), ...(sure ? ["--sure"] : []),
-      ...Object.entries(prices || {}).map(([chip, usd]) => option("prices", chip + "=" + usd))].join(" ");
-  };
-  const simulate = (q) => (Object.keys(q.changed || {}).length ? python(q).replace("ask", "simulate")
-    : command("simulate", said(q)));
-  // The same step asked of the five sources as well.
-  const everybody = (q) => command("ask", said(q)) + " --by all";
-  // The same promise to 99 of 100 requests.
+  // Single requests of a fleet; the same step asked of the five sources too; a promise to 99 of 100 requests.
+  const simulate = (q) => python(q, "simulate");
+  const everybody = (q) => python(q, "ask", { by: "all" });
   const percentiles = (q) => {
-    const { token, first_token, ...given } = said(q), promise = {};
-    if (token) promise.token_p99 = token;
-    if (first_token) promise.first_token_p99 = first_token;
-    return command("decide", { ...given, ...promise }, q.prices);
+    const { token: token_p99, first_token: first_token_p99 } = said(q);
+    return python(q, "decide", { token_p99, first_token_p99, token: null, first_token: null });
   };
   // Lengths are read at the door.
   const door = { request, changes, needed, machines, judge, decide, said, python, simulate,

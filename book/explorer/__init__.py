@@ -3,10 +3,9 @@
 from book.explorer.core import Explorer, breakdown, curves
 from book.explorer.guess import Guess
 from book.explorer.inputs import Choice, Kind, Slider, first
-from book.explorer.outputs import Bars, Curves, Limit, Sentence, memory
-from book.explorer.pictures import Axis, Frontier, Gauge, Plane
+from book.explorer.outputs import Bars, Curves, Gauge, Limit, Sentence, memory
 
 __all__ = [
-    "Axis", "Bars", "Choice", "Curves", "Explorer", "Frontier", "Gauge", "Guess", "Kind", "Limit", "Plane",
+    "Bars", "Choice", "Curves", "Explorer", "Gauge", "Guess", "Kind", "Limit",
     "Sentence", "Slider", "breakdown", "curves", "first", "memory",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ import sympy
 
 from book.explorer import beside, inputs as _inputs, outputs as _outputs
 from book.explorer.inputs import Choice, Kind, Slider
-from book.explorer.outputs import Bars, Curves
+from book.explorer.outputs import Bars, Curves, Gauge
 from book.explorer.page import page
 from book.style import breakdown_bars, coloured
 from inferlib import checks
@@ -68,7 +68,7 @@ class Explorer:
         answers = dict(self._answers(arguments))
         if not self._short(arguments):
             return answers
-        kept = {name for view in self.views for name in _outputs.sizes(view)}
+        kept = {name for view in self.views if isinstance(view, Gauge) for name in view.outputs}
         return {name: value if name in kept else None for name, value in answers.items()}
 
     def shortages(self, **values):
@@ -257,8 +257,6 @@ class Explorer:
                 breakdown_bars({name: _outputs.step_of(f, arguments) for name, f in view.steps.items()})
             elif isinstance(view, Curves):
                 self._draw_curves(view, values, arguments)
-            elif hasattr(view, "draw_of"):
-                view.draw_of(self, values)
             elif hasattr(view, "draw"):
                 view.draw(self.evaluate(**values), **arguments)
             elif isinstance(view, _outputs.Sentence):

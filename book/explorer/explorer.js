@@ -40,30 +40,12 @@ window.inferlibExplorer = function (C) {
     [l, ...[0, 1].map((n) => raw[plan.limits + 2 * k + n] / l.factor)]);
   const short = (now, caution = false) =>
     limits(now).filter(([l, needed, has]) => l.caution === caution && !(needed <= has));
-  const factorOf = (view, k) => view.factor || view.factors[k];
-  const unitOf = (view, k) => (view.units ? view.units[k] : view.unit) || "";
 
   const answer = (entry, raw) => {
     if ("na" in entry) return { na: entry.na };
     const found = entry.stages ? S.staged(entry, raw) : { value: raw[entry.at] };
     return Number.isFinite(found.value) ? found : { na: "nothing fits" };
   };
-  // The least price for each speed over all places of some sliders, the fastest first; others make it anew.
-  const edge = (v) => {
-    const view = C.views[v];
-    const rest = JSON.stringify([Object.entries(state).filter(([key]) => !(key in view.over)), wrong()]);
-    if (view.rest === rest) return view.edge;
-    let places = [{}], least = Infinity;
-    for (const key in view.over) {
-      places = places.flatMap((p) => view.over[key].map((x) => ({ ...p, [key]: x })));
-    }
-    const told = (one, k) => (one.na ? NaN : one.value / view.factors[k]);
-    const points = places.map((p) => answers(evaluate(p))[v].map(told));
-    view.rest = rest;
-    return points.filter(([x, y]) => Number.isFinite(x + y)).sort((a, b) => b[0] - a[0])
-      .filter(([, y]) => y < least && (least = y));
-  };
-
   const put = (parent, name, attributes, text) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
     for (const key in attributes) element.setAttribute(key, attributes[key]);
@@ -114,7 +96,7 @@ window.inferlibExplorer = function (C) {
     const missing = short(now), na = wrong().length ? "not answered" : missing.length
       ? missing[0][0].says.toLowerCase() : "";
     return now.plan.views.map((entries, v) => entries.map((e, k) =>
-      na && !(k >= C.views[v].sizes && !wrong().length) ? { na } : answer(e, now.raw)));
+      na && (wrong().length || C.views[v].type !== "gauge") ? { na } : answer(e, now.raw)));
   };
   const curves = (v, sweep) => {
     const view = C.views[v];
@@ -211,22 +193,32 @@ window.inferlibExplorer = function (C) {
       put(axis, "text", { x, y: 18, "text-anchor": t === 0 ? "start" : "middle" }, digits(t));
     });
   }
-  function drawPicture(v, found, now) {
-    const view = C.views[v], picture = find("v" + v), draw = window.inferlibPictures[view.type],
-      tools = { put, axes, path, digits };
+  function drawGauge(v, found) {
+    const view = C.views[v], picture = find("v" + v), end = 420;
     clear(picture);
-    const numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
-    if (view.type === "sentence") {
-      const said = view.cases.find(([upper]) => upper === null || numbers[0] <= upper);
-      return text("v" + v, numbers.every(Number.isFinite)
-        ? said[1].replace(/\{(\d)\}/g, (_, k) => digits(numbers[k])) : "");
-    }
-    if (view.over) view.edge = edge(v);
-    if (numbers.slice(view.sizes).every(Number.isFinite)) draw(tools, picture, view, numbers);
-    view.names.forEach((_, k) => text("v" + v + "-" + k, digits(numbers[k])));
-    picture.setAttribute("aria-label",
-      [view.title,
-      ...view.names.map((name, k) => name + " " + digits(numbers[k]) + " " + unitOf(view, k))].join(", "));
+    const values = found.map((one) => (one.na ? NaN : one.value / view.factor)), parts = values.slice(0, -1);
+    values.forEach((value, k) => text("v" + v + "-" + k, digits(value)));
+    picture.setAttribute("aria-label", [view.title,
+      ...view.names.map((name, k) => name + " " + digits(values[k]) + " " + view.unit)].join(", "));
+    if (!values.every(Number.isFinite)) return;
+    const room = values[parts.length], X = (value) => Math.min(592, 8 + (value / room) * (end - 8));
+    let left = 0;
+    parts.forEach((part, k) => {
+      put(picture, "rect", { x: X(left), y: 4, width: Math.max(0, X(left + part) - X(left)), height: 26,
+        class: "bar c" + view.colours[k] });
+      left += part;
+    });
+    put(picture, "rect", { x: 8, y: 4, width: end - 8, height: 26, class: "room" });
+    put(picture, "text", { x: end + 4, y: 44, "text-anchor": "end" },
+      "full at " + digits(room) + " " + view.unit);
+    put(picture, "text", { x: 8, y: 44 }, digits(left) + " " + view.unit + (left > room ? ": too much" : ""));
+    if (left > room) put(picture, "rect", { x: end, y: 2, width: X(left) - end, height: 30, class: "over" });
+  }
+  function drawSentence(v, found) {
+    const view = C.views[v], numbers = found.map((one, k) => (one.na ? NaN : one.value / view.factors[k]));
+    const said = view.cases.find(([upper]) => upper === null || numbers[0] <= upper);
+    text("v" + v, numbers.every(Number.isFinite)
+      ? said[1].replace(/\{(\d)\}/g, (_, k) => digits(numbers[k])) : "");
   }
 
   function showControls(besides) {
@@ -261,7 +253,8 @@ window.inferlibExplorer = function (C) {
     C.views.forEach((view, v) => {
       if (view.type === "curves") drawCurves(v, found[v], sweeps);
       else if (view.type === "bars") drawBars(v, found[v]);
-      else drawPicture(v, found[v], now);
+      else if (view.type === "gauge") drawGauge(v, found[v]);
+      else drawSentence(v, found[v]);
     });
     if (C.asks) {
       const asked = find("asked"), at = link();
@@ -274,10 +267,10 @@ window.inferlibExplorer = function (C) {
   }
   // One sentence for screen readers, once the reader pauses.
   const summary = (found, missing) => missing.length || wrong().length ? find("limits").textContent
-    : C.views[0].names.map((name, k) => {
+    : C.views[0].type === "sentence" ? find("v0").textContent : C.views[0].names.map((name, k) => {
       const one = found[0][k];
-      return (name || "total") + " " + (one.na || digits(one.value / factorOf(C.views[0], k)) + " " +
-        unitOf(C.views[0], k)).trim();
+      return (name || "total") + " " + (one.na || digits(one.value / C.views[0].factor) + " " +
+        C.views[0].unit).trim();
     }).join(", ");
 
   // A link: the title, and every input by name.

@@ -1,11 +1,15 @@
-"""What an explorer shows: curves, breakdown bars and sentences, each of ordinary calls of equations.
+"""What an explorer shows: curves, breakdown bars, sentences and gauges, each of ordinary calls of equations.
 
 An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
 where it has no answer.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import field
 
+import matplotlib.pyplot as plt
+
+from book import style
 from inferlib import checks
 from inferlib.equation import frozen
 from inferlib.system import Breakdown
@@ -84,6 +88,37 @@ class Sentence:
         return text.format(*map(digits, told))
 
 
+@frozen
+class Gauge:
+    """Parts side by side against the room there is, which keeps its place while the parts grow.
+
+    ``parts``: name to a function of all inputs. ``room``: of all inputs: what there is room for. ``colours``:
+    part to a colour of :mod:`book.style`, where the part's own name has none.
+    """
+
+    parts: Mapping
+    room: Callable
+    unit: str = "GB"
+    title: str = "Memory"
+    colours: Mapping = field(default_factory=dict)
+
+    @property
+    def outputs(self):
+        """The parts, and the room."""
+        return {**self.parts, "room": self.room}
+
+    def draw(self, values, **arguments):
+        """The still picture, by Matplotlib."""
+        _, ax = plt.subplots(figsize=(6.4, 1.3))
+        left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
+        for name in self.parts:
+            ax.barh(0, values[name], left=left, label=name, color=colours[name])
+            left += values[name]
+        ax.axvline(values["room"], color="0.3", linestyle="--")
+        ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4, fontsize=10)
+
+
 def memory(held, chips=1, name="memory"):
     """The limit that every explorer of a model on chips has: what is held, against the memory of the chips."""
 
@@ -121,8 +156,8 @@ def placed(found, values, expected=None):
 def check(title, views, sliders):
     """Refuse views that refer to what is not there."""
     for view in views:
-        for name in (view.x,) if isinstance(view, Curves) else getattr(view, "over", ()):
-            checks.one_of(f"{'x' if isinstance(view, Curves) else 'axis'} among the sliders", name, sliders)
+        if isinstance(view, Curves):
+            checks.one_of("x among the sliders", view.x, sliders)
 
 
 def step_of(output, arguments):
@@ -135,8 +170,3 @@ def numbers(view):
     outputs = getattr(view, "outputs", {})
     units = getattr(view, "units", None) or [view.unit] * len(outputs) if outputs else []
     return [(name, f, unit) for (name, f), unit in zip(outputs.items(), units, strict=True)]
-
-
-def sizes(view):
-    """Names of those outputs of a view that are no answers and stay where a limit does not hold."""
-    return getattr(view, "sizes", ())

@@ -13,13 +13,11 @@ from numbers import Integral
 from book import style
 from book.explorer import beside
 from book.explorer.inputs import Choice, Kind, Slider, with_unit
-from book.explorer.outputs import Bars, Curves, Sentence, numbers, sizes, step_of
-from book.explorer.pictures import Frontier, Gauge, Plane
+from book.explorer.outputs import Bars, Curves, Sentence, numbers, step_of
 from book.explorer.still import drawn, script
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_HEIGHTS = {Gauge: 52, Plane: 300, Frontier: 300}
 _KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
 _shared = partial(script, "explorer")
 
@@ -60,9 +58,7 @@ def page(shown):
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}]}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
-    pictures = any(not isinstance(view, Bars | Curves) for view in shown.views)
-    runtime = ("shared.js", *(("pictures.js",) if pictures else ()), "explorer.js")
-    return drawn(_box(identity, shown.title, body, runtime, call, shown.slug))
+    return drawn(_box(identity, shown.title, body, ("shared.js", "explorer.js"), call, shown.slug))
 
 
 def guess_page(guess, start):
@@ -150,30 +146,10 @@ def _view(shown, view):
             "type": "curves", "names": list(view.outputs), "x": view.x, "yLabel": view.y_label,
             "unit": _shown_unit(view.unit), "factor": factor(view.unit), "logY": view.log_y,
         } | _marked(view)  # fmt: skip
-    return _picture_told(shown, view)
-
-
-def _picture_told(shown, view):
-    """A gauge, plane or frontier."""
-    units = [unit for _, _, unit in numbers(view)]
-    found = {
-        "type": type(view).__name__.lower(), "title": view.title, "names": view.told(),
-        "units": [_shown_unit(unit) for unit in units], "factors": [factor(unit) for unit in units],
-        "sizes": len(units) - len(sizes(view)),
+    return {
+        "type": "gauge", "title": view.title, "names": list(view.outputs), "unit": _shown_unit(view.unit),
+        "factor": factor(view.unit), "colours": _part_colours(view),
     }  # fmt: skip
-    if isinstance(view, Plane):
-        found["lines"] = [len(points) for points in view.lines.values()]
-    if isinstance(view, Plane | Frontier):
-        for name in "xy":
-            axis = getattr(view, name)
-            label = f"{axis.label} ({_shown_unit(axis.unit)})" if _shown_unit(axis.unit) else axis.label
-            found[name] = {"label": label, "low": axis.low, "high": axis.high, "log": True}
-    if isinstance(view, Frontier):
-        found["over"] = {name: list(values) for name, values in view.over.items()}
-        found["marks"] = list(view.marks.items())
-    if isinstance(view, Gauge):
-        found["colours"] = _part_colours(view)
-    return found
 
 
 def _marked(view):
@@ -271,7 +247,7 @@ def _drawn(identity, shown, v, view):
         said = html.escape(view.say(shown.evaluate(), digits))
         inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
     else:
-        inside = _picture(part, view.title or shown.title, height=_HEIGHTS[type(view)])
+        inside = _picture(part, view.title or shown.title, height=52)
         inside += _readout(part, shown, view)
     return f'<div class="view">{subtitle}{inside}</div>'
 
@@ -295,12 +271,10 @@ def _readout(part, shown, view):
 
 
 def _readout_colours(view):
-    """The key of each number below a picture; of a gauge the room has none, of others no number has."""
+    """The key of each number below a picture; the room of a gauge has none."""
     if isinstance(view, Curves):
         return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
-    if isinstance(view, Gauge):
-        return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
-    return [""] * len(view.told())
+    return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
 
 
 def _bars(part, shown, view):

@@ -1,6 +1,6 @@
 """First principles: what a reader can move in the page."""
 
-from book.explorer import Axis, Bars, Choice, Explorer, Gauge, Plane, Slider, first, memory
+from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory
 from book.principles.opening import CACHE, RUNNING, WEIGHTS, nearest
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
@@ -23,21 +23,17 @@ def _intensity(batch, context, model, weights, cache, **at):
 
 
 def one_step(case=RUNNING):
-    """A decode step by both bounds, as a dot under the roofline of one chip, and the chips' memory filling below it.
+    """A decode step by both bounds, what one chip attains of its peak over the batch, and the chips' memory.
 
-    All move with batch and context. Where the memory is full there is no step, and no dot.
+    Where the memory is full there is no step, and the curve ends.
     """
     work, chip = case.workload, case.machine.chip
-    low, high = 0.3, 8000.0
 
     def reached(chip, **at):
         return roofline.attainable_flops(chip, _intensity(**at))
 
-    roof = (
-        (lambda **at: low, lambda chip, **at: roofline.attainable_flops(chip, low)),
-        (lambda chip, **at: roofline.ridge_point(chip), lambda chip, **at: chip.flops),
-        (lambda **at: high, lambda chip, **at: chip.flops),
-    )
+    def peak(chip, **at):
+        return chip.flops
 
     def overlapped(batch, context, n_chips, model, chip, weights, cache):
         # with memory unasked: whether a step fits is the explorer's own limit
@@ -67,10 +63,13 @@ def one_step(case=RUNNING):
         Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),
         Choice("cache", "Cache", nearest(CACHE, format_bytes(work.cache))),
     ]
-    plane = Plane(
-        {"roof": roof}, (_intensity, reached), Axis("intensity", "FLOP/B", low, high),
-        Axis("speed of one chip", "TFLOP/s", 0.3, 3000), "One step on the roofline of one chip",
-    )  # fmt: skip
+    attained = Curves(
+        {"arithmetic": reached, "peak": peak},
+        "batch",
+        "TFLOP/s of one chip",
+        "TFLOP/s",
+        log_y=True,
+    )
     gauge = Gauge(
         {"weights": weights_held, "cache": cache_held},
         lambda n_chips, chip, **at: n_chips * chip.memory_capacity,
@@ -79,7 +78,7 @@ def one_step(case=RUNNING):
     return Explorer(
         "Roofline and memory of a step",
         inputs,
-        [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), plane, gauge],
+        [Bars({"all overlaps": overlapped, "operators in turn": in_turn}), attained, gauge],
         limits=memory(held, "n_chips", "Memory for weights and cache"),
         asks={},
     )

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from book import measured, style
-from book.explorer import Axis, Bars, Choice, Explorer, Frontier, Slider, first, memory
+from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory
 from book.explorer.sixth import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
@@ -127,7 +127,7 @@ def nearest(options, bytes):
 
 
 def one_token(case=RUNNING):
-    """One token to play with, and for every speed its least price over all numbers of chips and users."""
+    """One token to play with: its parts, its speed and its price."""
     asked, chip = case.workload, case.machine.chip
     models = first(case.model, {name: load_model(name) for name in MODELS})
     chips = first(chip, {name: load_chip(name) for name in CHIPS})
@@ -149,15 +149,9 @@ def one_token(case=RUNNING):
     def held(batch, context, model, weights, cache, **others):
         return principles.memory_held(chosen(model, weights, cache), batch, context)
 
-    frontier = Frontier(
-        (speed, dollars),
-        Axis("tokens/s for each user", "1", 5, 1000),
-        Axis("$ per million tokens", "1", 0.05, 200),
-        over={
-            "n_chips": [2**k for k in range(10)],
-            "batch": sorted({round(2 ** (k / 4)) for k in range(49)}),
-        },
-        title="Every number of chips and users: for each speed the least price",
+    told = Sentence(
+        {"tokens/s for each user": (speed, "1/s"), "$ per million tokens": (dollars, "1")},
+        ((None, "So each user sees {0} tokens a second, and a million tokens cost ${1}."),),
     )
     inputs = [
         Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
@@ -171,7 +165,7 @@ def one_token(case=RUNNING):
         Choice("cache", "Cache", nearest(CACHE, format_bytes(asked.cache))),
     ]
     limits = memory(held, "n_chips", "Memory")
-    views = [Bars({"": seconds}), frontier]
+    views = [Bars({"": seconds}), told]
     return Explorer("One token", inputs, views, limits=limits, asks={}, more=("price", "weights", "cache"))
 
 
