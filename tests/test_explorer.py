@@ -18,7 +18,7 @@ from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 
 import inferlib
-from book import explorer, style
+from book import style
 from book.calculator import fields, instrument
 from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Guess, Kind, Limit, Slider, beside, still
 from book.explorer.page import _shared, digits
@@ -47,14 +47,14 @@ def step(n_gpu, hop, chip, model):
     return inferlib.Breakdown((waiting, {"weights": reading, "arithmetic": computing}))
 
 
-CURVES = explorer.curves("Latency", INPUTS, {"latency": latency}, x="n_gpu", y_label="time", unit="ms")
-BARS = explorer.breakdown("One step", INPUTS, step)
+CURVES = Explorer("Latency", INPUTS, [Curves({"latency": latency}, "n_gpu", "time", "ms")])
+BARS = Explorer("One step", INPUTS, [Bars({"": step})])
 A = Slider("a", "a", 1, 2, 1)
 
 
 def curve(of, *inputs, x="a"):
     """A small explorer of one function."""
-    return explorer.curves("T", list(inputs), {"y": of}, x=x, y_label="y", unit="1")
+    return Explorer("T", list(inputs), [Curves({"y": of}, x, "y")])
 
 
 def test_every_operation_prints():
@@ -72,7 +72,7 @@ def test_every_operation_prints():
         "where": lambda a, b: ops.where(a > b, a, 2 * b),
     }
     inputs = [Slider(name, name, 1, 10, 2) for name in "ab"]
-    shown = explorer.curves("All", inputs, outputs, x="a", y_label="", unit="1")
+    shown = Explorer("All", inputs, [Curves(outputs, "a", "")])
     assert_equal_at_random(shown, draws=20, seed=2)
 
 
@@ -143,7 +143,7 @@ def test_the_page_adds_up_a_breakdown_as_the_library_does():
     def groups(a):
         return inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3}))
 
-    shown = told(page_of(explorer.breakdown("Groups", [A], groups)))
+    shown = told(page_of(Explorer("Groups", [A], [Bars({"": groups})])))
     assert shown == {"x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False)}
 
 
@@ -283,7 +283,7 @@ def test_text_cannot_leave_its_place():
     """Neither a script's end nor markup in a label may reach the page as such."""
     nasty = '</script><b onclick="x">'
     slider = Slider("a", nasty, 1, 2, 1)
-    shown = explorer.curves(nasty, [slider], {nasty: lambda a: a}, x="a", y_label=nasty, unit="1")
+    shown = Explorer(nasty, [slider], [Curves({nasty: lambda a: a}, "a", nasty)])
     html = shown._repr_html_() + Guess(nasty, 5, "ms", 1, 10)._repr_html_()
     assert html.count("</script>") == 6 and "<b onclick" not in re.sub(r"(?s)<script>.*?</script>", "", html)
     page_of(shown)
@@ -528,7 +528,7 @@ def test_an_axis_stays_while_a_slider_moves():
         return width
 
     slider = Slider("a", "a", 1, 100, 40)
-    page = page_of(explorer.breakdown("B", [slider], lambda a: inferlib.Breakdown(({"x": 1e-3 * a},))))
+    page = page_of(Explorer("B", [slider], [Bars({"": lambda a: inferlib.Breakdown(({"x": 1e-3 * a},))})]))
     before = length()
     for a, part in ((20, 0.5), (4, 0.1), (1, 0.025), (40, 1)):
         page.eval(f"move('a', {{value: '{a}'}})")
@@ -584,7 +584,7 @@ def test_a_gauge_in_a_notebook_has_the_colours_of_the_figures():
 
 
 def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():
-    tiny = explorer.breakdown("T", [A], lambda a: inferlib.Breakdown(({"x": 8e-8 * a, "y": 1e-3},)))
+    tiny = Explorer("T", [A], [Bars({"": lambda a: inferlib.Breakdown(({"x": 8e-8 * a, "y": 1e-3},))})])
     assert said(page_of(tiny), "v0-s0-r").startswith(f"x {8e-8 * A.value * 1e9:g} ns")
     assert f"x <b>{8e-8 * A.value * 1e9:g}</b> ns" in tiny._repr_html_()
 

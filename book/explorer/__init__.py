@@ -1,11 +1,11 @@
 """Explorers: one description of inputs and outputs, alive in a notebook and in the page without a kernel."""
 
-from book.explorer.core import Explorer, breakdown, curves
+from book.explorer.core import Explorer
 from book.explorer.guess import Guess
 from book.explorer.inputs import Choice, Kind, Slider, first
 from book.explorer.outputs import Bars, Curves, Gauge, Limit, Sentence, memory
 
 __all__ = [
     "Bars", "Choice", "Curves", "Explorer", "Gauge", "Guess", "Kind", "Limit",
-    "Sentence", "Slider", "breakdown", "curves", "first", "memory",
+    "Sentence", "Slider", "first", "memory",
 ]  # fmt: skip

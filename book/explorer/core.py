@@ -24,7 +24,6 @@ from book.explorer.page import page
 from book.style import breakdown_bars, coloured
 from inferlib import checks
 from inferlib.equation import refuse_replaced
-from inferlib.system import Breakdown
 from inferlib.units import factor
 
 
@@ -281,35 +280,6 @@ class Explorer:
         if len(ax.lines) > 1:
             ax.set_yscale("log" if view.log_y else "linear")
             ax.legend(fontsize=10)
-
-
-def curves(title, inputs, outputs, *, x, y_label, unit, log_y=False, limits=None, **marks):
-    """An explorer that draws outputs as curves over one of its sliders.
-
-    ``outputs``: curve label to a function of all inputs by name, made of equations; SI result. ``x``: name of
-    the slider on the horizontal axis. ``unit``: unit to show results in, such as ``"ms"``. ``limits``: as of
-    :class:`Explorer`; a curve ends where one does not hold. ``**marks``: ``least`` of :class:`Curves`.
-
-    Examples
-    --------
-    >>> double = curves("Twice", [Slider("a", "a", 1, 10, 2)], {"2a": lambda a: 2 * a}, x="a", y_label="2a", unit="1")
-    >>> double.javascript(), double.evaluate(a=3)
-    ('(a)=>{return [2*a];}', {'2a': 6.0})
-    """
-    view = Curves(dict(outputs), x, y_label, unit, log_y, **marks)
-    return Explorer(title, inputs, [view], limits=limits)
-
-
-def breakdown(title, inputs, function, *, unit="ms", limits=None, asks=None):
-    """An explorer that draws the terms of one :class:`inferlib.Breakdown` as a bar."""
-
-    def step(**arguments):
-        found = function(**arguments)
-        if not isinstance(found, Breakdown) or not (found.feasible or limits):
-            raise ValueError(f"explorer {title!r}: its function must return a feasible Breakdown")
-        return found
-
-    return Explorer(title, inputs, [Bars({"": step}, unit)], limits=limits, asks=asks)
 
 
 def _of_bar(view, label, output, arguments):

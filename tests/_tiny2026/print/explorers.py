@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time
 
-from book.explorer import Slider, curves
+from book.explorer import Curves, Explorer, Slider
 from inferlib.system import Accelerator
 
 
@@ -11,4 +11,4 @@ def reading():
     chip = Accelerator(flops=1e15, memory_bandwidth=2e12)
     size = Slider("size", "Weights", 1, 100, 16, unit="GB")
     outputs = {"time": lambda size: reading_time(chip, 1e9 * size)}
-    return curves("Reading", [size], outputs, x="size", y_label="time (ms)", unit="ms")
+    return Explorer("Reading", [size], [Curves(outputs, "size", "time (ms)", "ms")])
