@@ -191,7 +191,6 @@ def test_the_shared_box_writes_as_the_text_says():
     [
         (1, {"exchange": 10}, 0, 0.9),
         (362, {"exchange": 10}, 0.9, 1),
-        (1, {"weights": "8 bits"}, 1.2, 2),
         (362, {"weights": "8 bits"}, 1.05, 2),
     ],
 )

@@ -488,7 +488,7 @@ def test_what_is_worth_typing_is_what_dir_and_help_show():
     line = [sys.executable, "-m", "tokenprice", "ask", "-h"]
     help = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
-        "model", "rounds", "equal", "hold", "hold_tokens", "highest",
+        "model", "rounds", "equal", "hold", "highest",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
 
@@ -517,7 +517,7 @@ EFFECTS = {
     "context": ({}, "4k", "8k"), "prompt": (SERVED, 2000, 4000), "output": (SERVED, 200, 400),
     "trace": ({}, f"{TRACES}/azure_code.csv", f"{TRACES}/azure_conv.csv"),
     "cached": (SERVED, 0, "50%"), "users": (SERVED, 8, 16), "rounds": (SERVED, None, 10),
-    "equal": (SERVED, False, True), "hold": (SERVED, None, 20), "hold_tokens": (SERVED | {"hold": 20}, None, 1000),
+    "equal": (SERVED, False, True), "hold": (SERVED, None, 20),
     "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
     "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
     "keep": (STEP | {"weights": "fp8"}, None, "attention=bf16"), "engine": (STEP, "serving", "compiled"),

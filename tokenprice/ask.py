@@ -455,7 +455,7 @@ def _crowded(q):
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
     own = q.layout if q.reader is None else None
-    protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0, q.hold_tokens)
+    protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0)
     read = reading_of(q, q.reader or q.machine, own)
     asks = {"chunk": q.chunk, "asking": q.workload.batch, "protocol": protocol}
     made = read.request(q, q.machine, q.layout, step, running, q.reader, **asks)

@@ -78,24 +78,6 @@ def burst_and_steady_state():
     )
 
 
-@derivation(proves=prompt.turn_time)
-def random_arrivals():
-    """The wait for prompts that happen to come together: what is left of one, and those in the queue."""
-    arrivals, reading, turn = _symbol("arrivals"), _symbol("prompt_time"), _symbol("turn")
-    busy = sp.Symbol("x")
-    waits = busy * reading / 2 + arrivals * turn * reading
-    found = sp.solve(sp.Eq(turn, waits), turn)[0]
-    return in_steps(
-        "One finds the machine reading in a part x of the time, half a prompt from its end; and, by Little's law,"
-        " as many in the queue as arrive while one waits.",
-        sp.Eq(turn, waits),
-        "Solved for the wait.",
-        sp.Eq(turn, found),
-        "It reads whatever arrives, so for this part of the time.",
-        sp.Eq(turn, found.subs(busy, arrivals * reading)),
-    )
-
-
 @derivation()
 def output_over_input():
     """Why a token of output costs more than one of input."""

@@ -21,7 +21,6 @@ class Fields(TypedDict, total=False):
     rounds: str | float
     equal: str | bool
     hold: str | float
-    hold_tokens: str | float
     arrivals: str | float
     machines: str | int
     layout: str | Layout

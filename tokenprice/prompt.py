@@ -73,13 +73,12 @@ class Protocol(Record):
     A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first
     time at once; None where they start apart, or the service has run for long. Answers of equal length
     (``equal``) keep users in a row. A scheduler may ``hold`` prompts back for so many steps, to read several
-    together, or until ``hold_tokens`` of them have come.
+    together.
     """
 
     rounds: float | None = None
     equal: bool = False
     hold: float = 0.0
-    hold_tokens: float | None = None
 
     @property
     def group(self):
@@ -88,18 +87,6 @@ class Protocol(Record):
         Users in a row ask right after one another, so each of the steps that a prompt waits for reads another.
         """
         return 1 + STEPS if self.equal else 1
-
-    def held(self, prompt_tokens, output_tokens, users):
-        """Steps for which a prompt is held back: each user sends one for every answer.
-
-        Examples
-        --------
-        >>> Protocol(hold=20, hold_tokens=8192).held(prompt_tokens=1024, output_tokens=1024, users=1024)
-        8.0
-        """
-        if self.hold_tokens is None:
-            return self.hold
-        return minimum(self.hold, self.hold_tokens / prompt_tokens * output_tokens / users)
 
 
 STEADY = Protocol()

@@ -20,7 +20,7 @@ from tokenprice import mix, words
 
 STEP = ("batch", "context")
 REQUEST = (
-    "prompt", "output", "trace", "cached", "users", "rounds", "equal", "hold", "hold_tokens", "arrivals", "machines",
+    "prompt", "output", "trace", "cached", "users", "rounds", "equal", "hold", "arrivals", "machines",
 )  # fmt: skip
 # What decide finds by itself.
 CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
@@ -124,8 +124,6 @@ class Question(Words):
     equal: bool | None = word(words.truth, "whether all answers are equally long", example="yes")
     hold: float | None = word(
         words.count, "steps for which a scheduler holds prompts back, to read several; none", "steps", "20")
-    hold_tokens: float | None = word(
-        words.tokens, "tokens of prompts for which it waits no longer; however many", "tokens", "8k")
     arrivals: float | None = word(
         words.rate, "requests a second, or 150/min, that come by themselves, to a fleet", "1/s", "2.5")
     machines: int | None = word(words.whole, "machines that share the arrivals; as few as can", "1", "4")
@@ -177,8 +175,6 @@ class Question(Words):
         if self.arrivals is not None and (loop or self.utilisation):
             why = f"{loop} belongs to users who ask again" if loop else "utilisation follows from arrivals"
             raise ValueError(f"{why}: leave one of them out")
-        if self.hold_tokens is not None and self.hold is None:
-            raise ValueError("hold_tokens belongs to hold: give the steps for which prompts wait")
         if isinstance(self.cached, str):
             part, prompts = words.share("cached", self.cached), mix.points(self.prompt)
             mixed = len(prompts) > 1 and mix.Lengths([part * one for one in prompts], self.cached)

@@ -283,7 +283,7 @@ def served(
     if reader is not None:
         among = minimum(among, 1)
     own = until_first(model, read.total, pieces, engine)
-    wait = protocol.held(prompt_tokens - cached_tokens, output_tokens, running) * step.total
+    wait = protocol.hold * step.total
     each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
     in_step = keep_step(model, layout) if reader is None else 1
     met = minimum(in_step, running)  # whoever has no user reads nothing

@@ -20,11 +20,10 @@ LEFT_OUT = {
     "rounds": "the page asks what goes on for long",
     "equal": "the page asks answers that end at random",
     "hold": "the page asks engines as they come",
-    "hold_tokens": "the page asks engines as they come",
     "chunk": "the page reads prompts whole",
     "highest": "the page has one price for a chip",
-    "token_p99": "the page prints the command that simulates",
-    "first_token_p99": "the page prints the command that simulates",
+    "token_p99": "the page prints the call that simulates",
+    "first_token_p99": "the page prints the call that simulates",
 }
 POWER = ("electricity", "pue")  # of a chip whose power is known
 # The question that the page opens with; what is not named here is not given.

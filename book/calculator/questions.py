@@ -31,11 +31,9 @@ from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
 ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host", "door")
-CUT, COPIED, WITHIN = (
-    0,
-    1,
-    2,
-)  # experts in parts on every chip, spread over all copies', or over an instance's chips
+CUT, COPIED, WITHIN = range(
+    3
+)  # experts in parts on every chip, over all copies' chips, over those of an instance
 
 
 def number(name):

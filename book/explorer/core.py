@@ -70,13 +70,9 @@ class Explorer:
         kept = {name for view in self.views if isinstance(view, Gauge) for name in view.outputs}
         return {name: value if name in kept else None for name, value in answers.items()}
 
-    def shortages(self, **values):
-        """The limits that do not hold: name to (needed, available), in the limit's unit."""
-        return self._short(self._arguments(self.state(**values)))
-
-    def cautions(self, **values):
-        """The same of those limits that only caution."""
-        return self._short(self._arguments(self.state(**values)), caution=True)
+    def shortages(self, caution=False, **values):
+        """The limits that do not hold, or those that only ``caution``: name to (needed, available), in its unit."""
+        return self._short(self._arguments(self.state(**values)), caution)
 
     def _short(self, arguments, caution=False):
         found = {

@@ -196,5 +196,5 @@ def _named(i):
 
 
 def with_unit(one):
-    """The label of a slider or an axis with its unit."""
-    return one.label if one.unit in ("", "1") else f"{one.label} ({one.unit})"
+    """The label of a slider with its unit."""
+    return f"{one.label} ({one.unit})" if one.unit else one.label
