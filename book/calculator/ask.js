@@ -600,14 +600,6 @@ globalThis.inferlibAsk = function (D) {
       return { name, gain: base / token(S, at, now)[0] };
     }).sort((a, b) => b.gain - a.gain);
   };
-  // A line of steps over batches; points that do not fit are left out.
-  const overBatches = (S, context, batches) => {
-    const at = opening(S, 1, context);
-    return !at ? [] : batches.flatMap((batch) => {
-      const [needs, own, left] = fits(Object.assign(at, { q: over(at.q, { batch }) }));
-      return own != null && needs > left ? [] : [{ batch, seconds: run(at) }];
-    });
-  };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
     const at = opening(S, batch, context), holds = (by) => {
@@ -830,6 +822,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, sparse: (S) => sparse(model(S)), ofChip, step, overBatches, neighbours,
+    model, layout, layouts, words, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
     search, decided, twice };
 };

@@ -226,15 +226,17 @@ globalThis.inferlibPage = function (root, D) {
   // What is drawn and compared: a step, or the time between tokens of a request, with its interval.
   const timeOf = (one) => (one.token == null ? [one.seconds, one.low, one.high]
     : [one.token, one.tokenLow, one.tokenHigh]);
-  const overUsers = (q, all, kept = {}) => all.map(Math.round).flatMap((users) => {
-    const one = A.request({ ...q, arrivals: null, reader: null, users }, kept);
-    return one.status === "ok" ? [{ batch: users, seconds: one.token }] : [];
+  // A line of such answers over users; those for whom there is no room are left out.
+  const overUsers = (q, context, all, kept = {}) => all.map(Math.round).flatMap((users) => {
+    const one = S.mode === "step" ? A.step(q, users, context)
+      : A.request({ ...q, arrivals: null, reader: null, users }, kept);
+    return one.status === "ok" ? [{ batch: users, seconds: timeOf(one)[0] }] : [];
   });
   const drawUsers = (q, one, near) => {
     const step = S.mode === "step", who = one.token == null || one.many ? one.batch : S.users || 1;
-    const most = Math.log2(Math.max(one.batch * 2, 1024)), each = step ? 4 : 1;
-    const batches = Array.from({ length: Math.min(13, most) * each + 1 }, (_, k) => Math.pow(2, k / each));
-    const line = step ? A.overBatches(q, one.context, batches) : overUsers(q, batches);
+    const most = Math.log2(Math.max(one.batch * 2, 1024)), each = step ? 2 : 1;
+    const counts = Array.from({ length: Math.min(13, most) * each + 1 }, (_, k) => Math.pow(2, k / each));
+    const line = overUsers(q, one.context, counts);
     if (!line.length) return "";
     const [seconds, low, high] = timeOf(one);
     const rows = near.filter((r) => r.same && !!r.output === !step && !(one.many && r.output));
@@ -327,8 +329,8 @@ globalThis.inferlibPage = function (root, D) {
     const { here, side } = against(r, q), on = nameOf(r, A.ofChip(r.n, r.chip));
     const publisher = esc(r.publisher.replace("aiconfigurator silicon sample / ", ""));
     return [linked(r.url, publisher), esc(on + (r.weights && `, ${r.weights}`)), digits(r.users),
-      digits(r.context), bold(digits(1e3 * r.seconds)), here + (side && ` (${side})`)];
-  })) + note(`Inside or outside: of the interval of ${CASES} that this page states for the row.`);
+      digits(r.context), bold(digits(1e3 * r.seconds)), here + (side && ` (${side.replace("side", "")})`)];
+  })) + note(`In or out of the interval of ${CASES} that this page states for the row.`);
   const CASES = `${Math.round(100 * D.facts.confidence)} %`;
   const reach = (q, one) => {
     const goals = [];

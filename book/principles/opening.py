@@ -151,7 +151,7 @@ def one_token(case=RUNNING):
 
     told = Sentence(
         {"tokens/s for each user": (speed, "1/s"), "$ per million tokens": (dollars, "1")},
-        ((None, "So each user sees {0} tokens a second, and a million tokens cost ${1}."),),
+        ((None, "{0} tokens/s for each user, ${1} a million tokens."),),
     )
     inputs = [
         Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
