@@ -13,8 +13,7 @@ from book.papers.erdil2025 import beyond
 
 
 def main():
-    scheduler = sys.argv[1:] or [None]
-    with Client(scheduler[0], dashboard_address=None) as client:
+    with Client(*sys.argv[1:2], dashboard_address=None) as client:
         start = time.perf_counter()
         costs = beyond.cheapest_by_context(steps=1000, contexts=10, chunk=100).persist()
         progress(costs, notebook=False)
@@ -22,7 +21,7 @@ def main():
         seconds = time.perf_counter() - start
         busy = sum(client.run(time.process_time).values())
         cores = sum(client.nthreads().values())
-    print(costs.to_series().round(2).to_string())
+    print(costs.to_series().round(2))
     print(
         f"10,000,000 configurations on {cores} cores: {seconds:.0f} s, {busy:.0f} CPU seconds of the workers"
     )

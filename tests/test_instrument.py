@@ -281,15 +281,17 @@ def test_the_call_simulates_the_fleet_of_the_page(more):
 
 
 def test_the_call_of_what_to_rent_promises_percentiles():
-    more = {
+    state = START | {
         "mode": "decide",
         "arrivals": 20,
         "token": 0.02,
         "first_token": 1.5,
         "only": "H200",
         "sure": True,
+        "prices": {"H200": 3.25},
+        "weights": "",
+        "cache": "",
     }
-    state = START | more | {"prices": {"H200": 3.25}, "weights": "", "cache": ""}
     assert run(f"return A.percentiles({json.dumps(state)})") == (
         'tokenprice.decide("Llama 3 70B", prompt=4096, output=512, arrivals=20, chips="H200", sure=True, '
         'token_p99="50 tokens/s", first_token_p99=1.5, prices={"H200":3.25})'

@@ -253,7 +253,7 @@ class Explorer:
             elif isinstance(view, Curves):
                 self._draw_curves(view, values, arguments)
             elif hasattr(view, "draw"):
-                view.draw(self.evaluate(**values), **arguments)
+                view.draw(self.evaluate(**values))
             elif isinstance(view, _outputs.Sentence):
                 said.append(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
         if self.asks is not None and not short:

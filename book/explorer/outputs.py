@@ -107,7 +107,7 @@ class Gauge:
         """The parts, and the room."""
         return {**self.parts, "room": self.room}
 
-    def draw(self, values, **arguments):
+    def draw(self, values):
         """The still picture, by Matplotlib."""
         _, ax = plt.subplots(figsize=(6.4, 1.3))
         left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)

@@ -247,7 +247,7 @@ def _drawn(identity, shown, v, view):
         said = html.escape(view.say(shown.evaluate(), digits))
         inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
     else:
-        inside = _picture(part, view.title or shown.title, height=52)
+        inside = _picture(part, view.title, height=52)
         inside += _readout(part, shown, view)
     return f'<div class="view">{subtitle}{inside}</div>'
 

@@ -89,6 +89,8 @@ def _line(offer, points, chip, output, at):
         [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["first_token"]),
          p["users"]] for p in sorted(own, key=lambda p: p["users"])
     ]  # fmt: skip
+    # who waits for a place makes no more tokens
+    found = [p for k, p in enumerate(found) if not k or p[1] > found[k - 1][1]]
     w, g = _three(offer.request.step_factor), _three(offer.request.first_factor)
     name = _chips(n) if n == 1 else f"{_chips(n)}, {layout}"
     end = "" if offer.layout.ep > 1 else _chips(n)  # beside its own line with experts cut
