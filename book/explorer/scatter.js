@@ -2,8 +2,8 @@
 const inferlibScatterDrawn = (C, S) => {
   const { digits, esc, plane } = globalThis.inferlibShared, box = { L: 58, R: 622, T: 8, B: 356 };
   const xi = S[C.by.x] || 0, yi = S[C.by.y] || 0, x = C.x[xi], y = C.y[yi] || C.y[0];
-  const passes = (f, { key, any }) => !(key in f) || (any && !S[key]) || f[key] === S[key];
-  const shown = ({ f }) => C.menus.every((menu) => passes(f, menu));
+  const passes = (one, { key, any }) => one === null || (any && !S[key]) || one === S[key];
+  const shown = ({ f }) => C.menus.every((menu, k) => passes(f[k], menu));
   const dollars = (rate) => (1e6 * C.prices[S.chip]) / 3600 / rate;
   const worth = (rate) => (yi ? rate : dollars(rate)), lines = (C.lines || []).filter(shown);
   // A point of a line: speed of one user, answered tokens per second and chip, first token, users.

@@ -45,8 +45,12 @@ class Scatter:
     def spec(self):
         """What the script is told; an address that many dots share is told once."""
         urls = sorted({dot["u"] for dot in self.dots})
-        dots = [dot | {"u": urls.index(dot["u"])} for dot in self.dots]
-        return vars(self) | {"menus": [vars(menu) for menu in self.menus], "dots": dots, "urls": urls}
+        dots = [dot | {"u": urls.index(dot["u"])} for dot in self._placed(self.dots)]
+        menus, lines = [vars(menu) for menu in self.menus], self.lines and self._placed(self.lines)
+        return vars(self) | {"menus": menus, "lines": lines, "dots": dots, "urls": urls}
+
+    def _placed(self, ones):
+        return [one | {"f": [one["f"].get(menu.key) for menu in self.menus]} for one in ones]
 
     def drawn(self, **state):
         """The picture and the words of a state, as the page shows them."""

@@ -17,7 +17,8 @@ COUNTS = (1, 2, 4, 8)
 
 
 def _three(value):
-    return float(f"{value:.3g}")
+    short = float(f"{value:.3g}")
+    return short if short % 1 else int(short)
 
 
 def _chips(n):
@@ -124,10 +125,7 @@ def _dot(row, at):
     speed, each = 1 / row.tpot, row.rate / row.n_gpus
     who = " ".join(filter(None, (row.engine, row.version)))
     first = "" if isnan(row.ttft) else f", first token {1e3 * row.ttft:.0f} ms"
-    told = (
-        f"{row.publisher}, {who}: {_chips(row.n_gpus)}, {row.concurrency:.0f} users, "
-        f"{row.weights}: {speed:.3g} tokens/s{first}"
-    )
+    told = f"{who}: {_chips(row.n_gpus)}, {row.concurrency:.0f} users, {row.weights}{first}"
     place = COUNTS.index(row.n_gpus)
     return {"f": at, "x": [_three(speed)], "y": [0, _three(each)], "t": told, "u": row.url, "c": place}
 
