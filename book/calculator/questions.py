@@ -31,9 +31,8 @@ from tokenprice.speculation import drafted_token_time, joined
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
 ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host", "door")
-CUT, COPIED, WITHIN = range(
-    3
-)  # experts in parts on every chip, over all copies' chips, over those of an instance
+# Experts in parts on every chip, spread over all copies' chips, or over an instance's.
+CUT, COPIED, WITHIN = range(3)
 
 
 def number(name):
