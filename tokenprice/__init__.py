@@ -8,6 +8,8 @@ The command ``tokenprice`` has the same names and words.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from inferlib import __version__ as __version__
+
 from tokenprice.question import Promise, Question  # isort: skip
 from tokenprice.ask import Answer, ask
 from tokenprice.change import change
