@@ -304,13 +304,18 @@ def ask(
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
     **options
-        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip. What they are about:
-        {fields}
+        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip.
 
     Raises
     ------
     LookupError, ValueError, TypeError
         Naming the field, its value and what is allowed.
+
+    Notes
+    -----
+    The options by what they are about::
+
+        {fields}
 
     Examples
     --------
