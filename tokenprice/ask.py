@@ -382,7 +382,7 @@ def sixth(question):
     else:
         request = _request(q, step, running.batch) if q.is_request else None
     if request is None:
-        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step)
+        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step, q.formats[2])
         broken = bounds.of_step(step.total, factor)
     else:
         factor, cautions = request.step_factor, request.cautions

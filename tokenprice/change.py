@@ -196,7 +196,9 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: Un
         times = target / start
         found.append(Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.rate:.3g} per used hour"))
     found.append(_chips(q, target, start, value, unit))
-    return Changes(start, target, unit, tuple(found), interval(q.model, system, work, q.layout)[1])
+    return Changes(
+        start, target, unit, tuple(found), interval(q.model, system, work, q.layout, keep=q.formats[2])[1]
+    )
 
 
 def _step(q, chip, operators, engine):

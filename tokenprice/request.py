@@ -356,7 +356,7 @@ def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, 
 def with_cautions(request, q, layout, users):
     """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
     known, work = stated()["first_token"], q.workload.replace(batch=users)
-    found = facts(q.model, request.system, work, layout, request.step) | {
+    found = facts(q.model, request.system, work, layout, request.step, q.formats[2]) | {
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(request.protocol.equal),
     }  # fmt: skip

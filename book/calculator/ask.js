@@ -224,14 +224,24 @@ globalThis.inferlibAsk = function (D) {
   // The chips whose timings stand for blocks of attention that a chip has none of.
   const blocksOf = (at) => {
     const timed = at.groups.flatMap((g) => g.parts).flatMap((p) => p.timed);
-    const lenders = D.sparse.filter((name) => timed.includes(name)).map((name) =>
+    const lenders = Object.keys(D.timed).filter((name) => timed.includes(name)).map((name) =>
       D.kernels[at.c.lender].lends[name]);
     return [...new Set(lenders)].filter((name) => name !== at.c.name);
+  };
+  // What stands in for kernels that were not timed in the formats of a model's parts: blocks.stand_ins.
+  const standIns = ({ m, c, groups, stored: { each, cache } }) => {
+    const parts = groups.flatMap((g) => g.parts), of = D.kernels[c.lender].stands_in;
+    const plain = parts.some((p) => p.kept && !p.timed.some((name) => D.sparse.includes(name)));
+    const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
+      .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
+    if (parts.some((p) => p.pairs)) used.push("attention " + cache);
+    return [...new Set(used.map((name) => of[name]).filter(Boolean))];
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   const doubts = (S, at, batch, context, more) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
+    const untimed = standIns(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
@@ -239,7 +249,8 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
-      drafted: S.drafted || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length, ...more,
+      drafted: S.drafted || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length,
+      untimed: untimed.join(", "), not_timed: untimed.length, ...more,
     };
     const [steps, first] = [["step", ...(more ? ["request"] : [])], more ? ["first"] : []].map((lists) =>
       lists.flatMap((name) => {
