@@ -471,6 +471,28 @@ def test_what_a_change_buys_is_asked_of_the_library():
     assert list(gains.values()) == sorted(gains.values(), reverse=True)
 
 
+@pytest.mark.parametrize("mode", ["step", "request"])
+@pytest.mark.parametrize("weights", ["bf16", "fp8", "int4"])
+@pytest.mark.parametrize("chip", ["H100 SXM", "H200", "B200"])
+def test_weights_of_fewer_bits_are_asked_as_the_questions_that_they_are(chip, weights, mode):
+    """What half the bytes promise no format keeps: its own kernels start later, at times later than 16 bits end."""
+    state = START | {"chip": chip, "weights": weights, "mode": mode, "keep": {}}
+    seen = 4096 + (mode == "request") * 256
+    changes, wider = run(f"const S={json.dumps(state)};return [A.changes(S,32,{seen}),A.wider(S,32,{seen})]")
+    gains = {
+        one["name"].removeprefix("weights in "): one["gain"] for one in changes if "weights" in one["name"]
+    }
+    told, _ = library(state, mode)
+    asked = {"bf16": ("fp8", "int4"), "fp8": ("int4",), "int4": ()}[weights]
+    assert gains == pytest.approx(
+        {w: told.seconds / library(state | {"weights": w}, mode)[0].seconds for w in asked}
+    )
+    assert told.narrower == pytest.approx(gains) and (not gains or "each asked: in" in str(told))
+    assert (wider,) == told.notes or not (wider or told.notes)
+    same = next(one["gain"] for one in changes if one["name"] == "half the bytes, same kernels")
+    assert mode == "request" or all(same > gain for gain in gains.values())  # fp8 reads prompts faster, too
+
+
 def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys():
     """A long prompt for a short answer: others' prompts are most of a token, and the arithmetic is what they need."""
     state = START | {"mode": "request", "prompt": 16_000, "output": 300, "users": 32}

@@ -13,7 +13,7 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
 from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
-from tokenprice.change import doubled
+from tokenprice.change import doubled, narrower
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, reading_of, step_of
@@ -30,6 +30,8 @@ CROWDED = (
     "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
+LATER = "kernels of {name} were timed to start later on such chips"
+WIDER = f"In bf16 a step would take {{wide}} ms: {LATER}."
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
@@ -139,10 +141,18 @@ class Answer:
     @cached_property
     def doubled(self) -> Mapping[str, float]:
         """How many times as fast a token comes by each resource twice as good; empty for other answerers."""
+        return self._bought(doubled)
+
+    @cached_property
+    def narrower(self) -> Mapping[str, float]:
+        """How many times as fast a token comes with weights in fp8 and int4, where these are fewer bits."""
+        return self._bought(narrower)
+
+    def _bought(self, change):
         if self.by != SIXTH or not self.feasible:
             return {}
         shared = self.fleet is None and self.question.reader is None
-        return doubled(self.question.replace(**_step_of(self)), self.request if shared else None)
+        return change(self.question.replace(**_step_of(self)), self.request if shared else None)
 
     @cached_property
     def notes(self) -> tuple:
@@ -202,7 +212,7 @@ class Answer:
                 "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
                 "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
                 "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
-                "joules_per_token": self.joules, "doubled": dict(self.doubled),
+                "joules_per_token": self.joules, "doubled": dict(self.doubled), "narrower": dict(self.narrower),
                 "room": self.room, "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
             }  # fmt: skip
         if self.request is not None:
@@ -251,6 +261,11 @@ class Answer:
             rest = f"anything else × {_TELLING} at most"
             token = "a token without drafts" if q.drafted else "a token"
             lines.append(f"One thing twice as good makes {token} faster by: " + ", ".join([*worth, rest]))
+            later = {
+                name: f" ({LATER.format(name=name)})" for name, gain in self.narrower.items() if gain < 1
+            }
+            fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
+            lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
 
     __repr__ = __str__
@@ -411,8 +426,7 @@ def _wider(q, step):
     machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
     work = q.workload.replace(weights="bf16")
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
-    more = f"In bf16 a step would take {_ms(wide)} ms: kernels of {name} were timed to start later on such chips."
-    return (more,) if wide < step.total else ()
+    return (WIDER.format(wide=_ms(wide), name=name),) if wide < step.total else ()
 
 
 def _recorded(q, request):

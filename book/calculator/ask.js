@@ -606,10 +606,26 @@ globalThis.inferlibAsk = function (D) {
     const at = opening(S, batch, context);
     if (!at) return [];
     const [base] = token(S, at, at.q);
-    return D.changes.map(({ name, scale, copies }) => {
+    const found = D.changes.map(({ name, scale, copies }) => {
       const now = scaled(at.q, copies && at.l.dp > 1 ? copies : scale, 2);
       return { name, gain: base / token(S, at, now)[0] };
-    }).sort((a, b) => b.gain - a.gain);
+    });
+    // Weights of fewer bits, each asked as its own question.
+    const fewer = D.narrower.filter((name) => D.formats.each[name][0] < at.stored.weights.bytes);
+    const asked = fewer.map((weights) => {
+      const other = opening({ ...S, weights }, batch, context);
+      const gain = base / token(S, other, other.q)[0];
+      return { name: "weights in " + weights, gain, later: gain < 1 && filled(D.later, { name: weights }) };
+    });
+    return found.concat(asked).sort((a, b) => b.gain - a.gain);
+  };
+  // Whether 16 bits would be faster than what a step asks for, in words.
+  const wider = (S, batch, context) => {
+    const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
+    if (!at || S.mode !== "step" || S.drafted || name === "bf16") return "";
+    const other = opening({ ...S, weights: "bf16", keep: {} }, batch, context);
+    const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
+    return wide < now ? filled(D.wider, { wide: digits(1e3 * wide), name }) : "";
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
@@ -829,7 +845,7 @@ globalThis.inferlibAsk = function (D) {
     return python(q, "decide", { token_p99, first_token_p99, token: null, first_token: null });
   };
   // Lengths are read at the door.
-  const door = { request, changes, needed, machines, judge, decide, said, python, simulate,
+  const door = { request, changes, wider, needed, machines, judge, decide, said, python, simulate,
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,

@@ -365,7 +365,7 @@ def packed(code):
 
 # Changes that belong to the question, not to a resource: what is multiplied, and with what.
 _OWN = (
-    ("½ bytes of weights", {part_of("bytes", part): -1 for part in constants.PARTS}),
+    ("half the bytes, same kernels", {part_of("bytes", part): -1 for part in constants.PARTS}),
     ("½ bytes of cache", {"cache_bytes": -1}),
     ("½ users", {"batch": -1}),
 )
@@ -413,7 +413,7 @@ def levers():
     found = [
         *((r.name, moved(r), BEST, r.better == "less") for r in RESOURCES),
         (PRICE, {"price": -1}, BEST, True),
-        ("bytes of weights", _OWN[0][1], 16, True),
+        ("bytes of weights, same kernels", _OWN[0][1], 16, True),
         ("context", {"context": -1}, 1024, True),
         ("fewer users", {"batch": -1}, 8192, True),
         ("more users", {"batch": 1}, 8192, False),

@@ -192,6 +192,18 @@ def distances():
     return pd.DataFrame(rows, columns=["caution", "rows", "factor there", "widens by"])
 
 
+def kin(most=8):
+    """The timed operators that are farthest from the same one on other chips, and whose timings stand for them."""
+    found = []
+    for (chip, of), times in constants.against_kin().items():
+        lent = constants.operators(chip).lenders.get(of)
+        if lent is None and of[0] not in constants.KINDS and not constants.believed(chip, of):
+            lent = constants.block_lender(chip, of[0])
+        found.append((chip, " ".join(map(str, filter(None, of))), times, lent or ""))
+    found.sort(key=lambda row: -abs(np.log(max(row[2], 1e-9))))
+    return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
+
+
 # Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens
 # of a prompt, and for their square, where it can be told from nothing.
 EPOCH = {"GPT-5.6 Terra": (5.5426, 8.0265), "GPT-5.6 Sol": (11.566, 10.416)}
