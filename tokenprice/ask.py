@@ -30,7 +30,7 @@ CROWDED = (
     "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
-LATER = "kernels of {name} were timed to start later on such chips"
+LATER = "kernels of {name} were timed to start later"
 WIDER = f"In bf16 a step would take {{wide}} ms: {LATER}."
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 

@@ -419,7 +419,8 @@ globalThis.inferlibPage = function (root, D) {
       + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
     const changes = A.changes(q, one.batch, one.context), wider = A.wider(q, one.batch, one.context);
-    html("gains", gains(changes) + many(changes.filter((c) => c.later), (c) => note(`${c.later}.`))
+    html("gains", gains(changes)
+      + many(changes.filter((c) => c.later), (c) => note(`${c.name}: ${c.later}.`))
       + (wider && note(wider)) + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
