@@ -433,9 +433,14 @@ def _recorded(q, request):
     """What of a trace a formula takes, and what it leaves to a simulation."""
     if q.trace is None:
         return ()
+    trace, come = q.trace, ""
+    if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
+        uneven = f"in bursts, {figures(trace.bursts)} times as uneven"
+        come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
+    skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
     found = (
-        f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
-        f"random. They come in bursts, {figures(q.trace.bursts)} times as uneven: tokenprice simulate plays them.",
+        f"{len(trace.arrivals):,} requests of {trace}: the formula takes their lengths, and that they come at random."
+        f"{come} tokenprice simulate plays them.{skipped}",
     )
     if not q.trace.blocks:
         return found
