@@ -209,7 +209,7 @@ MIXES = (
     (2000, "20-50-4k", 100),
     ("1k-3k", "9-90", 50),
 )
-LOADS = {"users": 300}, {"arrivals": 3}, {"arrivals": 30, "reader": "8x H100"}, {"arrivals": 9, "drafted": 3}
+LOADS = {"users": 300}, {"arrivals": 3}, {"arrivals": 30, "reader": "16x H100"}, {"arrivals": 9, "drafted": 3}
 
 
 @pytest.mark.parametrize("lengths", MIXES)

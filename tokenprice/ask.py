@@ -168,7 +168,8 @@ class Answer:
         q = self.question
         if q.is_request:
             return int(room_of(q, self.machine, q.layout))
-        return max(int(room(q.model, self.machine, q.workload, **q.how)), 0)
+        places = room(q.model, self.machine, q.workload, **q.how)
+        return max(int(places), 0) if math.isfinite(places) else None
 
     @property
     def link(self) -> str:
@@ -373,18 +374,15 @@ def _source(key, question):
 def sixth(question):
     """The sixth model's answer; its decode step is computed once."""
     q, running = question, question.workload
-    reason = refusal(q.model, q.machine, q.layout)
-    reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
-    if reason:
-        return _no_answer(q, "n/a", reason)
+    if refused := _unfit(q, q.machine, q.layout, q.lies.lanes if q.arrivals else 1):
+        return _no_answer(q, *refused)
+    if q.reader is not None:
+        same = q.arrivals and q.reader == q.machine  # whose layout it then shares
+        prompts = q.replace(output=1, trace=None)
+        if refused := _unfit(prompts, q.reader, q.layout if same else None, 1):
+            return _no_answer(q, *refused, q.reader)
     if q.is_request:
-        places, copies = room_of(q, q.machine, q.layout), q.lies.lanes if q.arrivals else 1
-        if places < copies:
-            each = " in each copy and stage" if copies > 1 else ""
-            room = f"{q.machine} has no room for one user beside the weights{each}"
-            full = step_of(q, q.machine, q.layout, copies, context=q.longest)
-            return _no_answer(q, "infeasible", f"{room}: {full.reason or 'another one does not fit'}")
-        running = running.replace(batch=min(running.batch, int(places)))
+        running = running.replace(batch=min(running.batch, int(room_of(q, q.machine, q.layout))))
     step = step_of(q, q.machine, q.layout, _together(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
@@ -416,6 +414,20 @@ def sixth(question):
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
     )  # fmt: skip
+
+
+def _unfit(q, machine, layout, copies):
+    """Why a machine does not serve a question, as status and reason; None where it does."""
+    reason = refusal(q.model, machine, layout)
+    reason = reason or Instance(q.model, machine, q.workload, layout, q.formats[2]).refusal()
+    if reason:
+        return "n/a", reason
+    if not q.is_request or room_of(q, machine, layout) >= copies:
+        return None
+    each = " in each copy and stage" if copies > 1 else ""
+    full = step_of(q, machine, layout, copies, context=q.longest)
+    room = f"{machine} has no room for one user beside the weights{each}"
+    return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
 def _wider(q, step):
@@ -486,10 +498,12 @@ def _request(q, step, running):
     return with_cautions(made, q, q.layout, q.workload.batch)
 
 
-def _no_answer(question, status, reason):
+def _no_answer(question, status, reason, reader=None):
     """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
     remarks = ()
-    if status == "infeasible" or refusal(question.model, question.machine, question.layout):
+    if reader is None and (
+        status == "infeasible" or refusal(question.model, question.machine, question.layout)
+    ):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != question.lies and _fits(other):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from math import fsum
 from numbers import Real
+from pathlib import Path
 from urllib.parse import quote
 
 from inferlib import catalog
@@ -122,7 +123,7 @@ def requests(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": str(question.trace), "prompt": float(question.prompt), "output": float(question.output),
+        "trace": Path(question.trace.path).name, "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
         "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
@@ -152,12 +153,18 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
     )
     known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
     if bits or model.name not in known or catalog.load_model(model.name) != model:
-        own = {"name": model.name, **counted(model, (weights, kept, cache) if bits else None)}
+        own = {"name": _shown(model.name), **counted(model, (weights, kept, cache) if bits else None)}
         given |= {"model": "", "own": _packed(own)}
         given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
     given |= _changed(question.machine.chip) if question.machine else {}
     pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _shown(name):
+    """A model's name; of a file no folder, which is the reader's own business."""
+    path = Path(name)
+    return path.name if path.is_absolute() or path.suffix == ".json" or name.startswith(".") else name
 
 
 def _packed(value):

@@ -138,7 +138,7 @@ class Question(Words):
         words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
         "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
-    chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
+    chunk: float | None = word(words.count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
     highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
     electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")

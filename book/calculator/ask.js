@@ -160,6 +160,10 @@ globalThis.inferlibAsk = function (D) {
       + " states no bandwidth to send tokens to experts over";
     return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups };
   };
+  const cut = (m, l) => {
+    const uneven = every(m, "n_heads").find((one) => one % l.tp);
+    return uneven ? words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be" : "";
+  };
   const asked = (S) => {
     const m = model(S), l = layout(S), n = S.n_chips, none = (refused) => ({ refused });
     if (S.electricity == null && S.pue != null)
@@ -168,8 +172,7 @@ globalThis.inferlibAsk = function (D) {
     const dark = paid.find((name) => hourly(S, name) != null && powerOf(S, name) == null);
     if (S.electricity != null && dark)
       return none("electricity has a price, but the power of " + dark + " is not known");
-    const uneven = every(m, "n_heads").find((one) => one % l.tp);
-    if (uneven) return none(words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be");
+    if (cut(m, l)) return none(cut(m, l));
     if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none");
     if (l.tp * l.pp * l.dp !== n)
       return none("the degrees of the layout must multiply to the chips of the system");
@@ -368,6 +371,19 @@ globalThis.inferlibAsk = function (D) {
     return of(D.whole.room, at)(kept(at, engine === "compiled" ? longest : context, q))[0];
   };
 
+  // Why a machine has no place for so many, or nothing; and a question whose prompts alone take places.
+  const unfit = (S, at, fits) => {
+    if (rooms(at, S) >= fits) return null;
+    const { fit, reason = "another one does not fit" } = stepAt(S, at, fits, S.mix.longest);
+    const each = fits > 1 ? " in each copy and stage" : "";
+    return { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
+      + ` has no room for one user beside the weights${each}: ${reason}` };
+  };
+  const brief = (S) => {
+    const longest = Math.max(...S.mix.reads.map(([, tokens]) => tokens)) + 1;
+    return { ...S, mix: { ...S.mix, context: S.prompt + 0.5, longest } };
+  };
+
   // A fleet as in tokenprice.fleet. A machine is a queue: seconds of its steps, asked when they are needed,
   // and of the prompts.
   const queue = (S, at, room) => {
@@ -425,11 +441,12 @@ globalThis.inferlibAsk = function (D) {
     return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first, step };
   };
   const NEVER = -60; // logarithm of the odds of a state that nobody sees
-  const fewest = (good) => {
-    let low = 0, high = 1;
-    while (high <= 2 ** 20 && !good(high)) [low, high] = [high, 2 * high];
-    while (high - low > 1) { const n = (low + high) >> 1; if (good(n)) high = n; else low = n; }
-    return high <= 2 ** 20 && high;
+  const fewest = (good, least = 1) => {
+    let low = least - 1, high = least;
+    const most = 2 ** 20 * least;
+    while (high <= most && !good(high)) [low, high] = [high, 2 * high];
+    while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
+    return high <= most && high;
   };
   // As few machines as have a steady state at both ends that is good; a reader is the queue of those that do
   // nothing but read prompts.
@@ -460,7 +477,11 @@ globalThis.inferlibAsk = function (D) {
       slow.first = Math.max(slow.first, now.first * soon);
       return good(now, slow) && [now, slow];
     };
-    const n = S.machines || fewest((k) => states(k)), readers = reader && n ? fewest((m) => states(n, m)) : 0;
+    // the time of answers alone takes so many, or of prompts
+    const atLeast = (seconds, copies) => Math.max(Math.floor(arrivals * seconds / copies), 1);
+    const n = S.machines || fewest((k) => states(k), atLeast(output * one.step(places) / places, lanes));
+    const readers = reader && n
+      ? fewest((m) => states(n, m), mix.words.trace ? 1 : atLeast(read.total, reader.lanes)) : 0;
     const found = n && readers !== false && states(n, readers);
     if (!found) return null;
     const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
@@ -488,13 +509,8 @@ globalThis.inferlibAsk = function (D) {
     if (S.reader && !arrivals) return refused("reader belongs to arrivals on this page: give arrivals, or "
       + "ask tokenprice in Python or a terminal");
     if (at.refused) return refused(at.refused);
-    const places = rooms(at, S), fits = arrivals ? at.q.lanes : 1;
-    if (!(places >= fits)) {
-      const { fit, reason = "another one does not fit" } = stepAt(S, at, fits, mix.longest);
-      const each = fits > 1 ? " in each copy and stage" : "";
-      return { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
-        + ` has no room for one user beside the weights${each}: ${reason}` };
-    }
+    const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
+    if (full) return full;
     const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
       ? D.glue.running({ users, places })[0] : users;
     const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
@@ -503,6 +519,11 @@ globalThis.inferlibAsk = function (D) {
     const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
+    if (own && own !== one) {
+      const uneven = cut(at.m, { ...at.l, tp: reads.n_chips, pp: 1, dp: 1, ep: 1 });
+      const small = unfit(brief(S), own.at, 1);
+      if (uneven || small) return uneven ? refused(uneven) : small;
+    }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
     const apart = S.machines || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
@@ -516,8 +537,9 @@ globalThis.inferlibAsk = function (D) {
   };
   // The mean request of a fleet.
   const inFleet = (S, one, many) => {
-    const users = Math.max(many.state.held, 1), step = stepAt(S, one.at, Math.max(users, one.lanes),
-      S.mix.context);
+    // requests that are being read have no place yet
+    const users = Math.min(Math.max(many.state.held, 1), one.places * one.lanes);
+    const step = stepAt(S, one.at, Math.max(users, one.lanes), S.mix.context);
     return served(S, one, step, users, users, many);
   };
   const served = (S, one, step, users, running, many) => {
@@ -540,7 +562,8 @@ globalThis.inferlibAsk = function (D) {
     }
     // What holds whatever the model.
     const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running), context });
-    const told = { token, tokens: sum, received: users * output / (first + output * token),
+    const paced = many ? sum : users * output / (first + output * token); // a user asks again a token later
+    const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
       alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
@@ -675,7 +698,7 @@ globalThis.inferlibAsk = function (D) {
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
   const judge = (S, { m, c, n, l }, out) => {
-    const { prompt, output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
+    const { output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
     const name = { chip: c.name, n, layout: words(l), l };
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
@@ -701,8 +724,7 @@ globalThis.inferlibAsk = function (D) {
       : found.million > most ? dear(found.million) : out.offers.push(found));
     if (S.arrivals) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
-      const brief = { ...S, mix: { ...mix, context: prompt + 0.5, longest: mix.longest - output + 1 } };
-      const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief) >= 1);
+      const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief(S)) >= 1);
       const good = (now, slow) => asPromised(S, S.sure ? slow : now);
       const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
