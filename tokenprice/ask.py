@@ -133,10 +133,14 @@ class Answer:
 
     @property
     def joules(self) -> float | None:
-        """Joules of the chips for one output token, prompts not included; None where their power is not known."""
-        if self.machine.chip.power is None:
+        """Joules of the chips for one output token, idle ones of a fleet included; None where power is not known.
+
+        What prompts take is not included.
+        """
+        idle = 0.0 if self.fleet is None else self.fleet.idle_joules
+        if self.machine.chip.power is None or idle is None:
             return None
-        return float(energy.of_token(self.machine, self.step, self.batch))
+        return float(energy.of_token(self.machine, self.step, self.batch)) + idle
 
     @cached_property
     def doubled(self) -> Mapping[str, float]:
@@ -235,6 +239,8 @@ class Answer:
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
+            idle = ", idle chips are" if self.fleet is not None else ""
+            rates += "" if self.request is None else f" (prompts not counted{idle})"
         if self.request is None and self.dollars_per_million is not None:
             hourly = between(q.rate, q.rate * q.spread(self.machine.chip))
             paid = spanned(self.dollars_per_million, self.price_span)

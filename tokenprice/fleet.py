@@ -13,7 +13,7 @@ from math import exp
 from inferlib.equation import equation, frozen
 from inferlib.extras import np
 from inferlib.system import Breakdown, Layout, System
-from tokenprice import constants, mix
+from tokenprice import constants, energy, mix
 from tokenprice.decode import decode_step
 from tokenprice.prompt import first_token_time, prompt_pass, room_of, turn_time, until_first
 from tokenprice.request import (
@@ -355,6 +355,17 @@ class Fleet:
     def dollars_per_hour(self) -> float | None:
         """What all machines cost, busy or not."""
         return self.request.dollars * self.arrivals * 3600 if self.request.priced else None
+
+    @property
+    def idle_joules(self) -> float | None:
+        """Joules of chips that wait for requests, for each output token; None where a chip's power is not known."""
+        idle = [(self.system, self.machines * (1 - self.request.utilisation))]
+        idle += [(self.reader, self.readers * (1 - self.request.reading))] if self.reader else []
+        if any(system.chip.power is None for system, _ in idle):
+            return None
+        chips = ((system.chip.power, many * system.count) for system, many in idle)
+        tokens = self.arrivals * self.request.output_tokens
+        return float(sum(energy.idle_energy(energy.draw(), *each, tokens) for each in chips))
 
     @property
     def headroom(self) -> float:

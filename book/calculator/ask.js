@@ -597,6 +597,13 @@ globalThis.inferlibAsk = function (D) {
       found.promptJoules = chip_power == null ? null
         : D.glue.prompt_joules(over(all, { n_chips, lanes, chip_power, ep: reader ? 1 : all.ep }))[0];
       found.joules = D.glue.joules(over(all, { together: answered }))[0];
+      // of a fleet with the chips that wait for requests
+      const waits = (of, n, busy) => (!n ? 0 : of.q.chip_power == null ? NaN : D.glue.idle(
+        over(of.q, { idle: n * of.n * (1 - busy), a_second: arrivals * output }))[0]);
+      if (many) found.joules += waits(at, many.n, taken * arrivals / many.n);
+      if (reader) found.joules += waits(reader.at, many.readers,
+        arrivals * read.total / reader.lanes / many.readers);
+      if (Number.isNaN(found.joules)) found.joules = null;
     }
     return found;
   };
