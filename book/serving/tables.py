@@ -75,7 +75,7 @@ def part_read(question):
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.in_words()
-    read = sum(answer.step.counted[name] for name in ("weights", "cache"))
+    read = sum(answer.step.counted.get(name, 0.0) for name in ("weights", "cache"))
     return f"{1e3 * answer.seconds:.1f} ms, {read / answer.seconds:.0%} of it reading"
 
 
@@ -362,7 +362,8 @@ def where_prices_meet(chip):
     timed = constants.operators(chip.name).gemm
     weights = "fp8" if "fp8" in timed and "fp8" in chip.peaks else "bf16"
     kernel = timed[weights]
-    return chip.at(weights).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
+    peak = weights if weights in chip.peaks else "fp16"  # as of a T4
+    return chip.at(peak).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
 
 
 def over_users(case):
