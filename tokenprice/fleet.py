@@ -359,8 +359,8 @@ class Fleet:
     @property
     def idle_joules(self) -> float | None:
         """Joules of chips that wait for requests, for each output token; None where a chip's power is not known."""
-        idle = [(self.system, self.machines * (1 - self.request.utilisation))]
-        idle += [(self.reader, self.readers * (1 - self.request.reading))] if self.reader else []
+        idle = [(self.system, self.machines * max(1 - self.request.utilisation, 0))]
+        idle += [(self.reader, self.readers * max(1 - self.request.reading, 0))] if self.reader else []
         if any(system.chip.power is None for system, _ in idle):
             return None
         chips = ((system.chip.power, many * system.count) for system, many in idle)

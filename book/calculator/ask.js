@@ -599,7 +599,7 @@ globalThis.inferlibAsk = function (D) {
       found.joules = D.glue.joules(over(all, { together: answered }))[0];
       // of a fleet with the chips that wait for requests
       const waits = (of, n, busy) => (!n ? 0 : of.q.chip_power == null ? NaN : D.glue.idle(
-        over(of.q, { idle: n * of.n * (1 - busy), a_second: arrivals * output }))[0]);
+        over(of.q, { idle: n * of.n * Math.max(1 - busy, 0), a_second: arrivals * output }))[0]);
       if (many) found.joules += waits(at, many.n, taken * arrivals / many.n);
       if (reader) found.joules += waits(reader.at, many.readers,
         arrivals * read.total / reader.lanes / many.readers);
