@@ -2,10 +2,10 @@
 
 from book.explorer.core import Explorer
 from book.explorer.guess import Guess
-from book.explorer.inputs import Choice, Kind, Slider, first
+from book.explorer.inputs import Choice, Kind, Slider, first, formats, sizes
 from book.explorer.outputs import Bars, Curves, Gauge, Limit, Sentence, memory
 
 __all__ = [
     "Bars", "Choice", "Curves", "Explorer", "Gauge", "Guess", "Kind", "Limit",
-    "Sentence", "Slider", "first", "memory",
+    "Sentence", "Slider", "first", "formats", "memory", "sizes",
 ]  # fmt: skip

@@ -9,11 +9,11 @@ does not know is a reader's own, and nothing is said.
 from functools import cache
 from math import prod
 
-from inferlib import catalog
+from book.explorer.inputs import FORMATS
+from inferlib import catalog, formats
 from tokenprice import ask
 
 FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
-FORMATS = {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}
 
 
 def asked(shown):
@@ -24,7 +24,12 @@ def asked(shown):
     told = {name: name for name in FIELDS if name not in ("weights", "cache") or name in known} | shown.asks
     labels = (*known[told["model"]].options, *known[told["chip"]].options)
     names = {label: label for label in labels if label in (*catalog.models(), *catalog.chips())}
-    return {"layout": ""} | told | {"formats": FORMATS, "names": names | shown.asks.get("names", {})}
+    others = {
+        label: label for name in ("weights", "cache") if name in told for label in known[told[name]].options
+        if label in formats.FORMATS
+    }  # fmt: skip
+    told |= {"formats": FORMATS | others, "names": names | shown.asks.get("names", {})}
+    return {"layout": ""} | told
 
 
 def said(shown, digits, **values):
@@ -40,10 +45,10 @@ def said(shown, digits, **values):
         )
 
     n, *work = (round(prod(map(number, told[name].split()))) for name in ("n_chips", "batch", "context"))
-    formats = (FORMATS[state[told[name]]] if name in told else None for name in ("weights", "cache"))
+    stored = (told["formats"][state[told[name]]] if name in told else None for name in ("weights", "cache"))
     layout = told["layout"].replace("n", str(n)) or None
     try:
-        answer = _answered(model, f"{n}x {chip}", layout, *work, *formats)
+        answer = _answered(model, f"{n}x {chip}", layout, *work, *stored)
     except ValueError as refusal:
         return f"The sixth model does not answer: {refusal}"
     if not answer.step.feasible:

@@ -10,9 +10,11 @@ import sympy
 
 from inferlib import catalog, checks
 from inferlib.equation import Record, frozen, quantities, symbolic
-from inferlib.system import Accelerator
+from inferlib.formats import nearest
+from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Transformer
 
+FORMATS = {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}
 _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {
     "new", "null", "super", "switch", "this", "throw", "typeof", "var", "void", "true", "false", "eval", "arguments",
 }  # fmt: skip
@@ -172,6 +174,21 @@ def first(one, others):
     return {one.name if known in (None, one) else f"{one.name}, as above": one} | {
         name: other for name, other in others.items() if other != one
     }
+
+
+def formats(given, least=0.5):
+    """Formats of at least so many bytes by label, the given one first: a name, or bytes of a value.
+
+    One that is none of them bears its own name.
+    """
+    label = next((label for label, name in FORMATS.items() if given in (name, format_bytes(name))), None)
+    wide = {label: name for label, name in FORMATS.items() if format_bytes(name) >= least}
+    return {label or (given if isinstance(given, str) else nearest(given)): given} | wide
+
+
+def sizes(given, least=0.5):
+    """The same, as bytes of a value."""
+    return {label: format_bytes(one) for label, one in formats(given, least).items()}
 
 
 def _catalogued(one):

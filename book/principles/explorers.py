@@ -1,11 +1,11 @@
 """First principles: what a reader can move in the page."""
 
-from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory
-from book.principles.opening import CACHE, RUNNING, WEIGHTS, nearest
+from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory, sizes
+from book.principles.opening import RUNNING
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.system import Breakdown, System, Workload, format_bytes
+from inferlib.system import Breakdown, System, Workload
 
 _MODELS = (
     "Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "GPT-3 175B", "Llama 3.1 405B",
@@ -60,8 +60,8 @@ def one_step(case=RUNNING):
         Slider("n_chips", "Chips", 1, 64, case.machine.count, whole=True),
         Choice("model", "Model", {name: profile_of(one) for name, one in models.items()}),
         Choice("chip", "Chip", first(chip, {name: load_chip(name) for name in _CHIPS})),
-        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(work.weights))),
-        Choice("cache", "Cache", nearest(CACHE, format_bytes(work.cache))),
+        Choice("weights", "Weights", sizes(work.weights)),
+        Choice("cache", "Cache", sizes(work.cache, least=1)),
     ]
     attained = Curves(
         {"arithmetic": reached, "peak": peak},

@@ -10,13 +10,13 @@ import pandas as pd
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from book import measured, style
-from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory
+from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory, sizes
 from book.explorer.sixth import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
 from inferlib.equation import frozen, quantity
 from inferlib.ops import where
-from inferlib.system import Breakdown, Layout, System, Workload, format_bytes
+from inferlib.system import Breakdown, Layout, System, Workload
 from inferlib.units import factor
 from tokenprice import Promise, Question, answerers, ask, change, kernels
 from tokenprice.constants import engine
@@ -28,8 +28,6 @@ EXCHANGE = 5e-6  # seconds of one inside a box, before its bytes
 CHAT = 50  # tokens per second that a chat is promised here
 USERS = 4097  # of one machine at which a search ends
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
-WEIGHTS = {"16 bits": 2, "8 bits": 1, "4 bits": 0.5}
-CACHE = {"16 bits": 2, "8 bits": 1}
 SIXTH = answerers.label(answerers.SIXTH)
 # The running question of all chapters: what their text speaks of.
 RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=32, context=4096)
@@ -121,11 +119,6 @@ def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
     return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
 
 
-def nearest(options, bytes):
-    """Formats by label, that of the case first."""
-    return dict(sorted(options.items(), key=lambda option: abs(option[1] - bytes)))
-
-
 def one_token(case=RUNNING):
     """One token to play with: its parts, its speed and its price."""
     asked, chip = case.workload, case.machine.chip
@@ -161,8 +154,8 @@ def one_token(case=RUNNING):
         Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
         Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
         Slider("price", "Price of a chip", 0.5, 10, case.rate or 2, "$/h", log=True),
-        Choice("weights", "Weights", nearest(WEIGHTS, format_bytes(asked.weights))),
-        Choice("cache", "Cache", nearest(CACHE, format_bytes(asked.cache))),
+        Choice("weights", "Weights", sizes(asked.weights)),
+        Choice("cache", "Cache", sizes(asked.cache, least=1)),
     ]
     limits = memory(held, "n_chips", "Memory")
     views = [Bars({"": seconds}), told]

@@ -1,19 +1,18 @@
 """Erdil 2025: what a reader can move in the page."""
 
-from book.explorer import Bars, Choice, Curves, Explorer, Kind, Slider, first, memory
+from book.explorer import Bars, Choice, Curves, Explorer, Kind, Limit, Slider, first, formats, memory, sizes
 from book.papers.erdil2025.drawings import best
 from inferlib import load_chip
 from inferlib.papers.erdil2025 import decode
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
-from inferlib.papers.erdil2025.records import PROTOCOLS, Assumptions, Cut, chip_of, chips, models
+from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, chips, computing_at, models
 from inferlib.system import Breakdown, format_bytes
 from inferlib.units import factor
 
 PAPERS = "H100, the paper's"
 _CHIPS = {PAPERS: chips["H100"]} | {n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
 _MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
-BITS = Choice("bits", "Weights", {"16 bits": 2, "8 bits": 1, "4 bits": 0.5})
 
 
 def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop=1e-6):
@@ -51,7 +50,7 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
             Slider("batch", "Batch", 1, 4096, 1, log=True),
             Slider("hop", "Time of one hop", least, 10, max(hop / factor("us"), least), "µs", log=True),
             Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
-            BITS,
+            Choice("bits", "Weights", sizes(model.weight_bytes)),
             Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
             Choice("model", "Model", first(model, _MODELS)),
             Choice("chip", "Chip", {f"{chip.name}, as above": chip} | _CHIPS),
@@ -64,38 +63,52 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
     )
 
 
-_DENSE = {n: models[n].shape for n in ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Mistral Large 2")}
+_SHAPES = {name: model.shape for name, model in models.items() if "bit" not in name and "MQA" not in name}
 _GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
-WHOLE_CACHE = Assumptions(cache_of_micro_batch=False)
-LL_ONLY = Assumptions(protocols=tuple(p for p in PROTOCOLS if p.name == "LL"))
+ONE_WAY = Cut(kind="1D")
 
 
-def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32, context=4096):
-    """Where the time of one token goes in a one-dimensional layout with the low-latency protocol."""
+def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32, context=4096,
+               cut=ONE_WAY, assumptions=Assumptions()):  # fmt: skip
+    """Where the time of one token goes in one layout, ``cut``, or cut one way over all GPUs."""
+    mine, cut = model.shape, cut or ONE_WAY
+    sparse = mine.n_experts > 1
 
     def shape(model, bits, cache):
-        return model.replace(weight_bytes=format_bytes(bits), activation_bytes=cache)
+        experts = {} if sparse else {"n_experts": 1, "n_active": 1}
+        return model.replace(weight_bytes=format_bytes(bits), activation_bytes=cache, **experts)
 
-    def passed(gpus, batch, context, bits, cache, model, chip):
-        dense, at = shape(model, bits, cache).replace(n_experts=1, n_active=1), (gpus, batch, context, 1)
-        return Breakdown(decode.terms(dense, chip.at(bits), Cut(kind="1D"), *at, LL_ONLY, split=False))
+    def passed(gpus, batch, context, bits, cache, model, chip, layout):
+        one = shape(model, bits, cache)
+        at = one, computing_at(chip, one), layout, gpus, batch, context, 1
+        return Breakdown(decode.terms(*at, assumptions, split=False))
 
-    def held(batch, context, bits, cache, model, **at):
-        return capacity_needed(shape(model, bits, cache), context, batch, batch, WHOLE_CACHE)
+    def held(batch, context, bits, cache, model, layout, **at):
+        return capacity_needed(shape(model, bits, cache), context, batch / layout.stages, batch, assumptions)
 
-    mine = PAPERS if chip == chips["H100"] else f"{chip.name}, as above"
+    def room(name, parts):
+        return Limit(lambda layout, **at: parts(layout), lambda **at: at[name], "1", True, "Out of the layout's reach")
+
+    named = PAPERS if chip == chips["H100"] else f"{chip.name}, as above"
+    # structure, which the page cannot change: experts or none, and the kind of attention
+    alike = {n: s for n, s in _SHAPES.items() if (s.n_experts > 1, s.latent) == (sparse, mine.latent)}
+    layouts = {"as above": cut} if cut != ONE_WAY else {}
     return Explorer(
         "One layout",
         [
             Slider("gpus", "GPUs in the instance", 2, 256, gpus, log=True),
             Slider("batch", "Batch", 1, 1024, batch, log=True),
             Slider("context", "Context", 1, 131_072, context, "tokens", log=True),
-            Kind("bits", "Weights", {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}),
-            Choice("cache", "Cache and activations", {"16 bits": 2, "8 bits": 1}),
-            Choice("model", "Model", first(model.shape, _DENSE)),
-            Choice("chip", "GPU", {mine: chip} | _GPUS),
+            Kind("bits", "Weights", formats(mine.weight_bytes)),
+            Choice("cache", "Cache and activations", sizes(mine.activation_bytes, least=1)),
+            Choice("model", "Model", first(mine, alike)),
+            Choice("chip", "GPU", {named: chip} | _GPUS),
+            Kind("layout", "Layout", layouts | {"one way, on all GPUs": ONE_WAY}),
         ],
         [Bars({"": passed})],
-        limits=memory(held, "gpus"),
+        limits=memory(held, "gpus") | {
+            "GPUs that the layout needs": room("gpus", lambda cut: cut.stages * cut.scale_down),
+            "Sequences that its stages need": room("batch", lambda cut: cut.stages),
+        },
         asks={"weights": "bits", "n_chips": "gpus", "names": {PAPERS: "H100 SXM"}},
-    )
+    )  # fmt: skip

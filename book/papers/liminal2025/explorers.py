@@ -1,23 +1,12 @@
 """LIMINAL 2025: what a reader can move in the page."""
 
-from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider
+from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider, sizes
 from book.papers.liminal2025 import cells
 from book.papers.liminal2025.derivations import latency_for
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, load_model
 from inferlib.units import factor
-
-CONTEXT = Slider("context", "Context", 1024, 131072, 4096, "tokens", log=True, whole=True)
-CHIPS = Slider("chips", "Chips", 2, 128, 128, log=True, whole=True)
-BITS = {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5}
-
-
-def _formats():
-    """Choices of the bytes of a weight and of a cached value, the paper's first."""
-    narrow = {label: size for label, size in BITS.items() if size >= 1}
-    return [Choice("weights", "Weights", BITS), Choice("cache", "Cache", narrow)]
-
 
 def _counted(weights, cache, assumptions=PRINTED):
     return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
@@ -35,7 +24,7 @@ def _memory(available):
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
+def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None, context=4096, chips=128, assumed=PRINTED):
     """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
 
     The box opens with the ``new`` chip's memory, and compares with the ``known`` one's. ``mine``: the model
@@ -76,10 +65,11 @@ def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None):
             Slider("bandwidth", "Memory bandwidth", 1, 300, round(new.bandwidth / 1e12, 1), "TB/s", log=True),
             Slider("latency", "One collective", 10, 2000, round(latency / factor("ns"), 1), "ns", log=True),
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
-            CONTEXT,
-            CHIPS,
+            Slider("context", "Context", 1024, 131072, context, "tokens", log=True, whole=True),
+            Slider("chips", "Chips", 2, 128, chips, log=True, whole=True),
             Slider("capacity", "Memory capacity", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
-            *_formats(),
+            Choice("weights", "Weights", sizes(assumed.weight_bytes)),
+            Choice("cache", "Cache", sizes(assumed.cache_bytes, least=1)),
             Choice("app", "Model", offered),
         ],
         [

@@ -1,7 +1,7 @@
 """Mazurek & Schreiber 2025: what a reader can move in the page."""
 
 from book import style
-from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory
+from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory, sizes
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
@@ -12,8 +12,6 @@ from inferlib.units import factor
 _CHIPS = {name: chip_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
 _MODELS = {name: model_of(name) for name in ("DeepSeek V3", "Kimi K2")}
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
-WEIGHTS = {"8 bits": 1.0, "16 bits": 2.0, "4 bits": 0.5}
-CACHE = {"16 bits": 2.0, "8 bits": 1.0}
 SIZES = {"8": 8, "72, one rack": 72}
 NINE = setup("9x8 H100")
 
@@ -28,13 +26,9 @@ def _work(own, context):
 
 def _formats(assumed):
     """Choices of the bytes of a weight and of a cached value, with those of the assumptions first."""
-
-    def first_of(options, size):
-        return dict(sorted(options.items(), key=lambda option: option[1] != size))
-
     return [
-        Choice("weights", "Weights", first_of(WEIGHTS, assumed.weight_bytes)),
-        Choice("cache", "Cache", first_of(CACHE, assumed.cache_value_bytes)),
+        Choice("weights", "Weights", sizes(assumed.weight_bytes)),
+        Choice("cache", "Cache", sizes(assumed.cache_value_bytes, least=1)),
     ]
 
 

@@ -1,11 +1,9 @@
 """Pope et al. 2022: what a reader can move in the page."""
 
-from book.explorer import Choice, Curves, Explorer, Sentence, Slider
+from book.explorer import Choice, Curves, Explorer, Sentence, Slider, sizes
 from book.papers.pope2022 import evidence
 from inferlib import load_model
 from inferlib.papers import pope2022 as pope
-
-WEIGHTS = {"16 bits": 2.0, "8 bits": 1.0, "4 bits": 0.5}  # bytes of a value
 
 
 def switch(model=None, mesh=None, tokens=64):
@@ -43,7 +41,7 @@ def switch(model=None, mesh=None, tokens=64):
             Slider("y", "Chips along Y", 1, 16, mesh.y, whole=True),
             Slider("z", "Chips along Z", 1, 16, mesh.z, whole=True),
             Slider("tokens", "Tokens in the batch", 1, 4194304, tokens, log=True, whole=True),
-            Choice("weight", "Weights", WEIGHTS),
+            Choice("weight", "Weights", sizes(model.weight_bytes)),
             Choice("model", "Model", models),
         ],
         [
