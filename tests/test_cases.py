@@ -4,6 +4,7 @@ It is run as in :mod:`test_follows`, without a kernel. The case is the question 
 """
 
 import ast
+import contextlib
 import os
 import random
 import re
@@ -12,10 +13,23 @@ from functools import partial
 
 import pytest
 from prose import CHAPTERS as ALL, digits, notebook, numbers, said, shown
-from test_follows import INPUTS, coarse, followers, named_by, played, statements, stay  # noqa: F401
+from test_follows import (  # noqa: F401
+    INPUTS,
+    Statement,
+    coarse,
+    followers,
+    named,
+    named_by,
+    needed,
+    played,
+    run,
+    statements,
+    stay,
+)  # fmt: skip
 
 from inferlib import catalog
-from tokenprice import Question
+from inferlib.papers.source import sources
+from tokenprice import Question, ask
 
 CHANGES = {
     "another model": {"model": "Qwen3 32B"},
@@ -163,13 +177,13 @@ def test_a_change_that_the_book_suggests_runs_to_the_end_and_shows(chapter, line
     assert len(stayed) < sum(bool(output) for *_, output in found)
 
 
-def drawn(case, rng):
-    """Another case, whatever a reader may type."""
+def drawn(case, rng, by=None):
+    """Another case, whatever a reader may type; one that somebody answers, where a name is given."""
     while True:
         chips = f"{rng.choice((1, 2, 4, 8, 16, 32, 64, 72, 128))}x {rng.choice(list(catalog.chips()))}"
         new = {"model": rng.choice(list(catalog.models())), "machine": chips}
         new |= {
-            "weights": rng.choice((None, "bf16", "fp8", "int8", "fp4")),
+            "weights": rng.choice((None, "bf16", "fp8", "int8", "fp4", "int4")),
             "cache": rng.choice((None, "bf16", "fp8")),
         }
         new |= {name: 2.0 for name, _ in of(case, "price")}
@@ -178,16 +192,74 @@ def drawn(case, rng):
             name: rng.choice((1, 100, 1024, 4096, 30000, 131072))
             for name, _ in of(case, "prompt", "context", "output")
         }
-        try:
-            return case.replace(**new)
-        except ValueError:  # refused at the door
-            continue
+        with contextlib.suppress(ValueError):  # refused at the door
+            case = case.replace(**new)
+            if by is None or ask(case, by=by).feasible:
+                return case
 
 
 @pytest.mark.parametrize("seed", range(DRAWN))
 def test_a_random_case_runs_to_the_end(seed, coarse):  # noqa: F811
     chapter = CHAPTERS[seed % len(CHAPTERS)]
     stay(played(chapter, ("case",)), "case", lambda case: drawn(case, random.Random(seed)))
+
+
+# Chapter, its box, a state of the box (nothing: as it opens), one of its outputs, and the chapter's own number for it
+# after a statement that begins so; whose answer to the case it is, if anybody's.
+BOXES = [
+    ("introduction", "opening.one_token", "batch=16", "tokens/s for each user", "tables = ",
+     "(1e3 / tables['users'].query('n == 16').drop(columns='n').sum(axis=1)).get(2)", None),
+    ("principles", "explorers.one_step", "", "all overlaps: total", "answer = ask",
+     "1e3 * answer.seconds if answer.feasible else None", "principles"),
+    ("steinhardt2022", "explorers.multiply", "", "least time", "", "1e6 * st.elapsed_time(a100)", None),
+    ("pope2022", "explorers.switch", "tokens=512", "WS 2D", "moved = ",
+     "float(moved.sel(layout='WS 2D')[0]) / 1e6", None),
+    ("pope2022", "explorers.switch", "", "tokens of the switch over those of the batch", "switches = ",
+     "next(iter(switches.values())) / users", None),
+    ("erdil2025_toy", "explorers.waiting_against_reading", "", "token", "size, fastest",
+     "1e3 * erdil2025.critical_latency(model, chip, round(size), hop)", None),
+    ("erdil2025_toy", "explorers.waiting_against_reading", "n_gpu=case.machine.count, batch=case.batch", "token", "",
+     "1e3 * toy(case.model, own, case.workload.replace(context=0)).total", None),
+    ("erdil2025_model", "explorers.one_layout", "", "total", "cut, best",
+     "1e3 * best.total if best.feasible else None", "erdil2025"),
+    ("liminal2025", "explorers.limits", "chips=few, latency=1e9 * latency(few), bandwidth=hbm3.bandwidth / 1e12",
+     "as it is", "ax = figures.draw_timelines",
+     "figures.timelines(llama, context, systems, latency).UTPS.dropna().get(f'{few} chips, HBM3')", None),
+    ("mazurek2025", "explorers.one_step", "", "total", "step = ", "1e3 * step.total", "mazurek2025"),
+    ("mazurek2025", "explorers.one_step", "", "two-batch overlap", "answer = ", "answer", None),
+    ("mazurek2025", "explorers.experts_waking", "batch=3200", "cache", "each = ", "100 * context * each / 1e9", None),
+]  # fmt: skip
+
+
+def stands(chapter, box, after, expression, case):
+    """A box of a chapter under another case, and a number that the chapter has, with the names it has then."""
+    every, names = list(statements(chapter)), {"__name__": "cell"}
+    (shown,) = (one for one in every if one.text.startswith(f"{box}("))
+    tree = ast.parse(expression)
+    number = Statement(expression, tree, frozenset(named(tree)[0]), frozenset(), True)
+    place = max(k for k, one in enumerate(every) if one is shown or after and one.text.startswith(after))
+    every.insert(place + 1, number)
+    for one in needed(every, [shown, number])[:-1]:
+        if one is not shown:
+            run(one, names)
+        if "case" in one.makes and "case" not in one.reads:
+            names["case"] = case(names["case"])
+    return eval(shown.text, names), eval(expression, names), names
+
+
+@pytest.mark.parametrize("seed", range(DRAWN))
+@pytest.mark.parametrize("chapter, box, state, output, after, number, by", BOXES)
+def test_a_box_opens_as_the_cell_above_it(chapter, box, state, output, after, number, by, seed, coarse):  # noqa: F811
+    source, rng = chapter.removesuffix("_toy").removesuffix("_model"), random.Random(seed)
+    asked = source if source in sources() else None
+    another = partial(drawn, rng=rng, by=asked) if seed else lambda case: case
+    shown, known, names = stands(chapter, box, after, number, another)
+    answers = [known]
+    if by is not None:
+        found = ask(names["case"], by=by)
+        answers.append(1e3 * found.seconds if found.feasible else None)
+    opened = shown.evaluate(**eval(f"dict({state})", names))[output]
+    assert [opened] * len(answers) == [one and pytest.approx(one, rel=1e-3) for one in answers]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

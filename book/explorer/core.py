@@ -285,8 +285,7 @@ def _of_bar(view, label, output, arguments):
     answered = step is not None and step.feasible
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
-    if label:
-        yield f"{before}total", step.total / factor(view.unit) if answered else None
+    yield f"{before}total", step.total / factor(view.unit) if answered else None
 
 
 def _call(function, arguments):

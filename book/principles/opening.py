@@ -16,6 +16,7 @@ from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
 from inferlib.equation import frozen, quantity
 from inferlib.ops import where
+from inferlib.papers.source import answered
 from inferlib.system import Breakdown, Layout, System, Workload
 from inferlib.units import factor
 from tokenprice import Promise, Question, answerers, ask, change, kernels
@@ -61,9 +62,11 @@ def _value(question, name):
     return getattr(question.workload if name in known else question, name)
 
 
-def described(case, by, printed=RUNNING):
-    """The case; or the printed one, with the reason, where a source says nothing of it."""
+def described(case, by, printed=RUNNING, step=None):
+    """The case; or the printed one, with the reason, where a source, or a ``step`` of its own, says nothing of it."""
     answer = ask(case, by=by)
+    if step is not None and answer.status != "n/a":
+        answer = answered(by, step, case.model, case.machine, case.workload, case.layout)
     if answer.status != "n/a":
         return case
     others = _named(printed, ())

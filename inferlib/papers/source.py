@@ -241,16 +241,10 @@ def default_assumptions(answer):
 
 
 def _on_own_chip(key, system):
-    """The system with the source's own figures for its chip, where it states some."""
+    """The system with the source's own record of its chip, where it states one."""
     name = about(key).get("chips", {}).get(system.chip.name)
     own = getattr(room(key), "chips", {}).get(name) if name else None
-    if own is None:
-        return system
-    rates = ("flops", "memory_bandwidth", "memory_capacity")
-    stated = {rate: getattr(own, rate) for rate in rates if getattr(own, rate, None) is not None}
-    if system.chip.format != "bf16":
-        stated.pop("flops", None)  # the source's peak is that of 16 bits
-    return system.replace(chip=system.chip.replace(**stated))
+    return system if own is None else system.replace(chip=own)
 
 
 @cache

@@ -87,7 +87,9 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32
         return capacity_needed(shape(model, bits, cache), context, batch / layout.stages, batch, assumptions)
 
     def room(name, parts):
-        return Limit(lambda layout, **at: parts(layout), lambda **at: at[name], "1", True, "Out of the layout's reach")
+        return Limit(
+            lambda layout, **at: parts(layout), lambda **at: at[name], "1", True, "Out of the layout's reach"
+        )
 
     named = PAPERS if chip == chips["H100"] else f"{chip.name}, as above"
     # structure, which the page cannot change: experts or none, and the kind of attention

@@ -8,6 +8,7 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, load_model
 from inferlib.units import factor
 
+
 def _counted(weights, cache, assumptions=PRINTED):
     return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
 
@@ -24,7 +25,9 @@ def _memory(available):
 PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B")
 
 
-def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None, context=4096, chips=128, assumed=PRINTED):
+def limits(
+    apps=None, known=None, new=None, latency=IDEAL, mine=None, context=4096, chips=128, assumed=PRINTED
+):
     """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
 
     The box opens with the ``new`` chip's memory, and compares with the ``known`` one's. ``mine``: the model
@@ -66,7 +69,7 @@ def limits(apps=None, known=None, new=None, latency=IDEAL, mine=None, context=40
             Slider("latency", "One collective", 10, 2000, round(latency / factor("ns"), 1), "ns", log=True),
             Slider("batch", "Batch", 1, 1024, 1, log=True, whole=True),
             Slider("context", "Context", 1024, 131072, context, "tokens", log=True, whole=True),
-            Slider("chips", "Chips", 2, 128, chips, log=True, whole=True),
+            Slider("chips", "Chips", 1, 128, chips, log=True, whole=True),
             Slider("capacity", "Memory capacity", 1, 1000, round(known.capacity / 1e9), "GB", log=True),
             Choice("weights", "Weights", sizes(assumed.weight_bytes)),
             Choice("cache", "Cache", sizes(assumed.cache_bytes, least=1)),

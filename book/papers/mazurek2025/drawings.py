@@ -27,7 +27,7 @@ def expert_parallel(model, setup, own):
 
     for label, at in zip(shown, x, strict=True):
         ax.text(at + 0.9, 6.25, label, ha="center")
-        box(at, 5.0, f"all attention,\n{own} sequences", style.GREEN)
+        box(at, 5.0, f"all attention,\n{own:g} sequences", style.GREEN)
         box(at, 2.5, f"{eq.held_experts(model, place)} experts\nof the layer", style.BLUE)
         box(at, 0.0, "the same\nsequences", style.GREEN)
     for i, here in enumerate(x):

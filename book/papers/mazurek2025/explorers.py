@@ -19,7 +19,7 @@ NINE = setup("9x8 H100")
 def _work(own, context):
     """The sliders of a GPU's own batch and its context, where they start."""
     return (
-        Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=True),
+        Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=own % 1 == 0),
         Slider("context", "Tokens of context", 500, 32768, context, log=True, whole=True),
     )
 
@@ -81,7 +81,7 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
     where = [
         Slider("nodes", "Nodes", 1, 18, place.n_nodes, whole=True),
         Choice("size", "GPUs in a node", sizes | SIZES),
-        Slider("balance", "Balancedness", 10, 100, round(100 * place.balancedness), "%"),
+        Slider("balance", "Balancedness", 10, 100, round(100 * place.balancedness, 1), "%"),
         Slider("extra", "Extra experts", 0, 128, place.extra_experts, whole=True),
         OVERHEAD,
     ]

@@ -186,10 +186,11 @@ _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
 def computing_at(chip, shape):
-    """The GPU at the peak of a model's weight format; LookupError where the paper gives it none."""
+    """The GPU at the peak of a model's weight format, or the next wider one; LookupError where the paper has neither."""
     if shape.bits not in _BITS:
         raise LookupError(f"a weight of {shape.bits} bits has no format; known: {sorted(_BITS)}")
-    return chip.at(_BITS[shape.bits])
+    wide = [format for bits, format in _BITS.items() if bits >= shape.bits and format in chip.peaks]
+    return chip.at(wide[-1] if wide else _BITS[shape.bits])
 
 
 def _load():
