@@ -62,8 +62,9 @@ const inferlibScatterDrawn = (C, S) => {
     const link = `<a href="calculator.html#ask?${state}">The same promise in the calculator</a>`;
     said.push(`${link}, with all layouts, or for a model of your own.`);
   }
-  const rows = dots.length || "No", off = dots.reduce((sum, { v }) => sum + Math.abs(v - 1), 0) / dots.length;
-  said.push(y.right ? `${rows} rows${dots.length ? `, mean error ${(100 * off).toFixed()} %` : ""}.`
+  const others = dots.filter(({ mine }) => !mine), rows = others.length || "No";
+  const off = others.reduce((sum, { v }) => sum + Math.abs(v - 1), 0) / others.length;
+  said.push(y.right ? `${rows} rows${others.length ? `, mean error ${(100 * off).toFixed()} %` : ""}.`
     : `${rows} public rows of this model, chip and format at these lengths.`);
   const named = `role="group" aria-label="${esc(C.title)}"`;
   return { svg: `<svg font-size="12" viewBox="0 0 640 400" ${named}>${drawn}</svg>`,

@@ -351,7 +351,8 @@ def _usd(dollars):
 WHOSE = {
     "steinhardt2022": "reads weights and activations; leaves out the cache, exchanges inside a machine, and software",
     "pope2022": "adds the cache and the bytes of exchanges, in one network; leaves out their start, and software",
-    "erdil2025": "adds kernels, exchanges, and memory at three quarters of its data sheet; leaves out the engine",
+    "erdil2025": "adds kernels, exchanges, and memory at three quarters of its data sheet; leaves out the engine; "
+    "its memory must hold the cache of one pipeline stage's sequences only",
     "liminal2025": "a limit: an ideal network without boxes; leaves out software",
     "liminal2025.eq8": "adds a time per layer, fitted to servers; knows no boxes",
     "mazurek2025": "describes mixtures of experts with latent attention only",

@@ -1,5 +1,6 @@
 """Pictures to be moved: price over speed, and every answer over every measurement."""
 
+import re
 from math import isnan
 from urllib.parse import quote, urlencode
 
@@ -178,7 +179,7 @@ def every_row(most=60):
 
 def _over(points, who, names):
     """A dot for each measured row, the menus that choose among them, and a colour for each publisher."""
-    lists = {name: ["all", *sorted(set(points[name]))] for name in names}
+    lists = {name: ["all", *sorted(set(points[name]), key=_by_number)] for name in names}
     colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
     for row in points.itertuples():
         told = f"{row.publisher}: {row.model}, {row.n_gpus} x {row.hardware}, {row.batch:.0f} sequences"
@@ -186,6 +187,11 @@ def _over(points, who, names):
         dots.append(_error(row.measured, row.made, who, told, row.url, colours[row.publisher]) | {"f": f})
     menus = [Menu(name, label, [str(one) for one in lists[name]], any=True) for name, label in names.items()]
     return dots, menus, colours
+
+
+def _by_number(label):
+    """Labels in the order of the numbers in them: 9 to 32 before 33 to 128."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(label))]
 
 
 def _error(measured, made, who, told, url, colour):

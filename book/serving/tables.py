@@ -75,7 +75,7 @@ def part_read(question):
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.in_words()
-    read = sum(answer.step.counted.get(name, 0.0) for name in ("weights", "cache"))
+    read = _groups(answer.step.counted)["reading"]
     return f"{1e3 * answer.seconds:.1f} ms, {read / answer.seconds:.0%} of it reading"
 
 
@@ -277,10 +277,12 @@ def spread_experts():
     return pd.DataFrame(found, columns=columns).sort_values(columns[:2]).reset_index(drop=True)
 
 
-def nearest():
-    """Measured rows near the running question: 70B in 16 bits on four H100s, about 32 sequences, short answers."""
-    table = energy.rows()
-    near = table[(table.model == "Llama 3 70B") & (table.chip == "H100 SXM") & table.batch.between(30, 34)]
+def nearest(case):
+    """Measured rows near a case: its model and chip, about its sequences, short answers."""
+    table, model, chip, batch = energy.rows(), case.model.name, case.machine.chip.name, case.workload.batch
+    near = table[(table.model == model) & (table.chip == chip) & (abs(table.batch / batch - 1) <= 1 / 16)]
+    if near.empty:
+        return pd.DataFrame({"no measurement": [f"of {model} on {chip}, about {batch:g} sequences"]})
     shown = near.assign(**{"measured, ms": near.tpot_ms, "predicted step, ms": 1e3 * near.step})
     return shown[["checkpoint", "n_gpus", "batch", "output_tokens", "measured, ms", "predicted step, ms"]]
 

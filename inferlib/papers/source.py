@@ -242,9 +242,9 @@ def default_assumptions(answer):
 
 def _on_own_chip(key, system):
     """The system with the source's own record of its chip, where it states one."""
-    name = about(key).get("chips", {}).get(system.chip.name)
-    own = getattr(room(key), "chips", {}).get(name) if name else None
-    return system if own is None else system.replace(chip=own)
+    if system.chip.name not in about(key).get("chips", {}):
+        return system
+    return system.replace(chip=room(key).stated_chip(system.chip))
 
 
 @cache

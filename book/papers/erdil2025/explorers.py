@@ -65,11 +65,11 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
 
 _SHAPES = {name: model.shape for name, model in models.items() if "bit" not in name and "MQA" not in name}
 _GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
-ONE_WAY = Cut(kind="1D")
+ONE_WAY, PRINTED = Cut(kind="1D"), Assumptions()
 
 
 def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32, context=4096,
-               cut=ONE_WAY, assumptions=Assumptions()):  # fmt: skip
+               cut=ONE_WAY, assumptions=PRINTED):  # fmt: skip
     """Where the time of one token goes in one layout, ``cut``, or cut one way over all GPUs."""
     mine, cut = model.shape, cut or ONE_WAY
     sparse = mine.n_experts > 1

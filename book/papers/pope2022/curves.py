@@ -161,7 +161,9 @@ def figure_7_data(model, chip, mesh, constants):
     used = [pope.mfu(*work, time) for time in times]
     names = xr.DataArray(list(pope.SHARED), dims="layout", coords={"layout": list(pope.SHARED)})
     enough = xr.concat([sequences >= pope.gathered_over(mesh, name) for name in pope.SHARED], names)
-    return xr.concat(used, names).assign_coords(tokens=sequences * LENGTH, enough=enough)
+    printed = counted is not model and (chip, mesh.chips) == (TPU, SLICE)
+    used = xr.concat(used, names).assign_attrs(printed=printed)
+    return used.assign_coords(tokens=sequences * LENGTH, enough=enough)
 
 
 def switches_by_time(model, chip, mesh, constants):
@@ -182,7 +184,10 @@ def switches_by_time(model, chip, mesh, constants):
 
 
 def figure_7(data):
-    """Draw :func:`figure_7_data`; dotted where sequences are too few for the layout. Returns the Axes."""
+    """Draw :func:`figure_7_data`; dotted where sequences are too few for the layout. Returns the Axes.
+
+    Rings are utilisations that the paper prints, where these are its own model and chips.
+    """
     _, ax = axes()
     for name in data.layout.values:
         colour, curve = layout_colours()[name], 100 * data.sel(layout=name)
@@ -190,7 +195,7 @@ def figure_7(data):
     ring = {"color": style.INK, "fillstyle": "none", "markersize": 10}
     n_params, said = pope.parameters(pope.load_model("PaLM 540B")), "printed in Table 2, 64 chips"
     for (table, row), at in evidence.configurations().items():
-        if (table, row.split()[-1]) == ("Table 2", "prefill"):
+        if data.printed and (table, row.split()[-1]) == ("Table 2", "prefill"):
             used = pope.mfu(TPU, SLICE, n_params, at["tokens"], evidence.measured_pass(table, row, 1))
             ax.plot(at["tokens"], 100 * used, "o", label=said, **ring)
             said = None

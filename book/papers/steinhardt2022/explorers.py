@@ -12,10 +12,13 @@ WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
 TO_CUT = "block of a machine"
 
 
-def multiply(machine=None, assumptions=PRINTED):
-    """One multiply over the network and over the slow-down k, from a machine that the reader may change."""
+def multiply(machine=None, assumptions=PRINTED, chip=None):
+    """One multiply over the network and over the slow-down k, from a machine that the reader may change.
+
+    ``chip``: a reader's own, whose machine the menu offers too.
+    """
     machine = machine or model.load_chip()
-    others = {name: m for name, m in modern_machines().items() if name not in (POD, LINKS)}
+    others = {name: m for name, m in modern_machines(chip).items() if name not in (POD, LINKS)}
     chips = {"as above": machine} | others
 
     def made(flops, memory, network, chips, **at):
@@ -33,15 +36,19 @@ def multiply(machine=None, assumptions=PRINTED):
         }
         return {name: rate / factor(unit) for name, (rate, unit) in rates.items()} | {"chips": m.chips}
 
+    def reach(name, low, high):
+        offered = [set_to(m)[name] for m in chips.values()]
+        return min(low, *offered), max(high, *offered), start[name]
+
     start, peaks = set_to(machine), {name: m.flops for name, m in chips.items()}
     return Explorer(
         "One multiply, and what limits it",
         [
             Choice("machine", "Machine", peaks, {name: set_to(m) for name, m in chips.items()}),
-            Slider("network", "Network of a machine", 0.1, 40, start["network"], "TB/s", log=True),
-            Slider("memory", "Memory bandwidth of a chip", 0.2, 20, start["memory"], "TB/s", log=True),
-            Slider("flops", "Arithmetic of a chip", 31.2, 5000, start["flops"], "TFLOP/s", log=True),
-            Slider("chips", "Chips in a machine", 1, 72, start["chips"], whole=True),
+            Slider("network", "Network of a machine", *reach("network", 0.1, 40), "TB/s", log=True),
+            Slider("memory", "Memory bandwidth of a chip", *reach("memory", 0.2, 20), "TB/s", log=True),
+            Slider("flops", "Arithmetic of a chip", *reach("flops", 31.2, 5000), "TFLOP/s", log=True),
+            Slider("chips", "Chips in a machine", *reach("chips", 1, 72), whole=True),
             Slider("k", "Times smaller, k", 1, 81, 1, log=True),
             Slider("latency", "Latency of a multiply", 0, 10, assumptions.latency / factor("us"), "µs"),
             Slider("utilisation", "Utilisation at k = 1", 20, 100, assumptions.utilisation / factor("%"), "%"),

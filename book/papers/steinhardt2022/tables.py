@@ -40,14 +40,16 @@ def warm_up(batch=1, grid=1):
     return table.assign(microseconds=table.microseconds / US)
 
 
-def modern_machines():
-    """The machines of today's chips: traffic inside a scale-up domain is free.
+def modern_machines(chip=None):
+    """The machines of today's chips, and of a reader's ``chip``: traffic inside a scale-up domain is free.
 
     A TPU v4 pod, which the post calls a node, holds any matrix of the post by itself; the last machine is the
     other reading of it, every chip a machine with its links as the network.
     """
     tpu = load_chip(POD)
     eight = {name: chip_of(load_chip(name)) for name in CHIPS}
+    if chip and chip.scale_out_bandwidth and chip.scale_up_size:
+        eight[chip.name] = chip_of(chip)
     return eight | {POD: chip_of(tpu, network="none"), LINKS: chip_of(tpu, network="links")}
 
 

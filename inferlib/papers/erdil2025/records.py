@@ -156,14 +156,20 @@ def chip_of(chip):
     for name in ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"):
         if getattr(chip, name) is None:
             raise ValueError(f"chip {chip.name or 'given'} has no {name}, which erdil2025 needs")
+    peaks = _peaks(chip)
+    values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
+    caps = {name: getattr(chips["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
+    return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
+
+
+def _peaks(chip):
+    """Peaks in the paper's formats; where the chip does not multiply one, the next wider peak stands."""
     peaks, widest = {}, chip.flops
     for bits, format in _BITS.items():
         known = (name for name in (format, *FORMATS) if name in chip.peaks and FORMATS[name].bits == bits)
         widest = next((chip.peaks[name] for name in known), widest)
         peaks[format] = widest
-    values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
-    caps = {name: getattr(chips["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
-    return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
+    return peaks
 
 
 def stated_chip(chip):
@@ -175,7 +181,8 @@ def stated_chip(chip):
     >>> [stated_chip(load_chip(name)).name for name in ("H100 SXM", "B200")]
     ['H100', 'B200']
     """
-    return chips[_CATALOGUED[chip.name]] if chip.name in _CATALOGUED else chip_of(chip)
+    own = chips.get(_CATALOGUED.get(chip.name))
+    return chip_of(chip) if own is None else own.replace(peaks=_peaks(own))
 
 
 NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
@@ -186,11 +193,10 @@ _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
 def computing_at(chip, shape):
-    """The GPU at the peak of a model's weight format, or the next wider one; LookupError where the paper has neither."""
+    """The GPU at the peak of a model's weight format; LookupError where the paper gives it none."""
     if shape.bits not in _BITS:
         raise LookupError(f"a weight of {shape.bits} bits has no format; known: {sorted(_BITS)}")
-    wide = [format for bits, format in _BITS.items() if bits >= shape.bits and format in chip.peaks]
-    return chip.at(wide[-1] if wide else _BITS[shape.bits])
+    return chip.at(_BITS[shape.bits])
 
 
 def _load():
