@@ -65,14 +65,13 @@ def test_every_answer_over_every_measurement():
     predicted = ask(mine).seconds
     assert ratio == pytest.approx(predicted / 10e-3, rel=1e-2) and "mine, 10 ms" in whole["svg"]
     count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
-    assert count == len(own) + 1 and mean == pytest.approx(
-        100 * (error.sum() + abs(ratio - 1)) / count, abs=0.6
-    )
+    assert count == len(own), "a row of one's own, which may be one of these, is drawn and not counted"
+    assert mean == pytest.approx(100 * error.mean(), abs=0.6)
     one = shown.menus[2].options.index("gpt-fast")
-    assert (
-        int(shown.drawn(who=who, publisher=one)["said"].split()[0].strip("<p>"))
-        == (own.publisher == "gpt-fast").sum() + 1
-    )
+    told = shown.drawn(who=who, publisher=one)["said"]
+    assert int(told.split()[0].strip("<p>")) == (own.publisher == "gpt-fast").sum()
+    few = next(menu.options for menu in shown.menus if menu.key == "batches")
+    assert few == ["all", "1", "2 to 8", "9 to 32", "33 to 128", "over 128"]
 
 
 @pytest.mark.parametrize(

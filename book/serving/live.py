@@ -136,7 +136,7 @@ def answers_over_measurements(answers, rows, mine=()):
 
     ``answers``: as from :func:`book.synthesis.against.all_answers`. ``rows``: as from
     :func:`book.synthesis.against.rows`. ``mine``: rows of your own, each a Question and the seconds measured. They
-    are drawn large, and pass every menu.
+    are drawn large, pass every menu, and are not counted among the rows.
     """
     who = [key for key in answerers.keys() if key in set(answers.who)]
     times = answers[answers.status == "ok"].pivot(index="id", columns="who", values="predicted")
