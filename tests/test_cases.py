@@ -51,6 +51,7 @@ STAY = {
         "for name, (wide, box) in sorted(tops": "speeds of the source's own large models on many chips and on eight",
     },
     "mazurek2025": {"derivations.compute_bound": "never, for any of them"},
+    "steinhardt2022": {"explorers.multiply": "opens with the post's machine, and offers the case's"},
     "pope2022": {
         "pope.switch_to_x(ours": "a switch of another model on the mesh, which no change here touches"
     },

@@ -92,6 +92,7 @@ STAY = {
         "with st.memory_traffic",
     },
     ("erdil2025_toy", "assumed"): {"with erdil2025.grid_all_reduce_time.replaced"},
+    ("erdil2025_model", "assumed"): {"print(economics.layout_in_words"},
     ("liminal2025", "stacked"): {"with lim.batch_time"},  # which waits
 }
 # Drawings of a mechanism without a number, and what sources print, others measured, or a whole catalogue says.
