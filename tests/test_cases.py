@@ -205,6 +205,23 @@ def test_a_random_case_runs_to_the_end(seed, coarse):  # noqa: F811
     stay(played(chapter, ("case",)), "case", lambda case: drawn(case, random.Random(seed)))
 
 
+V3 = {"model": "DeepSeek V3", "weights": "fp8"}
+ODD = [
+    {"model": "Llama 3 8B", "machine": "1x T4", "weights": None, "cache": None},  # has no bf16
+    V3 | {"machine": "16x H200", "layout": "DP16 EP16"},
+    {"model": "Kimi K2", "machine": "1x A100 80GB"},  # does not fit, and has no fp8
+    {"machine": "8x MI300X", "weights": "int4"},
+    {"model": "GPT-OSS 120B", "machine": "2x B200", "weights": None},
+    V3 | {"machine": "8x TPU v5p"},
+]
+
+
+@pytest.mark.parametrize("odd", ODD[: DRAWN // 4])
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_an_odd_case_runs_to_the_end(chapter, odd, coarse):  # noqa: F811
+    stay(played(chapter, ("case",)), "case", lambda case: case.replace(**odd))
+
+
 # Chapter, its box, a state of the box (nothing: as it opens), one of its outputs, and the chapter's own number for it
 # after a statement that begins so; whose answer to the case it is, if anybody's.
 BOXES = [
