@@ -148,6 +148,14 @@ def test_a_frontier_twice_as_fast_gains_as_much_everywhere():
     assert parallel.gains(SLOW, fast) == (1, 1, 1)
 
 
+def test_what_is_said_of_all_costs_and_speeds_is_taken_over_all_of_them():
+    """A second frontier that differs at the cheap end only, where its token costs half."""
+    cheap = SLOW.assign(usd_per_million=[9.0, 3.0, 0.5])
+    assert parallel.common_costs(SLOW, cheap)[[0, -1]] == pytest.approx([1, 9])
+    assert parallel.saved(SLOW, cheap) == pytest.approx(0.5)
+    assert parallel.gains(SLOW, cheap)[1] == parallel.gains(SLOW, cheap, beyond=20)[1] == 0
+
+
 def test_the_share_of_accepted_drafts_is_the_overlap_of_two_distributions():
     """Two tenths, three tenths and two tenths are common to both."""
     shares = [e.accepted_share(p, q) for p, q in ((0.5, 0.2), (0.3, 0.5), (0.2, 0.3))]

@@ -40,7 +40,10 @@ __all__ = [
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
 GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
-MATERIALITY = ("changes a conclusion", "changes a number", "wording")
+STALE = (
+    "stale"  # of an erratum: the source's own program printed the numbers, in a state before that of the rest
+)
+MATERIALITY = ("changes a conclusion", "changes a number", STALE, "wording")
 COLUMNS = (
     "source", "artefact", "row", "column", "printed", "unit", "kind",
     "reproduced", "relative_error", "grade", "right", "corrected", "note",
@@ -101,7 +104,8 @@ def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
     names) or ``does not hold``; ``-`` for rows that nothing here has to compute. ``right`` is ``no`` where an
     erratum names the row, a claim does not hold, or the source's model prints something else once its errata
     are corrected: ``corrected``, in the printed unit. It is ``yes`` where that model prints the same, and
-    ``not judged`` where the row cannot be computed with it. Raises LookupError if there is no such source or
+    ``not judged`` where the row cannot be computed with it, or is of an older state of the source's own program.
+    Raises LookupError if there is no such source or
     artefact, or print is not installed.
 
     Examples
@@ -170,7 +174,7 @@ def errata(source: str | None = None) -> pd.DataFrame:
     Numbers in the texts are computed: ``errata.toml`` holds in braces what :class:`_Braces` fills.
 
     Columns ``source, place, printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is
-    ``changes a conclusion``, ``changes a number`` or ``wording``; ``settle`` the number that would decide an
+    ``changes a conclusion``, ``changes a number``, ``stale`` or ``wording``; ``settle`` the number that would decide an
     inferred reading; ``rows`` the places (artefact, row, column) of the printed numbers concerned. Raises
     LookupError if there is no such source, or print is not installed.
     """
@@ -237,9 +241,14 @@ def _errata(source):
 
 @cache
 def _objected(source):
-    """The places (artefact, row, column) of printed numbers that an erratum calls wrong."""
+    """The places (artefact, row, column) of printed numbers that an erratum names: whether they are right."""
     entries = _errata(source).get("erratum", ())
-    return {tuple(place) for entry in entries for place in entry.get("rows", ())}
+    says = {True: "not judged", False: "no"}
+    return {
+        tuple(place): says[entry["materiality"] == STALE]
+        for entry in entries
+        for place in entry.get("rows", ())
+    }
 
 
 @dataclass(frozen=True)
@@ -380,7 +389,7 @@ def _right(row, grade, reproduced):
         # a cell that does not recompute is a miss; what corrections change in it proves nothing
         agrees = ("yes" if same else "no") if recomputes else "not judged"
     by_grade = {"does not hold": "no", "holds": "yes", "loosely worded": grade, "-": "-", "missing": "-"}
-    return "no" if row.place in _objected(row.source) else by_grade.get(grade, agrees), corrected
+    return _objected(row.source).get(row.place) or by_grade.get(grade, agrees), corrected
 
 
 def _in_unit(value, scale):

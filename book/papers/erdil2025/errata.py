@@ -3,12 +3,13 @@
 import numpy as np
 
 from book.audit.ledger import Reader, published
-from book.papers.erdil2025 import economics
+from book.papers.erdil2025 import economics, program
 from book.papers.erdil2025.claims import (
     context,
     long_contexts,
     model as section_3,
     parallel,
+    speculation,
     takeaways,
 )
 from book.papers.erdil2025.claims.context import LONG
@@ -85,16 +86,38 @@ def of_printed_equations():
 
 
 def of_pipelines():
-    plain = {name: most for name, (_, most, _) in parallel.pipeline_gains(False).items()}
+    plain = parallel.pipeline_gains(False)
+    fast, cheap, saves = ({name: of[i] for name, of in plain.items()} for i in range(3))
     mixtral, gpt = map(parallel.without_pipeline, ("Mixtral 8x22B", "GPT-4"))
     return {
         "pp_gpt_without": f"{gpt.tokens_per_second.max():.0f}",
         "pp_mixtral_without": f"{economics.preferred(mixtral).tokens_per_second:.0f}",
-        "pp_dense": f"{max(gain for n, gain in plain.items() if n not in ('GPT-4', 'DeepSeek-V3')):.1%}",
-        "pp_gpt_plain": f"{plain['GPT-4']:.1%}",
-        "pp_deepseek": f"{plain['DeepSeek-V3']:.0%}",
+        "pp_bound": f"{parallel.MEMORY_READS:.0f}",
+        "pp_most": f"{max(gain for n, gain in fast.items() if n != 'DeepSeek-V3'):.1%}",
+        "pp_deepseek": f"{fast['DeepSeek-V3']:.0%}",
+        "pp_saved": ", ".join(f"{saves[n]:.0%} ({n})" for n in plain if "8-bit" not in n),
+        "pp_cheap_70b": f"{cheap['Llama 3 70B']:.0%}",
+        "pp_cheap_405b": f"{1 + cheap['Llama 3.1 405B']:.1f}",
         "traffic_kept": f"{section_3.traffic_kept():.0%}",
     }
+
+
+def of_first_program():
+    """Section 4.1 by the author's first public program and by Table 5's."""
+    found, speeds = {}, []
+    for short, name in (("70b", "Llama 3 70B"), ("405b", "Llama 3.1 405B")):
+        factor_of = "{:+.1%}".format if short == "70b" else lambda gain: f"{1 + gain:.2f} times"
+        for at, suffix in (("alpha 3", ""), ("alpha 4", "_at_4")):
+            slow, quick = speculation.gain_of_first_program(name, at)
+            found[f"first_{short}{suffix}"] = factor_of(quick / slow - 1)
+            speeds += [f"{slow:.2f} and {quick:.2f}"] if not suffix else []
+        same, points = speculation.gain_at_table_5(name)
+        found |= {f"gain_{short}": factor_of(same), f"table_5_{short}": factor_of(points)}
+        plain, drafted = (
+            program.point(program.FIRST, name, draft).usd_per_million for draft in (False, True)
+        )
+        found["first_costs" + "_405b" * (short == "405b")] = f"{1 - drafted / plain:.0%}"
+    return found | {"first_speeds": ", ".join(speeds)}
 
 
 def of_spread_experts():

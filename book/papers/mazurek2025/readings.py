@@ -56,6 +56,11 @@ def clues():
          "neither; literal, if 32 is per GPU",
          f"Of 32 sequences in all, half a batch loads {small:.1f} experts literally, {held} at most. Evictions after "
          f"{evicted:.0f} leave {room * at.n_gpus:,.0f} tokens each if that is all of them, {room:.0f} if per GPU."),
+        ("the authors measured 4x8 H100 “running AIME requests”", "caption of Figure 13",
+         "literal, if answers end at 100 tokens",
+         "Their public benchmark: prompts of fewer than 200 tokens and answers of 100 unless told otherwise, so that "
+         "1024 would be per GPU; answers that end by themselves would make it all of the machine. The number that "
+         "would decide: max_tokens."),
         ("at 512 a GPU 4x8 is faster than 9x8, which is bound by the network", "4", f"not literal at {CONTEXT}",
          f"True up to {min(ahead['capped'], bound['capped']):,} tokens capped, {ahead['literal']:,} literally."),
         ("kernels of the communication library are left out, which “is not true”", "3, 3.5", "capped",

@@ -140,6 +140,13 @@ def _economics(read, holds):
         f"{speed:.0f} needs {alpha_for(speed, drafted):.1f}, {eight:.0f} for Llama 3 8B {alpha_for(eight, small):.1f}",
         fair="as far as can be told: the data are not printed, only the fastest provider's speeds",
     )
+    shrunk = {f"{a} to {b}": ratio for (a, b), (*_, ratio) in generation_gains().items()}
+    holds(
+        "instances shrink to half with each new generation of GPUs",
+        round(math.prod(shrunk.values()) ** 0.5) == 2,
+        f"GPUs at one cost, 0.5 to 10 dollars a million, older over newer: {listed(shrunk, '.2f')}",
+        fair="on the mean of both steps, which is what the row of the number holds",
+    )
     holds(
         "Figure 5 and the tables assume 2 dollars for a GPU and hour",
         *_two_dollars(read),

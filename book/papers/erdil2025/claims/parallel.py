@@ -23,11 +23,11 @@ def at_cost(curve, costs):
     return curve.tokens_per_second.to_numpy()[order]
 
 
-def common_costs(first, second, points=40):
-    """Evenly spaced costs that two frontiers both reach, without their vertical and flat ends."""
+def common_costs(first, second, points=400):
+    """Evenly spaced costs that two frontiers both reach, from the least to the highest."""
     low = max(curve.usd_per_million.min() for curve in (first, second))
     high = min(curve.usd_per_million.max() for curve in (first, second))
-    return np.geomspace(low, high, points)[2:]
+    return np.geomspace(low, high, points)
 
 
 def without_pipeline(name, draft=economics.DRAFT):
@@ -37,21 +37,49 @@ def without_pipeline(name, draft=economics.DRAFT):
     )
 
 
-def gains(without, with_it):
-    """How much faster a second frontier is: at its fastest, and at most and at least at one cost."""
+def gains(without, with_it, beyond=0.0):
+    """How much faster a second frontier is: at its fastest, and at most and at least at one cost.
+
+    ``beyond``: tokens per second that the first frontier has to exceed at a cost for the cost to count.
+    """
     costs = common_costs(without, with_it)
+    costs = costs[at_cost(without, costs) > beyond]
     at_one_cost = at_cost(with_it, costs) / at_cost(without, costs) - 1
     fastest = with_it.tokens_per_second.max() / without.tokens_per_second.max() - 1
     return float(fastest), float(at_one_cost.max()), float(at_one_cost.min())
 
 
+def saved(without, with_it):
+    """The largest part of the cost that a second frontier saves at one speed, over all speeds that both reach."""
+    ends = [[curve.tokens_per_second.agg(end) for curve in (without, with_it)] for end in ("min", "max")]
+    speeds = np.geomspace(max(ends[0]), 0.999 * min(ends[1]), 200)
+    costs = [
+        np.array([curve.usd_per_million[curve.tokens_per_second >= v].min() for v in speeds])
+        for curve in (without, with_it)
+    ]
+    return float((1 - costs[1] / costs[0]).max())
+
+
+MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # a second: beyond it memory cannot be short
+
+
 @cache
 def pipeline_gains(drafted):
-    """Gains of pipeline parallelism over data parallelism, by model, with the small model drafting or without."""
+    """What pipelines gain over data parallelism, by model, with the small model drafting or without.
+
+    The most at one cost where a token without pipelines is faster than memory can be read, the most at a cost a
+    twentieth above the least that both reach, and the largest part of the cost that they save at one speed.
+    """
     dense = ("Llama 3 70B", "Llama 3 70B 8-bit", "Llama 3.1 405B", "Llama 3.1 405B 8-bit")
     undrafted = (*dense, "Mixtral 8x22B", "GPT-4", "DeepSeek-V3")
     draft, names = (economics.DRAFT, economics.SERVED) if drafted else (None, undrafted)
-    return {name: gains(without_pipeline(name, draft), economics.curve(name, draft=draft)) for name in names}
+    found = {}
+    for name in names:
+        both = without_pipeline(name, draft), economics.curve(name, draft=draft)
+        near = 1.05 * common_costs(*both)[0]
+        slow, quick = (float(at_cost(curve, [near])[0]) for curve in both)
+        found[name] = gains(*both, beyond=MEMORY_READS)[1], quick / slow - 1, saved(*both)
+    return found
 
 
 @cache
@@ -61,12 +89,11 @@ def capacity_matters(name, pipeline=True):
     limited, free = (
         token_latency(models[name], chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
     )
-    bound = H100.memory_bandwidth / H100.memory_capacity
     most = 0.0
-    for speed in np.geomspace(bound, 0.999 * (1 / free).max(), 80):
+    for speed in np.geomspace(MEMORY_READS, 0.999 * (1 / free).max(), 80):
         real, ideal = (np.where(1 / t >= speed, n_gpu * t / batch, np.inf).min() for t in (limited, free))
         most = max(most, real / ideal - 1) if np.isfinite(real) else most
-    fast = 1 / free > bound
+    fast = 1 / free > MEMORY_READS
     return most, float((fast & ~np.isfinite(limited)).sum() / fast.sum())
 
 
@@ -110,14 +137,14 @@ def _parallelism(read, holds):
         f"cost that unlimited memory saves at one speed, at most: {costs}",
         fair="for dense models, whose step reads all of memory",
     )
-    plain, drafted = (
-        {name: most for name, (_, most, _) in pipeline_gains(drafts).items()} for drafts in (False, True)
-    )
+    fast, cheap, saves = ({name: of[i] for name, of in pipeline_gains(False).items()} for i in range(3))
+    drafted = {name: of[0] for name, of in pipeline_gains(True).items()}
     holds(
         "there is no reason for pipeline parallelism beside data parallelism",
-        max(*plain.values(), *drafted.values()) < 0.05,
-        f"most that pipelines gain at one cost (threshold, ours: 5 %): {listed(plain, '.1%')}; with drafts "
-        f"{listed(drafted, '.1%')}",
+        max(*fast.values(), *saves.values(), *drafted.values()) < 0.05,
+        f"beyond {MEMORY_READS:.0f} tokens/s pipelines gain at one cost at most (threshold, ours: 5 %) "
+        f"{listed(fast, '.1%')}; with drafts {listed(drafted, '.1%')}; over all speeds they save at one speed up to "
+        f"{listed(saves, '.0%')}; at a twentieth more than the least cost they gain {listed(cheap, '.0%')}",
     )
     batches = table_2_batches()
     spread = {
