@@ -314,8 +314,9 @@ globalThis.inferlibPage = function (root, D) {
     const layout = A.words({ tp: r.tp, ...(r.dp > 1 ? copies : { dp: 1, pp: rest, ep: 1 }) });
     const known = has(D.formats.each, r.weights), keep = r.weights === "mxfp4" ? { attention: "bf16" } : {};
     const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
-    const again = { ...q, own: null, mix: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n,
-      layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
+    const mode = r.output ? "request" : "step";
+    const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, layout,
+      ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
       output: r.output, prompt: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
