@@ -103,6 +103,7 @@ def drawn(seed, n):
 
 def same_step(found, told):
     assert found["status"] == told.step.status
+    assert tuple(found["remarks"]) == told.notes
     if not told.step.feasible:
         assert found["reason"] == told.step.reason
         return
@@ -142,9 +143,11 @@ def same_answer(found, state):
         assert found["status"] != "ok" and refusal.endswith(found["reason"]), state
     elif not told.feasible:
         assert (found["status"], found["reason"]) == (told.status, told.reason), state
+        assert tuple(found["remarks"]) == told.notes, state
     else:
         same_request(found, told.request, told.question.rate)
         assert found["sum"] == pytest.approx(told.throughput, rel=1e-9)
+        assert tuple(found["remarks"]) == told.notes, state
     return told
 
 
@@ -231,6 +234,7 @@ def test_a_file_of_requests_in_a_link_is_answered_as_in_python(name):
     found = page("request", **state | {"model": given["model"]})
     numbers = [found["many"][which][what] for which in ("state", "slow") for what in ("token", "first")]
     numbers += [found["many"]["hour"], found["request"]]
+    assert tuple(found["remarks"]) == told.notes
     many = told.fleet
     expected = [getattr(end, what) for end in (many.state, many.slow) for what in ("token", "first_token")]
     expected += [many.dollars_per_hour, told.request.dollars]

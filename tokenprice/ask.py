@@ -30,6 +30,12 @@ CROWDED = (
     "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
+# What is remarked on a question, on the page too.
+REMARKS = {
+    "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
+    "wide": "In bf16 a step would take {wide} ms: kernels of {name} were timed to start later on such chips.",
+    "fits": "{layout} fits.",
+}
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
@@ -388,10 +394,8 @@ def sixth(question):
     most, remarks = q.model.max_context, ()
     longest = q.longest if q.is_request else running.context
     if most and longest > most:
-        remarks = (
-            f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
-        )
-    remarks += _recorded(q, request)
+        remarks = (REMARKS["long"].format(longest=longest, most=most),)
+    remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
     return Answer(
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
@@ -406,21 +410,18 @@ def _wider(q, step):
     machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
     work = q.workload.replace(weights="bf16")
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
-    more = f"In bf16 a step would take {_ms(wide)} ms: kernels of {name} were timed to start later on such chips."
-    return (more,) if wide < step.total else ()
+    return (REMARKS["wide"].format(wide=_ms(wide), name=name),) if wide < step.total else ()
 
 
-def _recorded(q, request):
+def recorded(q, cached):
     """What of a trace a formula takes, and what it leaves to a simulation."""
-    if q.trace is None:
-        return ()
     found = (
         f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
         f"random. They come in bursts, {figures(q.trace.bursts)} times as uneven: tokenprice simulate plays them.",
     )
     if not q.trace.blocks:
         return found
-    shared, held = (float(one) / q.prompt for one in (q.trace.shared, request.cached_tokens))
+    shared, held = (float(one) / q.prompt for one in (q.trace.shared, cached))
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
@@ -469,7 +470,7 @@ def _no_answer(question, status, reason):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != question.lies and _fits(other):
-                remarks = (f"{in_words(layout)} fits.",)
+                remarks = (REMARKS["fits"].format(layout=in_words(layout)),)
                 break
     step = Breakdown(status=status, reason=reason, source=SIXTH)
     return Answer(question, SIXTH, step, status, reason, remarks=remarks)

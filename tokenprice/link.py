@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import fields
 from math import fsum
 from numbers import Real
+from pathlib import Path
 from urllib.parse import quote
 
 from inferlib import catalog
 from inferlib.attention import Attention, Indexer
 from tokenprice import blocks, constants, mix, words
+from tokenprice.ask import recorded
 from tokenprice.decode import undescribed
 from tokenprice.estimate import new_experts
 from tokenprice.question import Promise, Question
@@ -82,7 +84,7 @@ def counted(model, formats=None) -> dict:
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
-        "stored": list(stored.values()), "new": new_experts(model),
+        "stored": list(stored.values()), "new": new_experts(model), "most": model.max_context,
         "formats": formats_of(model, *(formats or words.published(model))),
     }  # fmt: skip
     if known := blocks.recent().get(blocks.measured_as(model)):
@@ -122,7 +124,7 @@ def requests(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": str(question.trace), "prompt": float(question.prompt), "output": float(question.output),
+        "trace": Path(str(question.trace)).name, "told": recorded(question, cached), "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
         "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],

@@ -315,8 +315,8 @@ globalThis.inferlibPage = function (root, D) {
     const known = has(D.formats.each, r.weights), keep = r.weights === "mxfp4" ? { attention: "bf16" } : {};
     const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
     const mode = r.output ? "request" : "step";
-    const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n, layout,
-      ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
+    const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip,
+      n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
       output: r.output, prompt: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
@@ -365,8 +365,9 @@ globalThis.inferlibPage = function (root, D) {
     node.innerHTML = text;
     node.dataset.now = text;
   };
-  const refusal = (title, text, fit) => {
-    html("head", tag("p", "refusal", `${tag("strong", "", title)} ${esc(text)}`, 'role="alert"'));
+  const refusal = (title, text, fit, remarks = []) => {
+    html("head", tag("p", "refusal", `${tag("strong", "", title)} ${esc(text)}`, 'role="alert"')
+      + many(remarks, (one) => note(esc(one))));
     ["gains", "near", "picture", "reach", "offers", "misses"].forEach((name) => html(name, ""));
     html("gauge", fit ? gauge(fit) : "");
   };
@@ -395,7 +396,7 @@ globalThis.inferlibPage = function (root, D) {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
     if (one.status !== "ok") {
-      refusal(one.status === "n/a" ? "No answer:" : "Does not fit:", one.reason, one.fit);
+      refusal(one.status === "n/a" ? "No answer:" : "Does not fit:", one.reason, one.fit, one.remarks);
       return;
     }
     const { drafts, million: paid = {} } = one, ends = (a, b) => `${CASES}: ${span(a, b)}`;
@@ -417,7 +418,7 @@ globalThis.inferlibPage = function (root, D) {
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
       + (one.many ? fleets(q, one) : "") + bar(one) + (one.price == null ? tag("p", "missing", unpriced) : "")
-      + told(one.cautions));
+      + many(one.remarks, (said) => note(esc(said))) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
     html("gains", gains(A.changes(q, one.batch, one.context)) + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
