@@ -124,7 +124,8 @@ def requests(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": Path(str(question.trace)).name, "told": recorded(question, cached), "prompt": float(question.prompt), "output": float(question.output),
+        "trace": Path(str(question.trace)).name, "told": recorded(question, cached),
+        "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
         "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],

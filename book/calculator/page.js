@@ -361,7 +361,9 @@ globalThis.inferlibPage = function (root, D) {
   };
   const html = (name, text) => {
     const node = part(name);
-    if (!node || node.dataset.now === text) return;
+    if (!node) return;
+    node.dataset.turn = search; // which state it shows
+    if (node.dataset.now === text) return;
     node.innerHTML = text;
     node.dataset.now = text;
   };
@@ -430,7 +432,7 @@ globalThis.inferlibPage = function (root, D) {
 
   // The search runs in slices of a frame.
   const drawDecide = (q) => {
-    const ticket = ++search, out = A.search(), machines = A.machines(q);
+    const ticket = search, out = A.search(), machines = A.machines(q);
     shown = null;
     const none = A.twice(q) || (machines.length ? "" : "no chip has a price. Give one in the price list.");
     if (none) { refusal("Nothing to choose from:", none); return; }
@@ -535,7 +537,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   const draw = (besides) => {
     const begun = performance.now(), wrong = () => Object.values(refused).join("; ");
-    search += 1;
+    root.dataset.turn = ++search;
     accepted();
     ensure(S.mode === "decide" ? "decide" : "step");
     showControls(besides);
