@@ -75,11 +75,12 @@ globalThis.inferlibPage = function (root, D) {
     [...CHIP, "price"].forEach((k) => delete refused[k]);
   };
   // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
+  let misfit = false;
   const accepted = () => {
     const lengths = has(D.accepted, S.length) && D.accepted[S.length];
-    delete refused.length;
-    if (lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1)
-      unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
+    if (misfit) delete refused.length;
+    misfit = lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1;
+    if (misfit) unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
         : "more than the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
