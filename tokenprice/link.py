@@ -23,6 +23,23 @@ from tokenprice.question import Promise, Question
 PAGE = "calculator.html"
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
 NO_WINDOW = 1e15  # positions: a window that no context reaches
+# Fields that the page leaves to Python and the terminal, and why.
+LEFT_OUT = {
+    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
+    "rounds": "the page asks what goes on for long",
+    "equal": "the page asks answers that end at random",
+    "hold": "the page asks engines as they come",
+    "chunk": "the page reads prompts whole",
+    "highest": "the page has one price for a chip",
+    "token_p99": "the page prints the call that simulates",
+    "first_token_p99": "the page prints the call that simulates",
+}
+# What of a call is no field, and why no link holds it.
+BESIDE = {
+    "chips": "the page tries one chip, or all that were timed and have a price",
+    "counts": "the page tries every number of chips",
+    "layouts": "the page tries every layout",
+}
 # What of a layer takes no time of its own: small vectors, which are stored all the same.
 VECTORS = (
     "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
@@ -135,7 +152,8 @@ def requests(question, cached) -> dict:
 def link(question: Question, promise: Promise | None = None, cached=0.0, **more) -> str:
     """The address, from the folder of the book on, of the page that asks a question, or what to rent.
 
-    ``cached``: tokens of the prompts of a trace that are in the cache.
+    ``cached``: tokens of the prompts of a trace that are in the cache; ``more``: words of the call beside the
+    records, such as ``prices``. ValueError where the page cannot ask the same: what, and why.
 
     Examples
     --------
@@ -146,7 +164,14 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
     alone = {} if question.arrivals or promise else {"users": 1}
     mode = "decide" if promise else "request"
     given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
-    given |= question.words() | (promise.words() if promise else {}) | more
+    given |= question.words() | (promise.words() if promise else {}) | _beside(question, more)
+    for name in given:
+        if name in LEFT_OUT and name != "trace":
+            raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
+    if question.reader is not None and not question.arrivals:
+        raise ValueError(
+            "no link holds reader without arrivals: the page has machines that read for a fleet alone"
+        )
     if given.pop("trace", ""):
         given["mix"] = _packed(requests(question, cached))
     model, (weights, cache, kept) = question.model, question.formats
@@ -155,20 +180,52 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
     )
     known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
     if bits or model.name not in known or catalog.load_model(model.name) != model:
-        own = {"name": model.name, **counted(model, (weights, kept, cache) if bits else None)}
+        name = model.name
+        if name.endswith(".json") or name.startswith(("/", ".")):
+            name = Path(name).name  # a file's, not the folders of whoever sends the link
+        own = {"name": name, **counted(model, (weights, kept, cache) if bits else None)}
         given |= {"model": "", "own": _packed(own)}
         given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
-    given |= _changed(question.machine.chip) if question.machine else {}
+    given |= _changed(question.machine.chip, question.price) if question.machine else {}
     pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _beside(question, more):
+    """Words of a call that are no fields: prices by chip, of a reader's too, one chip to try."""
+    more, prices = {name: value for name, value in more.items() if value is not None}, {}
+    chips = more.get("chips")
+    if chips is not None and not isinstance(chips, str):
+        one = chips[0] if isinstance(chips, (list, tuple)) and len(chips) == 1 else None
+        more["chips"] = one if isinstance(one, str) else ""
+    for name, why in BESIDE.items():
+        if name in more and (name != "chips" or not more["chips"]):
+            raise ValueError(f"no link holds {name}: {why}")
+    for name, (lowest, _, highest) in words.price_list(more.pop("prices", {}), {}).items():
+        if highest is not None and highest != lowest:
+            raise ValueError(f"no link holds prices of {name} from lowest to highest: {LEFT_OUT['highest']}")
+        prices[name] = lowest
+    if question.reader is not None:
+        chip = question.reader.chip
+        if set(_changed(chip, None)) - {"price"}:
+            raise ValueError(
+                "no link holds a reader's changed chip: the page changes that of a machine alone"
+            )
+        if chip.price is not None and chip.price != catalog.load_chip(chip.name).price:
+            prices[chip.name] = chip.price
+    if prices:
+        more["prices"] = "; ".join(f"{name}: {usd!r}" for name, usd in prices.items())
+    return more
 
 
 def _packed(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def _changed(chip):
+def _changed(chip, price):
     """The numbers of a chip that are not the catalogue's, in the units of the page."""
+    if chip.name not in catalog.chips():
+        raise ValueError(f"no link holds chip {chip.name!r}: the page knows the chips of the catalogue alone")
     stated = catalog.load_chip(chip.name)
     found = {
         name: getattr(chip, name) / scale
@@ -176,6 +233,8 @@ def _changed(chip):
         if getattr(chip, name) != getattr(stated, name)
     }
     peaks = {name: peak / 1e12 for name, peak in chip.peaks.items() if peak != stated.peaks.get(name)}
+    if price is None and chip.price is not None and chip.price != stated.price:
+        found["price"] = chip.price
     wide = {"peak_16": chip.flops / 1e12} if chip.flops != stated.flops else {}
     return found | wide | {f"peak_{name}": peak for name, peak in peaks.items() if name in ("fp8", "fp4")}
 

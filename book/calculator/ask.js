@@ -820,7 +820,9 @@ globalThis.inferlibAsk = function (D) {
   const python = (q, verb = q.mode === "decide" ? "decide" : "ask", more = {}) => {
     const quote = (v) => (v === true ? "True" : JSON.stringify(v));
     const { model: name, machine: box, ...given } = { ...said(q), ...more };
-    if (verb === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
+    const read = q.reader && machineOf(q.reader).chip, own = read !== q.chip && has(q.prices || {}, read)
+      ? { [read]: q.prices[read] } : {}, listed = verb === "decide" ? q.prices : own;
+    if (Object.keys(listed).length) given.prices = listed;
     const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
       !field.startsWith("peak")).map(([field, v]) => field + "=" + v), { values, peaks } = chip(q);
     if (changed.length > plain.length) plain.push("flops=" + values.chip_flops, "peaks=" + quote(peaks));

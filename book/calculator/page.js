@@ -20,6 +20,8 @@ globalThis.inferlibPage = function (root, D) {
   // --- The state -------------------------------------------------------------------------------------------
   const START = { ...Object.fromEntries(form.fields.map((name) => [name, null])), own: null, mix: null,
     changed: {}, goal: null, budget: null, ...form.start, price: undefined };
+  // What a link leaves out is what Python takes where nothing is given.
+  const UNSAID = { ...START, batch: 1, users: 1, token: null, first_token: null };
   let S = { ...START }, refused = {}, shown = null, search = 0;
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const pricesOf = (text) => {
@@ -87,7 +89,7 @@ globalThis.inferlibPage = function (root, D) {
   const link = (of = S) => {
     const said = (of) => ({ ...A.said(asked(of)), layout: of.layout, cached: of.mix ? null : of.cached,
       goal: of.goal && A.told("goal", of.goal), budget: of.budget, prices: of.prices, trace: null });
-    const now = said(of), start = said({ ...START, mode: of.mode });
+    const now = said(of), start = said({ ...UNSAID, mode: of.mode });
     const pairs = [["mode", of.mode], of.own ? ["own", JSON.stringify(of.own)] : ["model", of.model]];
     const text = (value) => (value == null ? "" : value === true ? "yes" : String(value));
     for (const key in { ...start, ...now }) {
@@ -105,7 +107,8 @@ globalThis.inferlibPage = function (root, D) {
   };
   // A model: its parameters and formats.
   const ownOf = (told) => {
-    const own = { told: [], ...told, name: String(told.name || "a model of yours").slice(0, 80) };
+    const { name } = told, own = { told: [], ...told, name: typeof name === "string" && name
+      ? name.slice(0, 80) : "a model of yours" };
     const tried = A.step({ ...START, own, n_chips: 1 }, 1, 1);
     return own.told.every((t) => typeof t === "string") && [tried.fit.needs, ...own.stored].every(
       Number.isFinite) && (tried.status !== "ok" || tried.low > 0) ? { own } : null;
@@ -132,7 +135,7 @@ globalThis.inferlibPage = function (root, D) {
   const follow = (hash) => {
     const given = pairsOf(hash, "ask");
     if (!given) return false;
-    S = { ...START, changed: {} };
+    S = { ...UNSAID, changed: {} };
     refused = {};
     ensure("step");
     const place = ([key]) => (ORDER.includes(key) ? ORDER.indexOf(key) : key === "mix" ? 9 : 5);
@@ -212,7 +215,7 @@ globalThis.inferlibPage = function (root, D) {
   // --- Pictures --------------------------------------------------------------------------------------------
   const hue = (name) => `c${D.palette[name] ?? 7}`;
   const drawing = (x, y, draw) => `<svg viewBox="0 0 430 202" role="group" aria-label="${
-    esc(`${x.label} against ${y.label}`)}">${plane({ L: 42, R: 422, T: 6, B: 164 }, x, y, draw)}</svg>`;
+    esc(`${x.label} against ${y.label}`)}">${plane({ L: 42, R: 414, T: 6, B: 164 }, x, y, draw)}</svg>`;
   const path = (points, X, Y) =>
     points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`).join("");
   const linked = (url, inside, more) => tag("a", "", inside, `href="${esc(url)}" ${more || ""}`);
@@ -317,8 +320,8 @@ globalThis.inferlibPage = function (root, D) {
     const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
     const mode = r.output ? "request" : "step";
     const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip,
-      n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
-      output: r.output, prompt: r.context - r.output / 2 };
+      n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null,
+      cached: 0, output: r.output, prompt: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
     if (same.status !== "ok") return { here: "n/a", side: "" };
