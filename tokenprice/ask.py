@@ -20,7 +20,7 @@ from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
-from tokenprice.question import REQUEST, Question, listed, read
+from tokenprice.question import REQUEST, Question, listed, read, recorded
 from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
 
@@ -411,21 +411,6 @@ def _wider(q, step):
     work = q.workload.replace(weights="bf16")
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
     return (REMARKS["wide"].format(wide=_ms(wide), name=name),) if wide < step.total else ()
-
-
-def recorded(q, cached):
-    """What of a trace a formula takes, and what it leaves to a simulation."""
-    found = (
-        f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
-        f"random. They come in bursts, {figures(q.trace.bursts)} times as uneven: tokenprice simulate plays them.",
-    )
-    if not q.trace.blocks:
-        return found
-    shared, held = (float(one) / q.prompt for one in (q.trace.shared, cached))
-    return (
-        *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
-    )
 
 
 def _together(q, running):

@@ -15,10 +15,9 @@ from urllib.parse import quote
 from inferlib import catalog
 from inferlib.attention import Attention, Indexer
 from tokenprice import blocks, constants, mix, words
-from tokenprice.ask import recorded
 from tokenprice.decode import undescribed
 from tokenprice.estimate import new_experts
-from tokenprice.question import Promise, Question
+from tokenprice.question import Promise, Question, recorded
 
 PAGE = "calculator.html"
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
@@ -195,11 +194,12 @@ def _beside(question, more):
     """Words of a call that are no fields: prices by chip, of a reader's too, one chip to try."""
     more, prices = {name: value for name, value in more.items() if value is not None}, {}
     chips = more.get("chips")
-    if chips is not None and not isinstance(chips, str):
-        one = chips[0] if isinstance(chips, (list, tuple)) and len(chips) == 1 else None
-        more["chips"] = one if isinstance(one, str) else ""
+    if isinstance(chips, (list, tuple)) and len(chips) == 1:
+        (chips,) = chips
+    if isinstance(chips, str):
+        more["chips"] = catalog.load_chip(chips).name
     for name, why in BESIDE.items():
-        if name in more and (name != "chips" or not more["chips"]):
+        if name in more and not (name == "chips" and isinstance(more[name], str)):
             raise ValueError(f"no link holds {name}: {why}")
     for name, (lowest, _, highest) in words.price_list(more.pop("prices", {}), {}).items():
         if highest is not None and highest != lowest:

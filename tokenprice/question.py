@@ -350,3 +350,19 @@ def both(question, machine, promise, options, chips=None):
     elif options:
         raise ValueError(f"{next(iter(options))} has no effect beside a Promise")
     return question, promise
+
+
+def recorded(q, cached):
+    """What of a trace a formula takes, and what it leaves to a simulation."""
+    found = (
+        f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
+        f"random. They come in bursts, {words.figures(q.trace.bursts)} times as uneven: tokenprice simulate plays "
+        "them.",
+    )
+    if not q.trace.blocks:
+        return found
+    shared, held = (float(one) / q.prompt for one in (q.trace.shared, cached))
+    return (
+        *found,
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
+    )
