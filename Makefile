@@ -31,6 +31,8 @@ export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 # What takes long is kept there between runs, by what it was made from (book/kept.py).
 export TOKENPRICE_BUILD := $(abspath _build)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where a path has letters beyond ASCII, pip writes it in the encoding of the locale.
+export LC_ALL := C.UTF-8
 # Containers often forbid it; every chapter would then compile the whole library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -111,7 +113,7 @@ assignment: $(STAMP)
 	  --levels $(LEVELS)
 
 mark: $(STAMP)
-	$(BIN)/python -m book.teaching.problems.assignment --mark $(SHEETS) --salt "$(SALT)"
+	$(BIN)/python -m book.teaching.problems.assignment --mark "$(SHEETS)" --salt "$(SALT)"
 
 test: $(STAMP)
 	$(BIN)/ruff check .

@@ -59,4 +59,4 @@ def test_the_library_works_alone(tmp_path):
     )
     assert int(installed) == 2  # the wheel, and NumPy
     said = run(python, "-c", USE, cwd=tmp_path)
-    assert said.split()[:3] == ["True"] * 3 and "pip install '.[derive]'" in said, said
+    assert said.split()[:3] == ["True"] * 3 and "pip install 'inferlib[derive]'" in said, said

@@ -199,7 +199,10 @@ def _store(path, files, value, since=START):
 def _standing(path):
     """The files that something was made of, and what it is; nothing unless all of them are as they were."""
     if path and path.exists():
-        interpreter, states, value = json.loads(path.read_text("utf-8"))
+        try:
+            interpreter, states, value = json.loads(path.read_text("utf-8"))
+        except ValueError:  # half a file, of a machine that lost power: it is made again
+            return (), None
         if interpreter == _interpreter() and all(_state(file) == state for file, state in states.items()):
             return states, value
     return (), None

@@ -40,6 +40,4 @@ def __getattr__(name):
     except ModuleNotFoundError as missing:
         if missing.name != name:
             raise
-        raise ImportError(
-            f"this needs {name}: pip install '.[{_PACKAGES[name]}]' in the project's folder"
-        ) from None
+        raise ImportError(f"this needs {name}: pip install 'inferlib[{_PACKAGES[name]}]'") from None

@@ -1,5 +1,7 @@
 """Homework that carries a mark: no key in a clone, sheets that are read as people write them, marks that add up."""
 
+import csv
+
 import nbformat
 import pytest
 
@@ -157,6 +159,17 @@ def test_a_grade_book_has_a_row_a_student_and_a_column_a_session(tmp_path):
     assert list(book.columns) == ["Student", "ID", "Session 1 (of 13)", "Session 5 (of 24)"]
     assert list(book.Student) == ["Ada", "Bob"]
     assert list(book["Session 5 (of 24)"]) == [24, 0]
+
+
+def test_no_cell_of_a_table_is_a_formula(tmp_path, monkeypatch):
+    text = nbformat.writes(sheet("=cmd|calc!A0", answers={"prompts-1": "'=1+1'"}))
+    (tmp_path / "sheet.ipynb").write_text(text, "utf-8")
+    monkeypatch.setattr("sys.argv", ["assignment", "--mark", str(tmp_path), "--salt", SALT])
+    with pytest.raises(SystemExit):
+        assignment.main()
+    for name in ("details.csv", "marks.csv"):
+        cells = [cell for row in csv.reader((tmp_path / name).read_text().splitlines()) for cell in row]
+        assert "'=cmd|calc!A0" in cells and not any(cell.startswith("=") for cell in cells)
 
 
 def test_students_come_from_words_or_a_file(tmp_path):

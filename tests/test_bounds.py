@@ -10,8 +10,8 @@ from tokenprice import Question, ask, bounds, decide, fleet, request
 from tokenprice.terminal import main
 
 GOOD = {
-    "alone": 0.01, "token": 0.02, "reading": 0.1, "first_token": 0.3, "everybody": 0.5, "tokens": 900, "made": 1000,
-    "received": 900, "token_low": 0.015, "token_high": 0.03, "first_low": 0.2, "first_high": 0.4,
+    "alone": 0.01, "token": 0.02, "reading": 0.1, "first_token": 0.3, "everybody": 0.5, "tokens": 900, "paced": 900,
+    "made": 1000, "received": 900, "token_low": 0.015, "token_high": 0.03, "first_low": 0.2, "first_high": 0.4,
     "machine": 1, "parts": 1, "dollars": 2, "rented": 2,
 }  # fmt: skip
 WRONG = {
@@ -19,7 +19,7 @@ WRONG = {
     "the slow end of an interval is above its middle": {"token_high": 0.019},
     "a token takes at least its step alone": {"token": -0.0218, "token_low": -0.03},
     "a first token takes at least its own prompt": {"first_token": 0.09},
-    "a machine makes no more tokens than it has time for": {"tokens": 1001, "received": 1001},
+    "a machine makes no more tokens than it has time for": {"paced": 1001},
     "the parts of a request add up": {"parts": 0.9},
     "the early end of an interval is below its middle": {"first_low": 0.31},
     "the late end of an interval is above its middle": {"first_high": 0.29},

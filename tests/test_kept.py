@@ -97,6 +97,14 @@ def test_a_failure_keeps_nothing(build):
     assert kept.kept("a", lambda: 1, ROOT) == 1
 
 
+def test_half_a_file_is_made_again(build):
+    """As it stands after a machine lost power."""
+    kept.kept("values", lambda: VALUES, ROOT)
+    (file,) = build.rglob("*.json")
+    file.write_text(file.read_text()[:-20])
+    assert kept.kept("values", lambda: VALUES, ROOT) == VALUES
+
+
 def test_what_nobody_knows_the_code_of_is_refused(build):
     with pytest.raises(LookupError, match="test_kept is no module of inferlib, tokenprice, book"):
         kept.kept("a", never)

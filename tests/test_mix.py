@@ -1,5 +1,7 @@
 """Mixes of requests: what files say, what a cache still holds, and formula and simulation of one queue."""
 
+import gzip
+import io
 import random
 import tomllib
 from collections import OrderedDict
@@ -123,13 +125,72 @@ def test_a_file_has_our_names_or_those_of_a_public_trace(tmp_path, name, kind):
         ('{"arrival": 1,', "neither JSON lines nor a table"),
         ("arrival,prompt,output\n0,5,5\n1,0,5\n", "request 2: prompt is 0"),
         ("arrival,prompt,output\n1,5,5\n1,5,5\n", "come at different times"),
+        ("arrival,prompt,output\n0,5,5\n", "come at different times"),
+        ("arrival,prompt,output\n0,5,0\n1,5,0\n", "besides 2 without an answer"),
+        ("arrival,prompt,output\n0,5,5\n1,5,-5\n", "request 2: output is -5"),
+        ("arrival,prompt,output\n0,5,5\ninf,5,5\n", "request 2: arrival is inf, but must be finite"),
+        ("arrival,prompt,output\n0,5,5\nsoon,5,5\n", "arrival is 'soon', but must be a time or a date"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5}\n{"arrival": NaN, "prompt": 5, "output": 5}',
+            "arrival is nan",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5}\n{"timestamp": 1}', "request 2: has no arrival"),
+        ('{"arrival": 0, "prompt": [5], "output": 5}', "prompt is [5], but must be a number"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": 7}',
+            "hash_ids is 7, but must be names of blocks",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": [[1]]}', "hash_ids is [[1]], but must be"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": "0-99999999"}',
+            "100,000,000 blocks, but 5 tokens have 1",
+        ),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "prefix": "a", "shared": 1e300}',
+            "shared is 1e+300, but must be",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5, "prefix": "a"}', "request 1: has no shared"),
+        ('{"a": ' + "[" * 200_000, "neither JSON lines nor a table"),
     ],
+    ids=lambda text: text[-40:].replace("\n", " "),
 )
 def test_a_file_that_is_none_says_what_is_wrong(tmp_path, text, words, capsys):
     path = tmp_path / "requests"
     path.write_text(text)
     assert main(["ask", "Llama 3.3 70B", "4x H100", "--trace", str(path)]) == 2
     assert words in capsys.readouterr().err
+
+
+def even(path, n, **more):
+    """A file of so many requests, one every half second."""
+    rows = [{"arrival": k / 2, "prompt": 500, "output": 50, **more} for k in range(n)]
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    return Question("Llama 3 8B", "H100", trace=path)
+
+
+@pytest.mark.parametrize(("n", "said"), [(2, "at random. tok"), (19, "at random. tok"), (39, "at random. tok"),
+                                         (60, "more evenly than at random")])  # fmt: skip
+def test_few_requests_are_answered_and_even_ones_are_no_bursts(tmp_path, n, said):
+    found = ask(even(tmp_path / "requests", n))
+    assert said in str(found) and found.fleet.arrivals == pytest.approx(2)
+
+
+def test_a_long_file_is_read_as_a_stream_compressed_or_not(tmp_path, monkeypatch):
+    """6 MB, and a failed request in twenty: those have no answer."""
+    path, n = tmp_path / "requests.csv", 30_000
+    lines = (f"{k / 7},{100 + k % 900},{k % 20},{'x' * 200}\n" for k in range(n))
+    path.write_text("Timestamp,Request tokens,Response tokens,Note\n" + "".join(lines))
+    found = mix.trace("trace", path)
+    assert len(found.arrivals) == n * 19 / 20 and found.skipped == n / 20
+    zipped = tmp_path / "requests.csv.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes(), 1))
+    assert mix.trace("trace", zipped).replace(path=str(path)) == found
+    with zipped.open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        assert mix.trace("trace", "-").output == found.output
+    zipped.write_bytes(zipped.read_bytes()[:-100])
+    with pytest.raises(LookupError, match="cannot read"):
+        mix.trace("trace", zipped)
 
 
 @pytest.mark.parametrize("name", KNOWN)

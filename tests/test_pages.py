@@ -152,6 +152,39 @@ def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
         assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
 
 
+@pytest.mark.parametrize(
+    "name, text, wanted",
+    [
+        ("a.svg", '<!DOCTYPE svg PUBLIC "x" "y.dtd"><svg/>', "<svg/>"),
+        ("a.svg", '<path id="m" class="c"/>', '<path d="" id="m" class="c"/>'),
+        (
+            "a.xhtml",
+            "<summary><p>more</p></summary><p>text</p>",
+            "<summary><span>more</span></summary><p>text</p>",
+        ),
+        ("toc.ncx", '<meta name="dtb:uid" content="book"/>', '<meta name="dtb:uid" content="urn:uuid:1"/>'),
+        ("c.opf", '<item href="p.xhtml" />', '<item href="p.xhtml"  properties="mathml"/>'),
+        ("c.opf", '<item href="_static/unused.css" />', ""),
+    ],
+)
+def test_a_file_of_the_epub_is_what_its_standard_allows(name, text, wanted):
+    texts = {"p.xhtml": b"<math/>", "content.opf": b'<dc:identifier id="book">urn:uuid:1</dc:identifier>'}
+    assert formats.valid(name, text, texts) == wanted
+
+
+@pytest.mark.parametrize(
+    "text, wanted",
+    [
+        ('<a href="#ask?batch=8">eight</a>', "eight"),
+        ('<svg viewBox="0 0 1 1"><a href="https://a.org">dot</a></svg>', "<title>dot</title>"),
+        ('<svg viewBox="0 0 1 1"><g></g></svg>', 'viewBox="0 0 1 1"'),
+        ('<th halign="left">a</th>', "<th>a</th>"),
+    ],
+)
+def test_html_of_a_cell_is_what_an_epub_reader_takes(text, wanted):
+    assert wanted in paper.still(text) and "halign" not in paper.still(text)
+
+
 def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     formats.stories(tmp_path)

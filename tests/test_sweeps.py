@@ -1,104 +1,89 @@
-"""Every public function of a source that takes arrays: lazy on dask, and the same as on numbers."""
-
-import importlib
-import inspect
-import tracemalloc
+"""A sweep asks every model at every point, and says where nothing fits."""
 
 import numpy as np
 import pytest
-import xarray as xr
 
-from book.audit import ledger
-from inferlib.equation import EQUATIONS
-from inferlib.papers import erdil2025, mazurek2025, pope2022
+import inferlib
+import tokenprice
+from inferlib import papers
 
-PAPERS = {source: importlib.import_module(f"inferlib.papers.{source}") for source in ledger.sources()}
-SWEPT = {
-    "n_gpu": [8.0, 24.0, 300.0], "batch": [64.0, 4096.0], "context": [100.0, 3000.0], "tokens": [16.0, 5000.0]
-}  # fmt: skip
-AT = mazurek2025.setup("9x8 H100")
-HELD = {
-    "erdil2025": {
-        "model": erdil2025.models["DeepSeek-V3"], "target": erdil2025.models["Llama 3 70B"],
-        "draft": erdil2025.models["Llama 3 8B"], "chip": erdil2025.chips["H100"], "acceptance": 0.8,
-        "shape": erdil2025.models["GPT-4"].shape, "assumptions": erdil2025.Assumptions(),
-    },
-    "mazurek2025": {
-        "model": mazurek2025.model_of("DeepSeek V3"), "gpu": AT.gpu, "deployment": AT.deployment
-    },
-    "pope2022": {
-        "model": pope2022.load_model(), "chip": pope2022.load_chip(), "mesh": pope2022.load_mesh(64)
-    },
-}  # fmt: skip
+LLAMA, H100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
+OVER = {"chips": [1, 8], "batch": [1, 64]}
 
 
-def takes_arrays(function):
-    """Whether a public function says that it takes arrays; equations have a test of their own."""
-    equations = {entry.function.__name__ for entry in EQUATIONS.values()}
-    about = function.__doc__ or ""
-    return function.__name__ not in equations and ("array" in about or "Arguments as in" in about)
+@pytest.fixture(scope="module")
+def found():
+    """Every source, and the bound, over chips and batch."""
+    work = inferlib.Workload(1, 4096)
+    return papers.sweep(LLAMA, inferlib.System(H100, 8), work, over=OVER)
 
 
-def known(source, function):
-    """Whether this test has a value for all that a function must be given."""
-    needed = {name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty}
-    return needed & set(SWEPT) and needed <= {*SWEPT, *HELD.get(source, ())}
+def test_seventy_billion_weights_of_two_bytes_fit_no_chip_of_80_gb(found):
+    """Mazurek & Schreiber describe mixtures of experts alone."""
+    keys = [key for key in papers.answerers() if not key.startswith("mazurek2025")]
+    assert np.isnan(found.seconds.sel(by=keys, chips=1)).all()
+    assert all("GB" in reason for reason in found.reason.sel(by=keys, chips=1).values.ravel())
 
 
-def public():
-    for source, paper in PAPERS.items():
-        for name, function in vars(paper).items():
-            own = inspect.isfunction(function) and function.__module__.startswith(paper.__name__)
-            if own and not name.startswith("_") and takes_arrays(function) and known(source, function):
-                yield pytest.param(source, function, id=f"{source}.{name}")
+def test_a_point_without_an_answer_says_why(found):
+    assert ((found.reason != "") == np.isnan(found.seconds)).all()
 
 
-def values_of(result):
-    """The numbers of a result, which may be several arrays or terms by name."""
-    if isinstance(result, dict | tuple | list):
-        parts = result.values() if isinstance(result, dict) else result
-        return [value for part in parts for value in values_of(part)]
-    return [result]
+def test_a_point_is_what_its_scalar_question_gets(found):
+    for key in papers.answerers():
+        step = papers.ask(key, LLAMA, inferlib.System(H100, 8), inferlib.Workload(64, 4096))
+        place = found.sel(by=key, chips=8, batch=64)
+        assert place.status.item() == step.status
+        assert not step.feasible or place.seconds.item() == step.total
 
 
-@pytest.mark.parametrize(("source", "function"), list(public()))
-def test_dask_stays_lazy(source, function):
-    names = inspect.signature(function).parameters
-    held = {name: value for name, value in HELD[source].items() if name in names}
-    swept = {name: xr.DataArray(SWEPT[name], dims=f"{name}s") for name in names if name in SWEPT}
-    lazy = values_of(function(**held, **{name: axis.chunk(1) for name, axis in swept.items()}))
-    eager = values_of(function(**held, **swept))
-    pairs = [(late, now) for late, now in zip(lazy, eager, strict=True) if np.ndim(now)]
-    assert pairs
-    for late, now in pairs:
-        assert type(late.data).__module__.startswith("dask"), "computed too early"
-        xr.testing.assert_allclose(late.compute(), now, rtol=1e-14)
-    first = values_of(function(**held, **{name: float(axis[0]) for name, axis in swept.items()}))[0]
-    if np.ndim(eager[0]):
-        at = eager[0].isel({dim: 0 for dim in eager[0].dims if dim != "layout"})
-        np.testing.assert_allclose(at, first, rtol=1e-14)
+def test_terms_add_up_to_the_step(found):
+    assert np.allclose(found.terms.sum("term", skipna=False), found.seconds, equal_nan=True)
 
 
-def test_the_search_takes_arrays_of_dask_itself():
-    import dask.array as da
-
-    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
-    n_gpu, batch = np.geomspace(8, 900, 7), np.geomspace(1, 300, 5)
-    lazy = erdil2025.token_latency(model, chip, da.from_array(n_gpu, chunks=3)[:, None], batch)
-    assert isinstance(lazy, da.Array) and lazy.shape == (7, 5)
-    np.testing.assert_array_equal(lazy.compute(), erdil2025.token_latency(model, chip, n_gpu[:, None], batch))
-    with pytest.raises(ValueError, match="batch is -1"):
-        erdil2025.token_latency(model, chip, 8, da.from_array(np.array([1.0, -1.0]))).compute()
-
-
-def test_many_points_need_little_memory():
-    """What is computed on the way is four blocks at most, whatever the cores: half of what all would take."""
-    random = np.random.default_rng(0)
-    n_gpu, batch = 2 ** random.uniform(3, 10, 10**6), 2 ** random.uniform(0, 10, 10**6)
-    tracemalloc.start()
-    erdil2025.token_latency(
-        erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], n_gpu, batch, pipeline=False
+@pytest.mark.parametrize("axis", ["chips", "batch", "context"])
+def test_one_answer_is_not_asked_of_an_axis(axis):
+    values = {"chips": 8, "batch": 1, "context": 4096} | {axis: np.array([1, 2])}
+    asked = (
+        LLAMA,
+        inferlib.System(H100, values["chips"]),
+        inferlib.Workload(values["batch"], values["context"]),
     )
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 300e6, f"{peak / 1e6:.0f} MB"
+    with pytest.raises(TypeError, match=rf"{axis} is an axis of 2 values.*papers.sweep"):
+        papers.ask("principles", *asked)
+
+
+def test_a_question_is_swept_in_its_words():
+    """The bound of a batch of one is the time to read all weights."""
+    found = tokenprice.sweep(
+        "Llama 3 70B", "8x H100", context="4k", over={"weights": ["bf16", "fp8"], "chips": [1, 8]}, by="all"
+    )
+    assert found.sizes == {
+        "by": len(papers.answerers()) + 1,
+        "weights": 2,
+        "chips": 2,
+        "term": found.sizes["term"],
+    }
+    assert found.best("weights").sel(by="principles", chips=8).item() == "fp8"
+    bound = found.seconds.sel(by="principles", weights="bf16", chips=8).item()
+    assert bound == pytest.approx(70.55e9 * 2 / (8 * 3.35e12), rel=0.02)
+
+
+def test_a_sweep_keeps_intervals_and_prices():
+    found = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
+    assert (found.low < found.seconds).all() and (found.seconds < found.high).all()
+    rent = 8 * tokenprice.ask("Llama 3 70B", "8x H100").question.rate
+    assert np.allclose(found.usd_per_million * 1e-6, rent / 3600 * found.seconds / [1, 32])
+
+
+def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
+    line = found.sel(chips=8).plot()
+    assert len(line.get_lines()) == len(papers.answerers()) and line.get_xlabel() == "batch"
+    with pytest.raises(ValueError, match="select a point first"):
+        found.plot()
+
+
+@pytest.mark.parametrize("over", [{}, {"batch": []}, {"color": [1]}])
+def test_an_axis_is_named_and_has_values(over):
+    with pytest.raises((ValueError, LookupError), match="axis"):
+        tokenprice.sweep("Llama 3 70B", "8x H100", over=over)

@@ -76,6 +76,13 @@ def test_a_download_and_a_lecture_copy_hold_no_raw_markup(path):
         assert cell.cell_type == "code" or not RAW.search(cell.source), (cell.id, RAW.search(cell.source)[0])
 
 
+@EVERY_CHAPTER
+def test_a_link_of_a_lecture_copy_leads_to_a_copy(path):
+    text = "\n".join(cell.source for cell in copied(path) if cell.cell_type == "markdown")
+    stems = {stem for stem in re.findall(r"\]\((?!\w+:)([\w/-]+)\.(?:ipynb|md)", text)}
+    assert stems <= {story.stem for story in LECTURE["stories"]()}
+
+
 def test_the_build_offers_the_plain_notebooks(tmp_path):
     """By the extension's own step, on the folder that the download button points to."""
     extension = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "downloads.py"))

@@ -1,12 +1,15 @@
 """The price of a token: how fast a model runs on a machine, how sure that is, what it costs, what would help.
 
 ``ask`` answers a :class:`Question`; ``change`` says what must change to keep a :class:`Promise`; ``decide`` says what
-to rent; ``simulate`` follows single requests through a fleet; ``models`` and ``chips`` list what is known by name.
+to rent; ``simulate`` follows single requests through a fleet; ``sweep`` asks at every point of a grid; ``models`` and
+``chips`` list what is known by name.
 The command ``tokenprice`` has the same names and words.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from inferlib import __version__ as __version__
 
 from tokenprice.question import Promise, Question  # isort: skip
 from tokenprice.ask import Answer, ask
@@ -16,12 +19,15 @@ from tokenprice.known import chips, models
 if TYPE_CHECKING:
     from tokenprice.offers import Decision, decide
     from tokenprice.simulation import Simulation, simulate
+    from tokenprice.sweeps import sweep
 
 __all__ = [
     "Answer", "Decision", "Promise", "Question", "Simulation", "ask", "change", "chips", "decide", "models", "simulate",
+    "sweep",
 ]  # fmt: skip
 
 _LATER = {"Decision": "offers", "decide": "offers", "Simulation": "simulation", "simulate": "simulation"}
+_LATER |= {"sweep": "sweeps"}  # needs xarray
 
 
 def __getattr__(name):

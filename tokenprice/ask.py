@@ -13,7 +13,7 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
 from tokenprice import answerers, bounds, constants, energy
 from tokenprice.answerers import SIXTH
-from tokenprice.change import doubled
+from tokenprice.change import doubled, narrower
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
 from tokenprice.fleet import Fleet, fleet, reading_of, step_of
@@ -30,10 +30,11 @@ CROWDED = (
     "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
+LATER = "kernels of {name} were timed to start later"
 # What is remarked on a question, on the page too.
 REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
-    "wide": "In bf16 a step would take {wide} ms: kernels of {name} were timed to start later on such chips.",
+    "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
 }
 _TELLING = 1.02  # a gain below this is not worth a line of its own
@@ -137,18 +138,30 @@ class Answer:
 
     @property
     def joules(self) -> float | None:
-        """Joules of the chips for one output token, prompts not included; None where their power is not known."""
-        if self.machine.chip.power is None:
+        """Joules of the chips for one output token, idle ones of a fleet included; None where power is not known.
+
+        What prompts take is not included.
+        """
+        idle = 0.0 if self.fleet is None else self.fleet.idle_joules
+        if self.machine.chip.power is None or idle is None:
             return None
-        return float(energy.of_token(self.machine, self.step, self.batch))
+        return float(energy.of_token(self.machine, self.step, self.batch)) + idle
 
     @cached_property
     def doubled(self) -> Mapping[str, float]:
         """How many times as fast a token comes by each resource twice as good; empty for other answerers."""
+        return self._bought(doubled)
+
+    @cached_property
+    def narrower(self) -> Mapping[str, float]:
+        """How many times as fast a token comes with weights in fp8 and int4, where these are fewer bits."""
+        return self._bought(narrower)
+
+    def _bought(self, change):
         if self.by != SIXTH or not self.feasible:
             return {}
         shared = self.fleet is None and self.question.reader is None
-        return doubled(self.question.replace(**_step_of(self)), self.request if shared else None)
+        return change(self.question.replace(**_step_of(self)), self.request if shared else None)
 
     @cached_property
     def notes(self) -> tuple:
@@ -164,7 +177,8 @@ class Answer:
         q = self.question
         if q.is_request:
             return int(room_of(q, self.machine, q.layout))
-        return max(int(room(q.model, self.machine, q.workload, **q.how)), 0)
+        places = room(q.model, self.machine, q.workload, **q.how)
+        return max(int(places), 0) if math.isfinite(places) else None
 
     @property
     def link(self) -> str:
@@ -208,7 +222,7 @@ class Answer:
                 "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
                 "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
                 "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
-                "joules_per_token": self.joules, "doubled": dict(self.doubled),
+                "joules_per_token": self.joules, "doubled": dict(self.doubled), "narrower": dict(self.narrower),
                 "room": self.room, "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
             }  # fmt: skip
         if self.request is not None:
@@ -230,6 +244,8 @@ class Answer:
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
+            idle = ", idle chips are" if self.fleet is not None else ""
+            rates += "" if self.request is None else f" (prompts not counted{idle})"
         if self.request is None and self.dollars_per_million is not None:
             hourly = between(q.rate, q.rate * q.spread(self.machine.chip))
             paid = spanned(self.dollars_per_million, self.price_span)
@@ -257,6 +273,11 @@ class Answer:
             rest = f"anything else × {_TELLING} at most"
             token = "a token without drafts" if q.drafted else "a token"
             lines.append(f"One thing twice as good makes {token} faster by: " + ", ".join([*worth, rest]))
+            later = {
+                name: f" ({LATER.format(name=name)})" for name, gain in self.narrower.items() if gain < 1
+            }
+            fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
+            lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
 
     __repr__ = __str__
@@ -310,13 +331,18 @@ def ask(
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
     **options
-        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip. What they are about:
-        {fields}
+        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip.
 
     Raises
     ------
     LookupError, ValueError, TypeError
         Naming the field, its value and what is allowed.
+
+    Notes
+    -----
+    The options by what they are about::
+
+        {fields}
 
     Examples
     --------
@@ -359,18 +385,15 @@ def _source(key, question):
 def sixth(question):
     """The sixth model's answer; its decode step is computed once."""
     q, running = question, question.workload
-    reason = refusal(q.model, q.machine, q.layout)
-    reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
-    if reason:
-        return _no_answer(q, "n/a", reason)
+    if refused := _unfit(q, q.machine, q.layout, q.lies.lanes if q.arrivals else 1):
+        return _no_answer(q, *refused)
+    if q.reader is not None:
+        same = q.arrivals and q.reader == q.machine  # whose layout it then shares
+        prompts = q.replace(output=1, trace=None)
+        if refused := _unfit(prompts, q.reader, q.layout if same else None, 1):
+            return _no_answer(q, *refused, q.reader)
     if q.is_request:
-        places, copies = room_of(q, q.machine, q.layout), q.lies.lanes if q.arrivals else 1
-        if places < copies:
-            each = " in each copy and stage" if copies > 1 else ""
-            room = f"{q.machine} has no room for one user beside the weights{each}"
-            full = step_of(q, q.machine, q.layout, copies, context=q.longest)
-            return _no_answer(q, "infeasible", f"{room}: {full.reason or 'another one does not fit'}")
-        running = running.replace(batch=min(running.batch, int(places)))
+        running = running.replace(batch=min(running.batch, int(room_of(q, q.machine, q.layout))))
     step = step_of(q, q.machine, q.layout, _together(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
@@ -383,7 +406,7 @@ def sixth(question):
     else:
         request = _request(q, step, running.batch) if q.is_request else None
     if request is None:
-        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step)
+        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step, q.formats[2])
         broken = bounds.of_step(step.total, factor)
     else:
         factor, cautions = request.step_factor, request.cautions
@@ -400,6 +423,20 @@ def sixth(question):
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
     )  # fmt: skip
+
+
+def _unfit(q, machine, layout, copies):
+    """Why a machine does not serve a question, as status and reason; None where it does."""
+    reason = refusal(q.model, machine, layout)
+    reason = reason or Instance(q.model, machine, q.workload, layout, q.formats[2]).refusal()
+    if reason:
+        return "n/a", reason
+    if not q.is_request or room_of(q, machine, layout) >= copies:
+        return None
+    each = " in each copy and stage" if copies > 1 else ""
+    full = step_of(q, machine, layout, copies, context=q.longest)
+    room = f"{machine} has no room for one user beside the weights{each}"
+    return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
 def _wider(q, step):
@@ -448,10 +485,12 @@ def _request(q, step, running):
     return with_cautions(made, q, q.layout, q.workload.batch)
 
 
-def _no_answer(question, status, reason):
+def _no_answer(question, status, reason, reader=None):
     """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
     remarks = ()
-    if status == "infeasible" or refusal(question.model, question.machine, question.layout):
+    if reader is None and (
+        status == "infeasible" or refusal(question.model, question.machine, question.layout)
+    ):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != question.lies and _fits(other):

@@ -13,7 +13,14 @@ from inferlib import checks
 from inferlib.catalog import load_model
 from inferlib.ops import minimum
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import CompressedAttention, DeltaAttention, LatentAttention, StateSpace, attended
+from inferlib.transformer import (
+    Attention,
+    CompressedAttention,
+    DeltaAttention,
+    LatentAttention,
+    StateSpace,
+    attended,
+)
 from tokenprice import constants, kernels
 from tokenprice.kernels import Block
 from tokenprice.operators import FLOP_PER_WEIGHT, RESULT, Op, Wait, product
@@ -194,11 +201,39 @@ def _shape_of(name):
     return _shape(load_model(name))
 
 
+def timed_kinds(attention):
+    """The kinds of timed blocks that run a layer's attention, its streams or its state."""
+    if isinstance(attention, DeltaAttention):
+        kind = "delta" if attention.decay_rank is None else "channel"
+        return f"{kind} convolution", f"{kind} state"
+    if isinstance(attention, StateSpace):
+        return "mamba convolution", "delta state"
+    streams = ("streams in", "streams out") if isinstance(attention, CompressedAttention) else ()
+    return tuple(filter(None, (kind_of(attention), *streams)))
+
+
 def lenders(model, chip):
     """The chips whose timings stand for a model's blocks of attention that a chip has none of."""
-    kinds = sorted({kind_of(group.attention) for group in model.layers} - {""})
+    kinds = sorted({kind for group in model.layers for kind in timed_kinds(group.attention)})
     names = dict.fromkeys(constants.block_lender(chip, kind) for kind in kinds)
     return [name for name in names if name != chip]
+
+
+def stand_ins(model, chip, workload, keep=None):
+    """What stands in for kernels that were not timed on a chip in the formats of a model's parts, in words."""
+    own, stored = constants.operators(chip), model.parameters() | {"head": 1}
+    attentions = [group.attention for group in model.layers if group.attention is not None]
+    if all(map(kind_of, attentions)):
+        stored.pop("attention", None)  # its products are part of the timed block
+    used = [
+        ("experts" if part == "experts" else "gemm", format)
+        for part, format in constants.formats(model, workload.weights, keep).items()
+        if stored.get(part)
+    ]
+    if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
+        used.append(("attention", workload.cache))
+    words = (own.stands_in(kind, constants.format_name(format)) for kind, format in used)
+    return list(filter(None, dict.fromkeys(words)))
 
 
 def unscored(model):

@@ -27,7 +27,7 @@ def _at_most(text, name, other):
 
 
 def _equal(text, name, other):
-    return Bound(text, lambda of: (SAME * of[other]) ** 2 - (of[name] - of[other]) ** 2)
+    return Bound(text, lambda of: SAME**2 - (of[name] / of[other] - 1) ** 2)
 
 
 # Of any answer: seconds.
@@ -44,7 +44,7 @@ SERVED = (
 REQUEST = (
     *STEP,
     *SERVED,
-    _at_most("a machine makes no more tokens than it has time for", "tokens", "made"),
+    _at_most("a machine makes no more tokens than it has time for", "paced", "made"),
     _equal("the parts of a request add up", "machine", "parts"),
     _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
     _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
@@ -116,11 +116,14 @@ def of_request(q, request, layout=None, fleet=None):
             "everybody": everybody(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
             "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,
         }  # fmt: skip
+        # a user may ask again a token later: so near are first tokens known; in the last of rounds fewer ask
+        paced = asking * r.output_tokens / (r.seconds + r.token)
+        found["paced"] = minimum(paced, r.made) if q.rounds else paced
         kinds.append("loop")
     else:
         full = fleet.station.load(fleet.arrivals / fleet.machines)
         tokens = fleet.arrivals * r.output_tokens
-        found |= {"tokens": tokens, "made": tokens / full}
+        found |= {"paced": tokens, "made": tokens / full}
     if r.priced:
         kinds.append("paid")
         hour = 1 / 3600

@@ -196,7 +196,9 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: Un
         times = target / start
         found.append(Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.rate:.3g} per used hour"))
     found.append(_chips(q, target, start, value, unit))
-    return Changes(start, target, unit, tuple(found), interval(q.model, system, work, q.layout)[1])
+    return Changes(
+        start, target, unit, tuple(found), interval(q.model, system, work, q.layout, keep=q.formats[2])[1]
+    )
 
 
 def _step(q, chip, operators, engine):
@@ -272,23 +274,40 @@ def doubled(question, request=None):
 
     ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
     """
-    q, chip = (
-        question,
-        question.machine.chip.replace(memory_capacity=None),
-    )  # that all fits, the answer has said
+    known = _known(question)
+    now = _token(question, request, *known)
+    return {r.name: now / _token(question, request, *r.made(*known, 2)) for r in RESOURCES}
 
-    def seconds(chip, operators, engine):
-        made, step = _step(q, chip, operators, engine)
-        if request is None:
-            return step.total
-        tokens = request.prompt_tokens, request.cached_tokens
-        how = {"keep": q.formats[2], "operators": operators}
-        read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, **how)
-        return served(
-            q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.users,
-            cached_tokens=tokens[1], layout=q.layout, chunk=request.chunk, protocol=request.protocol,
-        ).token  # fmt: skip
 
-    known = chip, constants.operators(chip.name), constants.engine(q.engine)
-    now = seconds(*known)
-    return {r.name: now / seconds(*r.made(*known, 2)) for r in RESOURCES}
+NARROWER = "fp8", "int4"  # formats of weights that checkpoints are published in
+
+
+@inside
+def narrower(question, request=None):
+    """How many times as fast a token comes with weights of fewer bits, each asked as its own question; see doubled.
+
+    Kernels of such formats start when they were timed to start: less than the bytes promise, or nothing.
+    """
+    known, stored = _known(question), constants.stored_bytes(question.formats[0])
+    now = _token(question, request, *known)
+    less = (name for name in NARROWER if constants.stored_bytes(name) < stored)
+    return {name: now / _token(question.replace(weights=name), request, *known) for name in less}
+
+
+def _known(q):
+    """Chip, operators and engine of a question; that all fits, the answer has said."""
+    chip = q.machine.chip.replace(memory_capacity=None)
+    return chip, constants.operators(chip.name), constants.engine(q.engine)
+
+
+def _token(q, request, chip, operators, engine):
+    """Seconds of a token of a question on such chips, without drafts, and with the prompts of others of a request."""
+    made, step = _step(q, chip, operators, engine)
+    if request is None:
+        return step.total
+    tokens = request.prompt_tokens, request.cached_tokens
+    read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators)
+    return served(
+        q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.users,
+        cached_tokens=tokens[1], layout=q.layout, chunk=request.chunk, protocol=request.protocol,
+    ).token  # fmt: skip

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from numbers import Real
+from statistics import median
 
 from inferlib import checks, tables
 from inferlib.catalog import load_chip
 from inferlib.equation import Record, frozen, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
+from tokenprice import kernels
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
 # Whose operators are used where a chip has none in the tables: the one nearest in age and memory.
@@ -34,8 +36,15 @@ SHOWN = {
 CARDS = 8  # that share a box and its PCIe, where they have no links of their own
 ONE_PROGRAM = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
 ANY = "any"
+LINKS = "reduce", "library"
+KINDS = {"gemm": "matrix products", "experts": "experts", "attention": "attention"}
 NO_TIME = 1e9  # the share of a term for which a fit found no time
-BLOCK_NEIGHBOURS = {"RTX PRO 6000": "B200"}  # any other chip without blocks of a kind: the H100
+# Generation of the chips that were timed: the compute capability's first digit.
+GENERATION = {
+    "A100 80GB": 8, "L40S": 8, "H100 SXM": 9, "H200": 9, "B200": 10, "B300": 10, "GB200 NVL72": 10, "GB300 NVL72": 10,
+    "RTX PRO 6000": 12,
+}  # fmt: skip
+FAR = 6  # times as long, or as short, as on its kin: a timing that is farther off is not believed
 
 
 @frozen
@@ -49,16 +58,28 @@ class Operators(Record):
     reduce: Mapping = field(default_factory=dict)
     library: Mapping = field(default_factory=dict)
     blocks: Mapping = field(default_factory=dict)
+    lenders: Mapping = field(default_factory=dict)  # kind and format that were not timed on it: whose it has
     chip: str = ""
 
-    def kernel(self, kind, name):
-        """The kernel of a kind (gemm, experts, attention) for a format, or for the nearest it has."""
+    def timed(self, kind, name):
+        """The format whose kernels of a kind (gemm, experts, attention) serve a format: its own if any chip has it."""
         found = getattr(self, kind)
         while name not in found and ANY not in found:
             if name == "bf16":
                 raise LookupError(f"the operators of {self.chip} have no {kind} in {name}")
             name = FORMATS[name].like or "bf16" if name in FORMATS else "bf16"
-        return found.get(name) or found[ANY]
+        return name if name in found else ANY
+
+    def kernel(self, kind, name):
+        """The kernel of a kind for a format."""
+        return getattr(self, kind)[self.timed(kind, name)]
+
+    def stands_in(self, kind, name):
+        """What stands in for kernels that were not timed on this chip in a format, in words; empty where they were."""
+        like = self.timed(kind, name)
+        whose = self.lenders.get((kind, like))
+        other = ([f"in {like}"] if like != name else []) + ([f"of {whose}"] if whose else [])
+        return f"{KINDS[kind]} in {name} (using those {' '.join(other)})" if other else ""
 
     def block(self, kind, engine="", width=0, weights="", cache=""):
         """The block of a kind that was timed nearest to a class of engine, a width of the model and formats."""
@@ -153,21 +174,65 @@ def operators(chip):
     >>> operators("H100 SXM").kernel("gemm", "bf16").share
     0.8736
     """
-    entry = stated()["chips"][lender(chip)]
+    whose = lender(chip)
 
-    def made(kind, record, key=str):
-        tables = entry.get(kind, {}).items()
-        return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in tables}
-
-    kernels = {kind: made(kind, Kernel) for kind in ("gemm", "experts", "attention")}
-    for known in kernels.values() if chip.startswith(ONE_PROGRAM) else ():
+    found, lenders = {kind: _made(whose, kind) for kind in KINDS}, {}
+    for kind, known in found.items():
+        every = {
+            chip: {n: k for n, k in _made(chip, kind).items() if believed(chip, (kind, n))}
+            for chip in GENERATION
+        }
+        for name in dict.fromkeys(name for timed in every.values() for name in timed):
+            kin = kin_of(whose, lambda other: name in every[other])  # noqa: B023
+            if kin != whose:
+                lenders[kind, name] = kin
+                known[name] = _multiplying(every[kin][name], name, kin, whose, known)
+    for known in found.values() if chip.startswith(ONE_PROGRAM) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
-    links = {kind: made(kind, Link, int) for kind in ("reduce", "library")}
-    return Operators(stated()["exchange"]["share"][0], **kernels, **links, blocks=blocks_of(chip), chip=chip)
+    links = {kind: _made(whose, kind) for kind in LINKS}
+    share = stated()["exchange"]["share"][0]
+    return Operators(share, **found, **links, blocks=blocks_of(chip), lenders=lenders, chip=chip)
+
+
+def _made(chip, kind):
+    """What was timed on a chip, of a kind: format or degree to its constants."""
+    record, key = (Link, int) if kind in LINKS else (Kernel, str)
+    timed = stated()["chips"][chip].get(kind, {}).items()
+    return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in timed}
+
+
+def _card(name):
+    """Whether a chip is a card of a box whose chips have no links of their own."""
+    return load_chip(name).topology == "PCIe"
+
+
+def kin_of(chip, has):
+    """Of the timed chips for which ``has`` holds the nearest: itself, of the same build, generation and bandwidth."""
+    own = load_chip(chip)
+
+    def apart(name):
+        other = load_chip(name)
+        bandwidth = abs(log2(other.memory_bandwidth / own.memory_bandwidth))
+        generations = abs(GENERATION[name] - GENERATION[chip])
+        return name != chip, _card(name) != _card(chip), generations, bandwidth
+
+    return min(filter(has, GENERATION), key=apart, default=None)
+
+
+def _multiplying(kernel, name, lent_by, chip, own):
+    """A lent kernel: where its chip multiplies in another format, long products reach what the own ones reach there."""
+    theirs, ours = (
+        next((format for format in FORMATS[name].multiplied if format in load_chip(of).peaks), "bf16")
+        for of in (lent_by, chip)
+    )
+    if theirs == ours:
+        return kernel
+    like = own.get(ours) or own["bf16"]
+    return kernel.replace(prefill=like.prefill, half=like.half)
 
 
 @cache
-def timed_blocks():
+def listed_blocks():
     """``blocks.csv``, read: chip to the rows of its blocks by kind, class of engine, width of the model and formats."""
     import csv
 
@@ -177,6 +242,65 @@ def timed_blocks():
         of = row["kind"], row["engine"], int(row["width"] or 0), row["weights"], row["cache"]
         found.setdefault(row["chip"], {})[of] = row
     return found
+
+
+def timings():
+    """Every timed operator: its chip, what it is, and its constants; links of chips that have links of their own."""
+    for chip in stated()["chips"]:
+        for kind in KINDS if _card(chip) else (*KINDS, *LINKS):
+            for name, one in _made(chip, kind).items():
+                yield chip, (kind, name), one
+    for chip, rows in listed_blocks().items():
+        for of, row in rows.items():
+            yield chip, of, _block(row)
+
+
+def usual_times(chip, of, one):
+    """Seconds of an operator as engines run it, by its constants and an H100: steps of 1 and of 64 rows, and a prompt.
+
+    The matrices have 5 MB, each row reads 0.2 MB more, an all-reduce sends 1 MB; a prompt of 4,096 tokens has
+    0.3 GFLOP a token in products, and as much in attention, and 30 kB of scores.
+    """
+    on, tokens, depth = load_chip("H100 SXM"), 4096, 32 if of[0] == "experts" else 4096
+    if isinstance(one, Link):
+        wider = load_chip(chip).scale_up_bandwidth / on.scale_up_bandwidth
+        return (kernels.reduce_time(one, 1e6 * wider),)
+    steps = [kernels.start_time(one, 1, depth) + kernels.read_time(one, on, 5e6 + n * 2e5) for n in (1, 64)]
+    work = 3e8 * tokens
+    if not isinstance(one, Block):
+        return *steps, kernels.work_time(one, on, work)
+    steps = [time + kernels.choice_time(one, 1, n, 8192, 0) for time, n in zip(steps, (1, 64), strict=True)]
+    return *steps, kernels.prompt_block_time(one, on, work, work, on.flops, 3e4 * tokens, tokens)
+
+
+@cache
+def against_kin():
+    """How far each timed operator is off its kin, the same one on other chips: times as long, or as short.
+
+    A dict of a chip and an operator to what is farthest from 1, for operators that two others have. All are asked for
+    the same work on the same chip, so neither bandwidth nor peak tells.
+    """
+    times, found = {(chip, of): usual_times(chip, of, one) for chip, of, one in timings()}, {}
+    for (chip, of), own in times.items():
+        others = [other for (name, what), other in times.items() if what == of and name != chip]
+        if len(others) > 1:
+            ratios = [one / median(each) for one, each in zip(own, zip(*others, strict=True), strict=True)]
+            found[chip, of] = max(ratios, key=lambda ratio: abs(log2(ratio)))
+    return found
+
+
+def believed(chip, of):
+    """Whether an operator was timed on a chip, and not :data:`FAR` from its kin."""
+    return 1 / FAR < against_kin().get((chip, of), 1) < FAR
+
+
+@cache
+def timed_blocks():
+    """:func:`listed_blocks` that are :func:`believed`; another chip's stand for the others."""
+    return {
+        chip: {of: row for of, row in rows.items() if believed(chip, of)}
+        for chip, rows in listed_blocks().items()
+    }
 
 
 def _block(row):
@@ -189,10 +313,12 @@ def _block(row):
 
 
 def block_lender(chip, kind):
-    """The chip whose timings of a kind of block are used for a chip: its own, its lender's, or a neighbour's."""
-    lent = lender(chip)
-    chips = chip, lent, BLOCK_NEIGHBOURS.get(lent, "H100 SXM")
-    return next(name for name in chips if any(of[0] == kind for of in timed_blocks().get(name, ())))
+    """The chip whose timings of a kind of block are used for a chip: its own, or those of the nearest kin."""
+
+    def has(name):
+        return any(of[0] == kind for of in timed_blocks().get(name, ()))
+
+    return chip if has(chip) else kin_of(lender(chip), has)
 
 
 def blocks_of(chip):

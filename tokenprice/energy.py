@@ -32,6 +32,12 @@ def token_energy(n_chips, drawn, seconds, tokens):
     return n_chips * drawn * seconds / tokens
 
 
+@equation(unit="W*s", power="W", tokens="1/s > 0")
+def idle_energy(draw: Draw, power, chips, tokens):
+    """Energy of each of so many ``tokens`` a second for the ``chips`` that are awake and wait, in the mean."""
+    return draw.awake * power * chips / tokens
+
+
 @cache
 def stated():
     """``energy.toml``, read."""

@@ -78,6 +78,7 @@ CAUTIONS = (
             lambda facts: facts["shared"]),
     Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
+    Caution("lent", "no kernel timings on {lender} of {untimed}", lambda facts: facts["not_timed"]),
     Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
     Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
             lambda facts: facts["borrowed"]),
@@ -140,14 +141,16 @@ def sentences(held, facts):
     return tuple(caution.text.format(**facts) for caution in held)
 
 
-def facts(model, system, workload, layout=None, step=None):
+def facts(model, system, workload, layout=None, step=None, keep=None):
     """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
     own = (layout.tp, layout.dp, layout.pp, layout.ep) if layout is not None else (system.count, 1, 1, 1)
     tp, dp, pp, ep = own
     shared = system.chip.topology == "PCIe"
     lenders, unscored = blocks.lenders(model, system.chip.name), blocks.unscored(model)
+    untimed = blocks.stand_ins(model, system.chip.name, workload, keep)
     found = {
         "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
+        "not_timed": len(untimed), "untimed": ", ".join(untimed),
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
         "context": workload.context, "batch": workload.batch, "tp": tp,
         "domain": constants.box(system.chip) or system.domain, "shared": float(shared and tp > 1),
@@ -159,9 +162,9 @@ def facts(model, system, workload, layout=None, step=None):
     return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 
-def interval(model, system, workload, layout=None, engine=None, step=None):
+def interval(model, system, workload, layout=None, engine=None, step=None, keep=None):
     """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
-    found = facts(model, system, workload, layout, step)
+    found = facts(model, system, workload, layout, step, keep)
     beyond = held(CAUTIONS, found)
     factor = widened(error_bar(model, layout, engine)["factor"], beyond)
     return factor, sentences(beyond, found) + blocks.cautions(model)

@@ -13,7 +13,7 @@ from math import exp
 from inferlib.equation import equation, frozen
 from inferlib.extras import np
 from inferlib.system import Breakdown, Layout, System
-from tokenprice import constants, mix
+from tokenprice import constants, energy, mix
 from tokenprice.decode import decode_step
 from tokenprice.prompt import first_token_time, prompt_pass, room_of, turn_time, until_first
 from tokenprice.request import (
@@ -357,6 +357,17 @@ class Fleet:
         return self.request.dollars * self.arrivals * 3600 if self.request.priced else None
 
     @property
+    def idle_joules(self) -> float | None:
+        """Joules of chips that wait for requests, for each output token; None where a chip's power is not known."""
+        idle = [(self.system, self.machines * max(1 - self.request.utilisation, 0))]
+        idle += [(self.reader, self.readers * max(1 - self.request.reading, 0))] if self.reader else []
+        if any(system.chip.power is None for system, _ in idle):
+            return None
+        chips = ((system.chip.power, many * system.count) for system, many in idle)
+        tokens = self.arrivals * self.request.output_tokens
+        return float(sum(energy.idle_energy(energy.draw(), *each, tokens) for each in chips))
+
+    @property
     def headroom(self) -> float:
         """How many times as many requests may come before they pile up at the slow end of the interval."""
         full = max(self.station.load(self.arrivals / self.machines), self.reader_load)
@@ -419,13 +430,14 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     lies = layout if reader in (None, system) else None
     lanes = lies.lanes if lies is not None else 1
     empty = station(q, system, layout, 0.0 if reader else 1.0)
+    shared = q.trace is not None and q.trace.blocks
 
     @cache
     def read(n):
         return reading_of(q, reader or system, lies, n)
 
-    def reads(n):  # memory of more machines matters to prompts that share
-        return read(n if q.trace is not None and q.trace.blocks else 1)
+    def reads(n):  # memory of more machines holds more of prompts that share
+        return read(n if shared else 1)
 
     def station_of(n):
         one, asked = reads(n), q.replace(cached=reads(n).cached or None)
@@ -462,13 +474,17 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     def good(found):
         return found and (kept is None or kept(*found))
 
-    n, readers = machines or fewest(lambda n: good(states(n))), 0
+    # the time of answers alone takes so many, or of prompts
+    least = max(int(replace(empty, prompt=0.0).load(q.arrivals)), 1)
+    n, readers = machines or fewest(lambda n: good(states(n)), least=least), 0
     if reader and n:
-        readers = fewest(lambda m: (before := reading(m)) and good(states(n, before)))
+        least = 1 if shared else max(int(q.arrivals * times[0] / lanes), 1)
+        readers = fewest(lambda m: (before := reading(m)) and good(states(n, before)), least=least)
     if not n or (reader and not readers) or not states(n):
         return None
     state, slow = states(n, reading(readers)) if readers else states(n)
-    request = mean(max(state.running, 1), readers or n)
+    # requests that are being read have no place yet
+    request = mean(min(max(state.running, 1), empty.places * empty.copies), readers or n)
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.arrivals * request.output_seconds / n, q.arrivals * paid / (readers or n)]
     busy = busy if reader else [sum(busy)] * 2
@@ -482,9 +498,9 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
     )
 
 
-def fewest(kept, most=2**20, least=1):
+def fewest(kept, most=None, least=1):
     """The smallest number from ``least`` for which this holds, where it holds for all larger ones; None if for none."""
-    high = least
+    high, most = least, most or 2**20 * least
     while not kept(high):
         if high >= most:
             return None

@@ -140,7 +140,7 @@ def requests(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": Path(str(question.trace)).name, "told": recorded(question, cached),
+        "trace": Path(question.trace.path).name, "told": recorded(question, cached),
         "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
         "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
@@ -179,10 +179,7 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
     )
     known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
     if bits or model.name not in known or catalog.load_model(model.name) != model:
-        name = model.name
-        if name.endswith(".json") or name.startswith(("/", ".")):
-            name = Path(name).name  # a file's, not the folders of whoever sends the link
-        own = {"name": name, **counted(model, (weights, kept, cache) if bits else None)}
+        own = {"name": _shown(model.name), **counted(model, (weights, kept, cache) if bits else None)}
         given |= {"model": "", "own": _packed(own)}
         given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
     given |= _changed(question.machine.chip, question.price) if question.machine else {}
@@ -216,6 +213,12 @@ def _beside(question, more):
     if prices:
         more["prices"] = "; ".join(f"{name}: {usd!r}" for name, usd in prices.items())
     return more
+
+
+def _shown(name):
+    """A model's name; of a file no folder, which is the reader's own business."""
+    path = Path(name)
+    return path.name if path.is_absolute() or path.suffix == ".json" or name.startswith(".") else name
 
 
 def _packed(value):

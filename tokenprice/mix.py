@@ -1,12 +1,12 @@
 """A mix: prompts and answers of many lengths, spread evenly or as a file of requests has them, and what they share."""
 
+import re
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import fsum, inf
 from sys import float_info
 
 from inferlib import checks
-from inferlib.config import content_of
 from inferlib.equation import Record, frozen
 from inferlib.extras import np
 from inferlib.ops import ceil
@@ -15,6 +15,8 @@ from inferlib.system import Breakdown
 BLOCK = 512  # tokens of a prompt that have one name, as in Mooncake's traces
 PARTS = 60  # equally likely lengths that stand for a spread
 WINDOW = 20  # requests of a window in which arrivals are counted
+MOST = 2_000_000  # requests of a file
+LONGEST = 4_000_000  # bytes of a line
 # How files call arrival, prompt and answer, and the seconds of one unit of an arrival.
 NAMES = (
     ("arrival", "prompt", "output", 1.0),
@@ -130,13 +132,17 @@ def seen(q) -> float:
 
 @frozen
 class Trace(Record):
-    """Requests as somebody recorded them: seconds since the first, tokens, and the names of the blocks of a prompt."""
+    """Requests as somebody recorded them: seconds since the first, tokens, and the names of the blocks of a prompt.
+
+    ``skipped`` requests of the file have no answer and are left out.
+    """
 
     path: str
     arrivals: tuple
     prompt: Lengths
     output: Lengths
     blocks: tuple
+    skipped: int = 0
 
     def __repr__(self):
         return self.path
@@ -147,13 +153,16 @@ class Trace(Record):
         return (len(self.arrivals) - 1) / self.arrivals[-1]
 
     @cached_property
-    def bursts(self) -> float:
-        """How many times as much requests of a window vary as those that come at random."""
+    def bursts(self) -> float | None:
+        """How many times as much requests of a window vary as those that come at random; None where windows lack."""
+        windows = len(self.arrivals) // WINDOW
+        if windows < 2:
+            return None
         width = self.arrivals[-1] * WINDOW / len(self.arrivals)
-        counts = [0] * (int(self.arrivals[-1] / width) + 1)
+        counts = [0] * (windows + 1)
         for came in self.arrivals:
-            counts[int(came / width)] += 1
-        return varies(Lengths(counts[:-1])) * fsum(counts[:-1]) / len(counts[:-1])
+            counts[min(int(came / width), windows)] += 1
+        return varies(Lengths(counts[:-1])) * fsum(counts[:-1]) / windows
 
     @cached_property
     def distances(self) -> tuple:
@@ -203,62 +212,147 @@ class Trace(Record):
 def trace(name, path) -> Trace:
     """A file of requests: JSON lines or a table of arrival, prompt and output, with names of public traces too.
 
-    What prompts share is ``hash_ids``, names of their blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a
-    ``prefix`` by name with the tokens ``shared``.
+    The file may be compressed (gzip); ``-`` is the standard input. What prompts share is ``hash_ids``, names of their
+    blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a ``prefix`` by name with the tokens ``shared``.
+    Requests without an answer (0 tokens of output) are left out and counted.
     """
+    file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
+    came, prompts, outputs, blocks, known = [], [], [], [], {}
     try:
-        rows = _rows(path)
-    except ValueError as wrong:
-        raise ValueError(f"{name} {str(path)!r} is neither JSON lines nor a table: {wrong}") from None
-    names = next((one for one in NAMES if rows and {*one[:3]} <= {*rows[0]}), None)
+        for number, row in enumerate(_rows(path), 1):
+            names = names or _names(row)
+            if names is None:
+                break
+            if number > MOST:
+                raise ValueError(f"there are more than {MOST:,} requests: give a part of the file")
+            when, *tokens = (_field(row, field) for field in names[:3])
+            prompt, output = (
+                checks.number(field, _number(field, n), zero=field == names[2])
+                for field, n in zip(names[1:3], tokens, strict=True)
+            )
+            if output == 0:
+                skipped += 1
+                continue
+            came.append(_when(names[0], when) * names[3])
+            # equal lengths are one object: so a million requests take little memory
+            prompts.append(known.setdefault(prompt, prompt))
+            outputs.append(known.setdefault(output, output))
+            blocks.append(_blocks(row, prompt))
+    except _Unread as wrong:
+        raise ValueError(f"{file} is neither JSON lines nor a table: {wrong}") from None
+    except (ValueError, TypeError) as wrong:
+        raise ValueError(f"{file}, request {number}: {wrong}") from None
     if names is None:
-        known = "; ".join(", ".join(one[:3]) for one in NAMES)
-        raise ValueError(f"{name} {str(path)!r} holds no requests: give lines with {known}")
-    *fields, unit = names
-    found = []
-    for row in rows:
-        try:
-            came, *tokens = (row[field] for field in fields)
-            tokens = [checks.number(field, float(n)) for field, n in zip(fields[1:], tokens, strict=True)]
-            found.append((_when(came) * unit, *tokens, _blocks(row)))
-        except (ValueError, KeyError, TypeError) as wrong:
-            raise ValueError(f"{name} {str(path)!r}, request {len(found) + 1}: {wrong}") from None
-    found.sort(key=lambda one: one[0])
-    arrivals, prompt, output, blocks = zip(*found, strict=True)
-    if not arrivals[-1] > arrivals[0]:
-        raise ValueError(f"{name} {str(path)!r} needs requests that come at different times")
-    came = tuple(when - arrivals[0] for when in arrivals)
-    return Trace(str(path), came, Lengths(prompt), Lengths(output), blocks if any(blocks) else ())
+        each = "; ".join(", ".join(one[:3]) for one in NAMES)
+        raise ValueError(f"{file} holds no requests: give lines with {each}")
+    if not came or not max(came) > min(came):
+        without = f", besides {skipped:,} without an answer" if skipped else ""
+        raise ValueError(f"{file} needs requests that come at different times{without}")
+    order = sorted(range(len(came)), key=came.__getitem__)
+    first = came[order[0]]
+    arrivals = tuple(came[k] - first for k in order)
+    lengths = (Lengths([each[k] for k in order]) for each in (prompts, outputs))
+    return Trace(
+        str(path), arrivals, *lengths, tuple(blocks[k] for k in order) if any(blocks) else (), skipped
+    )
+
+
+class _Unread(ValueError):
+    """What is no line of a file of requests."""
 
 
 def _rows(path):
-    """The lines of a file as mappings."""
+    """The lines of a file, one after another, as mappings."""
     import csv
+    import gzip
     import json
+    import sys
+    import zlib
+    from contextlib import nullcontext
     from pathlib import Path
 
-    lines = content_of(Path(path)).decode("utf-8-sig").splitlines()
-    if lines and not lines[0].lstrip().startswith("{"):
-        return list(csv.DictReader(lines))
-    return [json.loads(line) for line in lines if line.strip()]
-
-
-def _when(came):
-    """An arrival as a number, or the seconds of a date."""
     try:
-        return float(came)
-    except ValueError:
+        if str(path) != "-" and not (Path(path).is_file() or Path(path).is_fifo()):
+            raise LookupError(f"no file {str(path)!r}")
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as raw:
+            file = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            lines = _lines(file)
+            first = next(lines, "")
+            if first.lstrip().startswith("{"):
+                yield from map(json.loads, filter(str.strip, chain([first], lines)))
+            else:
+                yield from csv.DictReader(chain([first], lines))
+    except (OSError, EOFError, zlib.error) as wrong:
+        raise LookupError(f"cannot read {str(path)!r}: {getattr(wrong, 'strerror', None) or wrong}") from None
+    except (ValueError, RecursionError, csv.Error) as wrong:
+        raise _Unread(wrong) from None
+
+
+def _lines(file):
+    """The lines of a file as texts; none is longer than a row can be."""
+    code = "utf-8-sig"
+    while line := file.readline(LONGEST):
+        if len(line) == LONGEST:
+            raise ValueError(f"a line has {LONGEST:,} bytes or more")
+        yield line.decode(code)
+        code = "utf-8"
+
+
+def _names(row):
+    """How a file calls what requests have."""
+    return next((one for one in NAMES if isinstance(row, dict) and {*one[:3]} <= {*row}), None)
+
+
+def _field(row, field):
+    """What a row says under a name; ValueError where it does not say it."""
+    if not isinstance(row, dict) or row.get(field) is None:
+        raise ValueError(f"has no {field}, which the first has")
+    return row[field]
+
+
+def _number(field, value):
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"{field} is {checks.short(repr, value)}, but must be a number") from None
+
+
+def _when(field, came):
+    """An arrival as a finite number, or the seconds of a date."""
+    try:
+        when = float(came)
+    except (ValueError, TypeError, OverflowError):
         from datetime import datetime
 
-        return datetime.fromisoformat(came[:26]).timestamp()
+        try:
+            when = datetime.fromisoformat(str(came)[:26]).timestamp()
+        except (ValueError, OverflowError):
+            raise ValueError(f"{field} is {checks.short(repr, came)}, but must be a time or a date") from None
+    if not abs(when) < checks.LARGE:
+        raise ValueError(f"{field} is {when}, but must be finite")
+    return when
 
 
-def _blocks(row):
-    """Names of the blocks of a prompt that may be in a cache."""
-    found = row.get("hash_ids") or ()
+def _blocks(row, prompt):
+    """Names of the blocks of a prompt that may be in a cache: no more than the prompt has."""
+    found, most = row.get("hash_ids") or (), -(-prompt // BLOCK)
+    allowed = "but must be names of blocks: a list of numbers, or ranges such as '0 4-9'"
     if isinstance(found, str):
-        ends = ([int(end) for end in run.split("-")] for run in found.split())
-        found = [name for run in ends for name in range(run[0], run[-1] + 1)]
-    if row.get("prefix"):
-        found = [(row["prefix"], n) for n in range(int(float(row["shared"]) // BLOCK))]
+        if not re.fullmatch(r"\s*\d+(-\d+)?(\s+\d+(-\d+)?)*\s*", found):
+            raise ValueError(f"hash_ids is {checks.short(repr, found)}, {allowed}")
+        ends = [[int(end) for end in run.split("-")] for run in found.split()]
+        many = sum(max(run[-1] + 1 - run[0], 0) for run in ends)
+        found = [name for run in ends for name in range(run[0], run[-1] + 1)] if many <= most else ()
+    elif not isinstance(found, (list, tuple)) or not all(isinstance(one, (int, str)) for one in found):
+        raise ValueError(f"hash_ids is {checks.short(repr, found)}, {allowed}")
+    else:
+        many = len(found)
+    if many > most:
+        raise ValueError(
+            f"hash_ids names {many:,} blocks, but {prompt:,.0f} tokens have {most:,.0f} of {BLOCK}"
+        )
+    if prefix := row.get("prefix"):
+        shared = _number("shared", _field(row, "shared"))
+        checks.number("shared", shared, zero=True, maximum=prompt)
+        return tuple((str(prefix), n) for n in range(int(shared // BLOCK)))
     return tuple(found)

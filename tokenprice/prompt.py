@@ -221,7 +221,7 @@ def room_of(q, system, layout=None):
 def places(empty, mean, longest, share, counted, workspace):
     """:func:`room` of an instance without context, for bytes of a mean and a longest sequence; one has the longest."""
     weights, _, have = empty.memory()
-    if have is None:
+    if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
         return float("inf")
     return (
         empty.dp

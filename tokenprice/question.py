@@ -138,7 +138,7 @@ class Question(Words):
         words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
         "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
-    chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
+    chunk: float | None = word(words.count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
     highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
     electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")
@@ -354,14 +354,18 @@ def both(question, machine, promise, options, chips=None):
 
 def recorded(q, cached):
     """What of a trace a formula takes, and what it leaves to a simulation."""
+    trace, come = q.trace, ""
+    if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
+        uneven = f"in bursts, {words.figures(trace.bursts)} times as uneven"
+        come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
+    skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
     found = (
-        f"{len(q.trace.arrivals):,} requests of {q.trace}: the formula takes their lengths, and that they come at "
-        f"random. They come in bursts, {words.figures(q.trace.bursts)} times as uneven: tokenprice simulate plays "
-        "them.",
+        f"{len(trace.arrivals):,} requests of {trace}: the formula takes their lengths, and that they come at random."
+        f"{come} tokenprice simulate plays them.{skipped}",
     )
-    if not q.trace.blocks:
+    if not trace.blocks:
         return found
-    shared, held = (float(one) / q.prompt for one in (q.trace.shared, cached))
+    shared, held = (float(one) / q.prompt for one in (trace.shared, cached))
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",

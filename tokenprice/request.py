@@ -111,14 +111,12 @@ class Request:
 
     @property
     def seconds(self):
-        """Seconds from question to the end of the answer."""
-        return self.first_token + self.output_tokens * self.token
+        """Seconds from question to the end of the answer, whose first token is one of its tokens."""
+        return self.first_token + (self.output_tokens - 1) * self.token
 
     def throughput(self, asking):
-        """Tokens per second of so many users, by Little's law."""
-        total = asking * self.output_tokens / self.seconds
-        # in the last of a number of rounds fewer ask
-        return minimum(total, self.made) if self.protocol.rounds else total
+        """Tokens per second of so many users, by Little's law, and no more than the machine makes."""
+        return minimum(asking * self.output_tokens / self.seconds, self.made)
 
     @property
     def made(self):
@@ -356,7 +354,7 @@ def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, 
 def with_cautions(request, q, layout, users):
     """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
     known, work = stated()["first_token"], q.workload.replace(batch=users)
-    found = facts(q.model, request.system, work, layout, request.step) | {
+    found = facts(q.model, request.system, work, layout, request.step, q.formats[2]) | {
         "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(request.protocol.equal),
     }  # fmt: skip

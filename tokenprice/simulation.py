@@ -19,6 +19,7 @@ from tokenprice.words import figures, whole
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 SHARES = (50, 90, 99)
 WARM = 5  # times as many requests as a machine holds pass before one is counted, and after
+FAR = 2_000_000  # of these: half a minute
 
 
 @frozen
@@ -275,6 +276,10 @@ def _arriving(found, at, slower, draw, count):
     asked = held(q, reads, lies, many.readers or many.machines)
     work, seconds = _drawn(q, asked, (reads, lies), at, slower, draw)
     warm = ceil(WARM * max(many.state.running, 1) * many.machines)
+    if warm > FAR:
+        raise ValueError(
+            f"{many.machines:,} machines are too many to play request by request: ask about a part of them"
+        )
     came = _came(q, draw, count + 2 * warm)
     requests = [work(n) for n in range(len(came))]
     ready, first, token, gaps = came.copy(), came.copy(), np.zeros(len(came)), {}

@@ -34,10 +34,13 @@ def main(argv=None):
         return 0
     except KeyboardInterrupt:
         return 130
-    except (ValueError, LookupError, TypeError, OSError, OverflowError, ImportError) as mistake:
+    except (ValueError, LookupError, TypeError, OSError, ArithmeticError, ImportError) as mistake:
         from textwrap import shorten
 
-        print("tokenprice:", shorten(spoken(str(mistake)), 400, placeholder=" ..."), file=sys.stderr)
+        said = spoken(str(mistake))
+        if isinstance(mistake, ArithmeticError):
+            said = f"the numbers of this question cannot be calculated with ({said}): please report it"
+        print("tokenprice:", shorten(said, 400, placeholder=" ..."), file=sys.stderr)
         return 2
 
 
@@ -79,7 +82,9 @@ class _Parser(argparse.ArgumentParser):
             hint = f"; did you mean '{near[0]}'?" if near else ""
             message = f"no command '{words[1]}'{hint} Known: {', '.join(COMMANDS)}"
         elif message.startswith("unrecognized arguments: "):
-            typed = message.removeprefix("unrecognized arguments: ").split()[0].partition("=")[0]
+            given = message.removeprefix("unrecognized arguments: ") or "''"
+            message = f"unrecognized arguments: {given}"
+            typed = given.split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
             near = ["--layout 'TP8'", "'DP8 EP8'"] if typed in DEGREES else near
             if typed in near:
@@ -95,6 +100,9 @@ class _Parser(argparse.ArgumentParser):
 
 def _parsed(words):
     """What was typed, by option; only the parser of the command that was typed is made."""
+    at = next((k for k, word in enumerate(words) if word in COMMANDS), 0)
+    if words and words[0].startswith("-"):  # options that stand before their command
+        words = [*words[at:], *words[:at]]
     if words and words[0] in COMMANDS:
         return _command(words[0]).parse_args(words[1:])
     from inferlib import __version__

@@ -122,11 +122,11 @@ def rate(name, value) -> float:
     >>> rate("arrivals", "150/min")
     2.5
     """
-    if not isinstance(value, str):
-        return _number(name, value)
-    number, _, each = value.partition("/")
-    seconds = _EVERY[checks.one_of(f"{name}, a number per", each.strip().lower() or "s", _EVERY)]
-    return _number(name, _digits(name, number.strip(), "like 2.5/s or 150/min")) / seconds
+    if isinstance(value, str):
+        number, _, each = value.partition("/")
+        seconds = _EVERY[checks.one_of(f"{name}, a number per", each.strip().lower() or "s", _EVERY)]
+        value = _digits(name, number.strip(), "like 2.5/s or 150/min") / seconds
+    return _number(name, value, minimum=1e-9, maximum=1e9)
 
 
 def truth(name, value) -> bool:

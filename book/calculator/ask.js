@@ -160,6 +160,10 @@ globalThis.inferlibAsk = function (D) {
       + " states no bandwidth to send tokens to experts over";
     return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups };
   };
+  const cut = (m, l) => {
+    const uneven = every(m, "n_heads").find((one) => one % l.tp);
+    return uneven ? words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be" : "";
+  };
   const asked = (S) => {
     const m = model(S), l = layout(S), n = S.n_chips, none = (refused, at) => ({ refused, at });
     if (S.electricity == null && S.pue != null)
@@ -168,9 +172,7 @@ globalThis.inferlibAsk = function (D) {
     const dark = paid.find((name) => hourly(S, name) != null && powerOf(S, name) == null);
     if (S.electricity != null && dark)
       return none("electricity has a price, but the power of " + dark + " is not known");
-    const uneven = every(m, "n_heads").find((one) => one % l.tp);
-    if (uneven) return none(words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be",
-      { l, m });
+    if (cut(m, l)) return none(cut(m, l), { l, m });
     if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none", { l, m });
     if (l.tp * l.pp * l.dp !== n)
       return none("the degrees of the layout must multiply to the chips of the system");
@@ -225,14 +227,24 @@ globalThis.inferlibAsk = function (D) {
   // The chips whose timings stand for blocks of attention that a chip has none of.
   const blocksOf = (at) => {
     const timed = at.groups.flatMap((g) => g.parts).flatMap((p) => p.timed);
-    const lenders = D.sparse.filter((name) => timed.includes(name)).map((name) =>
+    const lenders = Object.keys(D.timed).filter((name) => timed.includes(name)).map((name) =>
       D.kernels[at.c.lender].lends[name]);
     return [...new Set(lenders)].filter((name) => name !== at.c.name);
+  };
+  // What stands in for kernels that were not timed in the formats of a model's parts: blocks.stand_ins.
+  const standIns = ({ m, c, groups, stored: { each, cache } }) => {
+    const parts = groups.flatMap((g) => g.parts), of = D.kernels[c.lender].stands_in;
+    const plain = parts.some((p) => p.kept && !p.timed.some((name) => D.sparse.includes(name)));
+    const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
+      .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
+    if (parts.some((p) => p.pairs)) used.push("attention " + cache);
+    return [...new Set(used.map((name) => of[name]).filter(Boolean))];
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   const doubts = (S, at, batch, context, more) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
+    const untimed = standIns(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
@@ -240,7 +252,8 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
-      drafted: S.drafted || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length, ...more,
+      drafted: S.drafted || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length,
+      untimed: untimed.join(", "), not_timed: untimed.length, ...more,
     };
     const [steps, first] = [["step", ...(more ? ["request"] : [])], more ? ["first"] : []].map((lists) =>
       lists.flatMap((name) => {
@@ -379,6 +392,19 @@ globalThis.inferlibAsk = function (D) {
     return of(D.whole.room, at)(kept(at, engine === "compiled" ? longest : context, q))[0];
   };
 
+  // Why a machine has no place for so many, or nothing; and a question whose prompts alone take places.
+  const unfit = (S, at, fits) => {
+    if (rooms(at, S) >= fits) return null;
+    const { fit, reason = "another one does not fit" } = stepAt(S, at, fits, S.mix.longest);
+    const each = fits > 1 ? " in each copy and stage" : "";
+    return { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
+      + ` has no room for one user beside the weights${each}: ${reason}` };
+  };
+  const brief = (S) => {
+    const longest = Math.max(...S.mix.reads.map(([, tokens]) => tokens)) + 1;
+    return { ...S, mix: { ...S.mix, context: S.prompt + 0.5, longest } };
+  };
+
   // A fleet as in tokenprice.fleet. A machine is a queue: seconds of its steps, asked when they are needed,
   // and of the prompts.
   const queue = (S, at, room) => {
@@ -436,11 +462,12 @@ globalThis.inferlibAsk = function (D) {
     return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first, step };
   };
   const NEVER = -60; // logarithm of the odds of a state that nobody sees
-  const fewest = (good) => {
-    let low = 0, high = 1;
-    while (high <= 2 ** 20 && !good(high)) [low, high] = [high, 2 * high];
-    while (high - low > 1) { const n = (low + high) >> 1; if (good(n)) high = n; else low = n; }
-    return high <= 2 ** 20 && high;
+  const fewest = (good, least = 1) => {
+    let low = least - 1, high = least;
+    const most = 2 ** 20 * least;
+    while (high <= most && !good(high)) [low, high] = [high, 2 * high];
+    while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
+    return high <= most && high;
   };
   // As few machines as have a steady state at both ends that is good; a reader is the queue of those that do
   // nothing but read prompts.
@@ -471,7 +498,11 @@ globalThis.inferlibAsk = function (D) {
       slow.first = Math.max(slow.first, now.first * soon);
       return good(now, slow) && [now, slow];
     };
-    const n = S.machines || fewest((k) => states(k)), readers = reader && n ? fewest((m) => states(n, m)) : 0;
+    // the time of answers alone takes so many, or of prompts
+    const atLeast = (seconds, copies) => Math.max(Math.floor(arrivals * seconds / copies), 1);
+    const n = S.machines || fewest((k) => states(k), atLeast(output * one.step(places) / places, lanes));
+    const readers = reader && n
+      ? fewest((m) => states(n, m), mix.words.trace ? 1 : atLeast(read.total, reader.lanes)) : 0;
     const found = n && readers !== false && states(n, readers);
     if (!found) return null;
     const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
@@ -501,13 +532,8 @@ globalThis.inferlibAsk = function (D) {
       + "ask tokenprice in Python or a terminal");
     const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
     if (at.refused) return without(S, refused(at.refused), roomy, at.at);
-    const places = rooms(at, S), fits = arrivals ? at.q.lanes : 1;
-    if (!(places >= fits)) {
-      const { fit, reason = "another one does not fit" } = stepAt(S, at, fits, mix.longest);
-      const each = fits > 1 ? " in each copy and stage" : "";
-      return without(S, { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
-        + ` has no room for one user beside the weights${each}: ${reason}` }, roomy, at);
-    }
+    const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
+    if (full) return without(S, full, roomy, full.status === "infeasible" && at);
     const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
       ? D.glue.running({ users, places })[0] : users;
     const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
@@ -516,6 +542,11 @@ globalThis.inferlibAsk = function (D) {
     const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
+    if (own && own !== one) {
+      const uneven = cut(at.m, { ...at.l, tp: reads.n_chips, pp: 1, dp: 1, ep: 1 });
+      const small = unfit(brief(S), own.at, 1);
+      if (uneven || small) return uneven ? refused(uneven) : small;
+    }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
     const apart = S.machines || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
@@ -529,8 +560,9 @@ globalThis.inferlibAsk = function (D) {
   };
   // The mean request of a fleet.
   const inFleet = (S, one, many) => {
-    const users = Math.max(many.state.held, 1), step = stepAt(S, one.at, Math.max(users, one.lanes),
-      S.mix.context);
+    // requests that are being read have no place yet
+    const users = Math.min(Math.max(many.state.held, 1), one.places * one.lanes);
+    const step = stepAt(S, one.at, Math.max(users, one.lanes), S.mix.context);
     return served(S, one, step, users, users, many);
   };
   const served = (S, one, step, users, running, many) => {
@@ -553,7 +585,8 @@ globalThis.inferlibAsk = function (D) {
     }
     // What holds whatever the model.
     const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running), context });
-    const told = { token, tokens: sum, received: users * output / (first + output * token),
+    const paced = many ? sum : users * output / (first + output * token); // a user asks again a token later
+    const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
       alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
@@ -587,6 +620,13 @@ globalThis.inferlibAsk = function (D) {
       found.promptJoules = chip_power == null ? null
         : D.glue.prompt_joules(over(all, { n_chips, lanes, chip_power, ep: reader ? 1 : all.ep }))[0];
       found.joules = D.glue.joules(over(all, { together: answered }))[0];
+      // of a fleet with the chips that wait for requests
+      const waits = (of, n, busy) => (!n ? 0 : of.q.chip_power == null ? NaN : D.glue.idle(
+        over(of.q, { idle: n * of.n * Math.max(1 - busy, 0), a_second: arrivals * output }))[0]);
+      if (many) found.joules += waits(at, many.n, taken * arrivals / many.n);
+      if (reader) found.joules += waits(reader.at, many.readers,
+        arrivals * read.total / reader.lanes / many.readers);
+      if (Number.isNaN(found.joules)) found.joules = null;
     }
     return found;
   };
@@ -619,10 +659,26 @@ globalThis.inferlibAsk = function (D) {
     const at = opening(S, batch, context);
     if (!at) return [];
     const [base] = token(S, at, at.q);
-    return D.changes.map(({ name, scale, copies }) => {
+    const found = D.changes.map(({ name, scale, copies }) => {
       const now = scaled(at.q, copies && at.l.dp > 1 ? copies : scale, 2);
       return { name, gain: base / token(S, at, now)[0] };
-    }).sort((a, b) => b.gain - a.gain);
+    });
+    // Weights of fewer bits, each asked as its own question.
+    const fewer = D.narrower.filter((name) => D.formats.each[name][0] < at.stored.weights.bytes);
+    const asked = fewer.map((weights) => {
+      const other = opening({ ...S, weights }, batch, context);
+      const gain = base / token(S, other, other.q)[0];
+      return { name: "weights in " + weights, gain, later: gain < 1 && filled(D.later, { name: weights }) };
+    });
+    return found.concat(asked).sort((a, b) => b.gain - a.gain);
+  };
+  // Whether 16 bits would be faster than what a step asks for, in words.
+  const wider = (S, batch, context) => {
+    const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
+    if (!at || S.mode !== "step" || S.drafted || name === "bf16") return "";
+    const other = opening({ ...S, weights: "bf16", keep: {} }, batch, context);
+    const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
+    return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
@@ -672,7 +728,7 @@ globalThis.inferlibAsk = function (D) {
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
   const judge = (S, { m, c, n, l }, out) => {
-    const { prompt, output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
+    const { output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
     const name = { chip: c.name, n, layout: words(l), l };
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
@@ -698,8 +754,7 @@ globalThis.inferlibAsk = function (D) {
       : found.million > most ? dear(found.million) : out.offers.push(found));
     if (S.arrivals) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
-      const brief = { ...S, mix: { ...mix, context: prompt + 0.5, longest: mix.longest - output + 1 } };
-      const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief) >= 1);
+      const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief(S)) >= 1);
       const good = (now, slow) => asPromised(S, S.sure ? slow : now);
       const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
@@ -844,7 +899,7 @@ globalThis.inferlibAsk = function (D) {
     return python(q, "decide", { token_p99, first_token_p99, token: null, first_token: null });
   };
   // Lengths are read at the door.
-  const door = { request, changes, needed, machines, judge, decide, said, python, simulate,
+  const door = { request, changes, wider, needed, machines, judge, decide, said, python, simulate,
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,

@@ -80,7 +80,7 @@ def reads(read, name):
                 units[unit] = "share"  # of another field, which the question works out
             elif None not in each and unit not in units:
                 by = each[0] / float(one) if each[1] > each[0] else each[0] * float(one)
-                limits = (n for n in (1e12, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
+                limits = (n for n in (1e12, 1e9, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
                 units[unit] = [by, 1, next(limits)] if each[1] > each[0] else [by, -1, 1e12]
     least = next(n for n in (0, 1e-9, 1) if asked(n) is not None)
     return {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}

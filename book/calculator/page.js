@@ -426,7 +426,10 @@ globalThis.inferlibPage = function (root, D) {
       + (one.many ? fleets(q, one) : "") + bar(one) + (one.price == null ? tag("p", "missing", unpriced) : "")
       + many(one.remarks, (said) => note(esc(said))) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
-    html("gains", gains(A.changes(q, one.batch, one.context)) + (drafts ? note("Without drafts.") : ""));
+    const changes = A.changes(q, one.batch, one.context);
+    html("gains", gains(changes)
+      + many(changes.filter((c) => c.later), (c) => note(`${c.name}: ${c.later}.`))
+      + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
     html("picture", drawUsers(q, one, near));

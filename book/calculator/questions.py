@@ -229,6 +229,7 @@ def _fit(at, *taken):
     return [weights + caches, have, decode.left_by_engine(weights, have, *taken)]
 
 
+IDLE = ("idle", "a_second")
 TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")
 
 
@@ -241,7 +242,8 @@ def glue():
     ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
-    one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
+    one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
+    ``machine``: seconds of a machine that one of
     ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy meets of others; ``late``: what a
     prompt takes longer to its first token; ``queue``: the means of a fleet's machine, where it reads prompts itself,
     and ``apart`` where it does not.
@@ -285,6 +287,9 @@ def glue():
             "drafted": {"token": drafted_token_time(step, *drafts)},
             "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
             "prompt_joules": {"joules": asked.prompt_joules},
+            "idle": {
+                "joules": energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))
+            },
             "hourly": {"dollars": _asks(price).hourly(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
@@ -365,7 +370,7 @@ def packed(code):
 
 # Changes that belong to the question, not to a resource: what is multiplied, and with what.
 _OWN = (
-    ("½ bytes of weights", {part_of("bytes", part): -1 for part in constants.PARTS}),
+    ("half the bytes, same kernels", {part_of("bytes", part): -1 for part in constants.PARTS}),
     ("½ bytes of cache", {"cache_bytes": -1}),
     ("½ users", {"batch": -1}),
 )
@@ -413,7 +418,7 @@ def levers():
     found = [
         *((r.name, moved(r), BEST, r.better == "less") for r in RESOURCES),
         (PRICE, {"price": -1}, BEST, True),
-        ("bytes of weights", _OWN[0][1], 16, True),
+        ("bytes of weights, same kernels", _OWN[0][1], 16, True),
         ("context", {"context": -1}, 1024, True),
         ("fewer users", {"batch": -1}, 8192, True),
         ("more users", {"batch": 1}, 8192, False),

@@ -109,7 +109,7 @@ def kernels():
     found = {}
     for name in constants.stated()["chips"]:
         known = constants.operators(name)
-        entry = {kind: {} for kind in KERNEL}
+        entry = {kind: {} for kind in (*KERNEL, "stands_in")}
         for kind, fields in KERNEL.items():
             for format in CACHES if kind == "attention" else sorted({*WEIGHTS, "fp8 block"} - {"fp16"}):
                 try:
@@ -118,6 +118,8 @@ def kernels():
                     entry[kind][format] = str(error)
                 else:
                     entry[kind][format] = [getattr(kernel, field) for field in fields]
+                    if words := known.stands_in(kind, format):
+                        entry["stands_in"][f"{kind} {format}"] = words
         for kind in ("reduce", "library"):
             links = getattr(known, kind)
             last = (links[min(n, max(links))] for n in DEGREES)
@@ -168,7 +170,7 @@ def cautions(declared):
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
         "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
-        "stages", "drafted", "borrowed", "new_kind", "params", "least_params", "widened", "shared",
+        "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
     facts = {name: questions.number(name) for name in names}

@@ -51,6 +51,12 @@ def _chip(key):
         if name is None or kind == "moe":
             continue
         entry = found[kind].setdefault(name, {})
+        if (
+            kind == "gemm"
+            and line.mean_log_error > USABLE
+            and not (rest == "decode" and _gemm(key, line.dtype))
+        ):
+            entry["unusable"] = True  # nor is the rest of it: other chips' timings stand for it
         if rest == "prefill":
             entry["prefill"] = share
         elif kind == "gemm":
@@ -58,6 +64,9 @@ def _chip(key):
         else:
             entry |= {"start": start, "share": share}
     found["experts"] = _experts(key)
+    found["gemm"] = {
+        name: entry for name, entry in found["gemm"].items() if "start" in entry and "unusable" not in entry
+    }
     return found
 
 
@@ -153,9 +162,8 @@ def as_toml():
     for chip, kinds in constants().items():
         for kind, entries in kinds.items():
             for name, entry in entries.items():
-                if kind != "gemm" or "start" in entry:
-                    lines += ["", f'[chips."{chip}".{kind}."{name}"]']
-                    lines += [f"{key} = {_numbers(value)}" for key, value in entry.items()]
+                lines += ["", f'[chips."{chip}".{kind}."{name}"]']
+                lines += [f"{key} = {_numbers(value)}" for key, value in entry.items()]
     return "\n".join(lines) + "\n"
 
 

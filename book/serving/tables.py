@@ -75,7 +75,7 @@ def part_read(question):
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.in_words()
-    read = sum(answer.step.counted[name] for name in ("weights", "cache"))
+    read = sum(answer.step.counted.get(name, 0.0) for name in ("weights", "cache"))
     return f"{1e3 * answer.seconds:.1f} ms, {read / answer.seconds:.0%} of it reading"
 
 
@@ -190,6 +190,18 @@ def distances():
     told = {name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in known}
     rows = [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
     return pd.DataFrame(rows, columns=["caution", "rows", "factor there", "widens by"])
+
+
+def kin(most=8):
+    """The timed operators that are farthest from the same one on other chips, and whose timings stand for them."""
+    found = []
+    for (chip, of), times in constants.against_kin().items():
+        lent = constants.operators(chip).lenders.get(of)
+        if lent is None and of[0] not in constants.KINDS and not constants.believed(chip, of):
+            lent = constants.block_lender(chip, of[0])
+        found.append((chip, " ".join(map(str, filter(None, of))), times, lent or ""))
+    found.sort(key=lambda row: -abs(np.log(max(row[2], 1e-9))))
+    return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
 
 
 # Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens
@@ -350,7 +362,8 @@ def where_prices_meet(chip):
     timed = constants.operators(chip.name).gemm
     weights = "fp8" if "fp8" in timed and "fp8" in chip.peaks else "bf16"
     kernel = timed[weights]
-    return chip.at(weights).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
+    peak = weights if weights in chip.peaks else "fp16"  # as of a T4
+    return chip.at(peak).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
 
 
 def over_users(case):

@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import MISSING
 from functools import cache
 
 from inferlib import checks, config
@@ -347,6 +348,9 @@ def record(kind, entry, **other):
             values[name] = parse(value, units[name])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
+    lacks = [f.name for f in quantities(kind) if f.default is MISSING and f.name not in {*values, *other}]
+    if lacks:
+        raise ValueError(f"{lacks[0]} is missing, but every {kind.__name__} needs it")
     return kind(**values, **({"sources": entry["sources"]} if "sources" in entry else {}), **other)
 
 

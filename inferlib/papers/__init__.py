@@ -19,5 +19,13 @@ from inferlib.papers.source import (
 
 __all__ = [
     "about", "answerers", "ask", "common_name", "common_terms", "label", "printed_range", "source_of", "sources",
-    "versions", "vocabulary",
+    "sweep", "versions", "vocabulary",
 ]  # fmt: skip
+
+
+def __getattr__(name):
+    if name != "sweep":
+        raise AttributeError(f"module 'inferlib.papers' has no attribute {name!r}")
+    from inferlib.papers.sweeps import sweep  # needs xarray
+
+    return sweep

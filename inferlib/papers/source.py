@@ -14,6 +14,7 @@ from importlib import import_module
 
 from inferlib import checks
 from inferlib.equation import Record, stated
+from inferlib.extras import is_array
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
@@ -128,7 +129,7 @@ def ask(
     Raises
     ------
     TypeError
-        If an argument is not of the class named above.
+        If an argument is not of the class named above, or holds an axis: :func:`inferlib.papers.sweep` takes axes.
     LookupError
         If nobody is called so.
 
@@ -142,6 +143,7 @@ def ask(
     """
     checks.one_of("source", key, answerers())
     checks.one_of("constants", constants, ("own", "same"))
+    _refuse_axes(system, workload)
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
         return answer
@@ -149,6 +151,17 @@ def ask(
     if key != BOUND and isinstance(system, System):
         system, more = with_constants(key, answer, system, constants)
     return answered(key, answer, model, system, workload, layout, **more)
+
+
+def _refuse_axes(system, workload):
+    """A step is feasible or not, which differs along an axis; only a sweep says so of each point."""
+    held = {"chips": getattr(system, "count", None), "batch": getattr(workload, "batch", None)}
+    for name, value in (held | {"context": getattr(workload, "context", None)}).items():
+        if is_array(value) or hasattr(value, "dims"):
+            raise TypeError(
+                f"{name} is an axis of {value.size} values, but one step is asked for: "
+                f"papers.sweep(model, system, workload, over={{{name!r}: [...]}}) answers each"
+            )
 
 
 def answered(key, answer, model, system, workload, layout, **more):

@@ -11,7 +11,10 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 
 # What only works with scripts, or only on a screen.
-DEAD = "script, style, input, select, button[data-act], .said, [popover], svg:not(:has(*))"
+DEAD = "script, noscript, style, input, select, button[data-act], .said, [popover], svg:not(:has(*))"
+# XHTML knows SVG by its name space, and attributes by their capitals, which the parser of HTML loses.
+SVG = {"xmlns": "http://www.w3.org/2000/svg", "xmlns:xlink": "http://www.w3.org/1999/xlink", "role": "img"}
+CAPITALS = {name.lower(): name for name in ("viewBox", "preserveAspectRatio", "textLength", "lengthAdjust")}
 
 
 def share_handlers(app):
@@ -34,10 +37,28 @@ def still(text):
         empty.decompose()
     for button in soup.select("button"):
         button.unwrap()
-    for link in soup.select('a[href*=".html"]'):
-        if not link["href"].startswith("http"):
+    for link in soup.select("a[href]"):
+        if re.search("#[^?]*[?]", link["href"]):  # sets a box, which needs a script
+            link.unwrap()
+        elif not link["href"].startswith("http"):
             link["href"] = link["href"].replace(".html", ".xhtml", 1)
+    for picture in soup.select("svg"):
+        picture.attrs |= SVG
+        for part in (picture, *picture.find_all()):
+            part.attrs = {CAPITALS.get(name, name): value for name, value in part.attrs.items()}
+        for link in picture.select("a:not(:has(title))"):
+            title = soup.new_tag("title")
+            title.string = link.get("aria-label") or link.get_text(" ", strip=True) or "source"
+            link.insert(0, title)
+    for cell in soup.select("[halign], [valign]"):  # of pandas, no attributes of HTML
+        cell.attrs = {name: value for name, value in cell.attrs.items() if name not in ("halign", "valign")}
     return soup.decode(formatter="minimal")
+
+
+def style_page(app, pagename, templatename, context, doctree):
+    """Give a page of the ePub the one style sheet that is packed with it."""
+    if app.builder.name == "epub":
+        context["css_files"] = [sheet for sheet in context["css_files"] if "epub" in str(sheet.filename)]
 
 
 def settle(app, doctree, docname):
@@ -56,10 +77,13 @@ def settle(app, doctree, docname):
         return
     for raw in list(doctree.findall(nodes.raw)):
         if "html" in raw.get("format", ""):
-            raw[:] = [nodes.Text(still(raw.astext()))]
+            # The two ends of an inline link are nodes of their own; its words stay.
+            alone = re.fullmatch(r"</?a\b[^>]*>", raw.astext().strip())
+            raw[:] = [nodes.Text("" if alone else still(raw.astext()))]
 
 
 def setup(app):
     app.connect("builder-inited", share_handlers)
     app.connect("doctree-resolved", settle)
+    app.connect("html-page-context", style_page, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

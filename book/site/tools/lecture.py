@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import copy
 import re
+from functools import cache
 from pathlib import Path
 
 import nbformat
@@ -25,14 +26,22 @@ SOLUTION = re.compile(
     r"|\A(?:(?!\{solution-start\}).)*?\{solution-end\}\s*\n```+\s*",
     re.S,
 )
+LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?!\w+:|#)([^)#?]+)[^)]*\)")
 NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in the book.*"
 
 
+@cache
 def stories():
     """The notebooks that are run live: those with exercises."""
     return [
         path for path in sorted((ROOT / "book").glob("*.ipynb")) if "{exercise}" in path.read_text("utf-8")
     ]
+
+
+def near_links(text):
+    """A text whose links to pages that are not copied are their words."""
+    copied = {path.name for path in stories()}
+    return LINK.sub(lambda link: link[0] if link[2] in copied else link[1], text)
 
 
 def without_solutions(cells):
@@ -45,7 +54,7 @@ def without_solutions(cells):
         starts, ends = (cell.source.count(f"{{solution-{what}}}") for what in ("start", "end"))
         rest = "" if inside and not ends else SOLUTION.sub("", cell.source)
         inside = inside + starts - ends > 0
-        cell.source = plain(rest)
+        cell.source = near_links(plain(rest))
         kept += [cell] if cell.source else []
     if inside:
         raise ValueError("a solution starts and does not end")

@@ -161,6 +161,11 @@ def marked(sheets, salt):
     return pd.DataFrame([(*who, *row) for who, own in rows.items() for row in own], columns=COLUMNS), faults
 
 
+def plain(cell):
+    """A cell as a spreadsheet shows it: what begins as a formula does gets an apostrophe."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
+
+
 def grade_book(table):
     """A row for each student and a column for each session, with its points: what a learning platform imports."""
     most = table.groupby(["Student", "Session"]).Of.sum().groupby("Session").max()
@@ -186,6 +191,7 @@ def main():
     if args.mark:
         sheets = sorted(args.mark.glob("*.ipynb")) or sys.exit(f"no notebooks in {args.mark}")
         table, faults = marked(sheets, salt)
+        table = table.map(plain)
         table.to_csv(args.mark / "details.csv", index=False)
         grade_book(table).to_csv(args.mark / "marks.csv")
         print(grade_book(table).to_string(), f"\nWrote marks.csv and details.csv to {args.mark}")

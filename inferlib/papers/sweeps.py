@@ -1,0 +1,172 @@
+"""All models asked at every point of a grid: one labelled data set of times, terms, and reasons where there is none."""
+
+import math
+from itertools import product
+
+from inferlib import catalog, checks
+from inferlib.extras import np, xarray as xr
+from inferlib.papers.source import about, answerers, ask, common_terms, source_of, sources, vocabulary
+
+NO_COLOUR = "0.2"  # of a model that is no source
+
+
+class Sweep(xr.Dataset):
+    """Answers over named axes: an ``xarray.Dataset`` with :meth:`best` and :meth:`plot`.
+
+    ``seconds`` is the time of a step, NaN where ``status`` is not ``"ok"``; ``reason`` says why. ``terms`` are the
+    seconds of each common term, ``bottleneck`` is the largest. The axis ``by`` holds the models that were asked.
+    """
+
+    __slots__ = ()
+
+    def best(self, axis, of="seconds"):
+        """The value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
+        checks.one_of("axis", axis, list(self.dims))
+        table = self[of].transpose(axis, ...)
+        found = np.full(table.shape[1:], None, dtype=object)
+        for place in np.ndindex(found.shape):
+            column = table.values[(slice(None), *place)].astype(float)
+            if not np.isnan(column).all():
+                found[place] = self[axis].values.tolist()[np.nanargmin(column)]
+        return xr.DataArray(
+            found, dims=table.dims[1:], coords={n: self[n] for n in table.dims[1:]}, name=axis
+        )
+
+    def plot(self, of="seconds", ax=None):
+        """Draw ``of``: a line a model over one axis, or a map of one model over two; infeasible points stay empty.
+
+        Raises
+        ------
+        ValueError
+            If there are more axes: select a point of the others first.
+        """
+        import matplotlib.pyplot as plt
+
+        ax = ax or plt.subplots()[1]
+        names = [name for name in self[of].dims if name != "by" and self.sizes[name] > 1]
+        table = self[of].squeeze()
+        if len(names) == 1:
+            for key in np.atleast_1d(self["by"].values):
+                line = table.sel(by=key) if "by" in table.dims else table
+                ax.plot(
+                    self[names[0]].values,
+                    line.values.astype(float),
+                    marker="o",
+                    label=str(key),
+                    color=_colour(key),
+                )
+            ax.set(xlabel=names[0], ylabel=of)
+            ax.legend()
+        elif len(names) == 2 and "by" not in table.dims:
+            shown = table.transpose(*names).values.astype(float)
+            drawn = ax.imshow(shown, origin="lower", aspect="auto", cmap="viridis_r")
+            for axis, name in ((ax.yaxis, names[0]), (ax.xaxis, names[1])):
+                axis.set_ticks(range(self.sizes[name]), [str(value) for value in self[name].values])
+                axis.set_label_text(name)
+            ax.figure.colorbar(drawn, ax=ax, label=of)
+        else:
+            raise ValueError(
+                f"plot draws one axis, or two of one model, not {', '.join(table.dims)}: select a point first"
+            )
+        return ax
+
+
+def _colour(key):
+    return about(source_of(str(key)))["colour"] if source_of(str(key)) in sources() else NO_COLOUR
+
+
+def sweep(model, system, workload, layout=None, *, over, by="all", constants="own") -> Sweep:
+    """One decode step, asked of the sources at every point of a grid.
+
+    Parameters
+    ----------
+    model, system, workload, layout, constants
+        As for :func:`inferlib.papers.ask`.
+    over : Mapping
+        Values by name of the axis: ``"model"``, ``"chip"`` (names or records), ``"chips"`` (how many), ``"batch"``,
+        ``"context"``, ``"weights"`` or ``"cache"`` (formats).
+    by : str or sequence of str
+        A source, several, or ``"all"``: the bound and every source with its versions.
+
+    Returns
+    -------
+    Sweep
+        Each point is the answer of :func:`inferlib.papers.ask`; what does not fit is NaN with its reason.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> asked = inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(1, 4096)
+    >>> found = sweep(*asked, over={"chips": [1, 8], "batch": [1, 64]}, by="principles")
+    >>> (1e3 * found.seconds).round(2).values.tolist()
+    [[[nan, nan], [5.24, 8.39]]]
+    >>> found.reason.values[0, 0, 0]
+    'needs 142 GB, but 1 × H100 SXM has 80 GB'
+    """
+    keys = answerers() if by == "all" else [by] if isinstance(by, str) else list(by)
+    for key in keys:
+        checks.one_of("source", key, answerers())
+
+    def answer(point):
+        chip = (
+            catalog.load_chip(point["chip"])
+            if isinstance(point.get("chip"), str)
+            else point.get("chip", system.chip)
+        )
+        machine = type(system)(chip, point.get("chips", system.count))
+        shape = point.get("model", model)
+        shape = catalog.load_model(shape) if isinstance(shape, str) else shape
+        work = workload.replace(
+            **{n: point[n] for n in ("batch", "context", "weights", "cache") if n in point}
+        )
+        return {key: of_step(ask(key, shape, machine, work, layout, constants=constants)) for key in keys}
+
+    known = ("model", "chip", "chips", "batch", "context", "weights", "cache")
+    for name in over:
+        checks.one_of("axis", name, known)
+    return tabulate(over, keys, answer)
+
+
+def of_step(step):
+    """What a sweep keeps of a breakdown."""
+    found = {"status": step.status, "reason": step.reason}
+    if step.feasible:
+        found |= {"seconds": float(step.total), "bottleneck": step.binding, "terms": common_terms(step)}
+    return found
+
+
+def tabulate(over, keys, answer) -> Sweep:
+    """The data set of ``answer(point)``, a mapping of key to what is known there, at every point of ``over``."""
+    over = {name: list(values) for name, values in over.items()}
+    if not over or not all(over.values()):
+        raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
+    points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
+    rows = [answer(point) for point in progress(points)]
+    names = sorted({name for row in rows for found in row.values() for name in found} - {"terms"})
+    shape = (len(keys), *map(len, over.values()))
+    dims = ("by", *over)
+    variables = {}
+    for name in names:
+        number = name not in ("status", "reason", "bottleneck")
+        empty = math.nan if number else ""
+        values = np.array(
+            [[row[key].get(name, empty) for row in rows] for key in keys], float if number else object
+        )
+        variables[name] = (dims, values.reshape(shape))
+    common = vocabulary()["common"]
+    seconds = [
+        [[row[key].get("terms", {}).get(term, math.nan) for row in rows] for key in keys] for term in common
+    ]
+    variables["terms"] = (("term", *dims), np.array(seconds).reshape(len(common), *shape))
+    coords = {name: [getattr(value, "name", value) for value in values] for name, values in over.items()}
+    return Sweep(variables, coords={**coords, "by": keys, "term": list(common)})
+
+
+def progress(points):
+    """The points, with a bar after two seconds where tqdm is installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        return points
+    return tqdm(points, delay=2, leave=False)
