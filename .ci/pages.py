@@ -1,5 +1,7 @@
 """Visit every page of the built book in a browser and fail on what a reader would stumble over.
 
+The calculator is walked: all that can be set is set, and every part must speak of the question in the form.
+
 Each page is opened on a wide screen, where it is looked at in both themes, and in the dark on a phone: no console
 message of an error, no request to another host, none that fails, every equation rendered, nothing wider than the phone,
 every image loaded and described and in the place kept for it, no two labels of a drawing on one another, no name
@@ -199,6 +201,10 @@ ASKED = """async () => {
 ANSWERED = """(link) => document.querySelector(".ask .big") ? []
   : [`${link} is not answered: ${document.querySelector(".ask .head").textContent}`]"""
 
+# Every state of the calculator that its menus, sliders, fields and links lead to.
+WALK = (Path(__file__).parent / "walk.js").read_text("utf-8")
+WALK = WALK[WALK.index("async () =>") :]
+
 # The audit takes a millisecond for every element: of rows and pieces of code that look alike, some will do.
 # Only contrast depends on the theme.
 AUDIT = """async (theme) => {
@@ -295,6 +301,11 @@ def visit(browser, base, page_name, size, pictures=None):
         for link in links if weighed else ():
             page.goto(link, wait_until="load", timeout=120_000)
             faults += page.evaluate(ANSWERED, link)
+        if weighed and page_name == "book/calculator.html":
+            page.goto(base + page_name, wait_until="load", timeout=120_000)
+            wrong, states, seconds, followed = page.evaluate(WALK)
+            faults += wrong if followed else [*wrong, "no link of its text asks anything"]
+            print(f"The calculator: {states} states read in {seconds:.0f} s, {followed} links", flush=True)
         if pictures and weighed and page_name == "book/calculator.html":
             page.goto(f"{base}{page_name}#ask?{QUESTION}")
             page.reload()

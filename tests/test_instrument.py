@@ -103,6 +103,7 @@ def drawn(seed, n):
 
 def same_step(found, told):
     assert found["status"] == told.step.status
+    assert tuple(found["remarks"]) == told.notes
     if not told.step.feasible:
         assert found["reason"] == told.step.reason
         return
@@ -140,10 +141,12 @@ def same_answer(found, state):
         assert found["status"] != "ok" and refusal.endswith(found["reason"]), state
     elif not told.feasible:
         assert (found["status"], found["reason"]) == (told.status, told.reason), state
+        assert tuple(found["remarks"]) == told.notes, state
     else:
         same_request(found, told.request, told.question.rate)
         assert found.get("joules") == (told.joules and pytest.approx(told.joules, rel=1e-9))
         assert found["sum"] == pytest.approx(told.throughput, rel=1e-9)
+        assert tuple(found["remarks"]) == told.notes, state
     return told
 
 
@@ -230,6 +233,7 @@ def test_a_file_of_requests_in_a_link_is_answered_as_in_python(name):
     found = page("request", **state | {"model": given["model"]})
     numbers = [found["many"][which][what] for which in ("state", "slow") for what in ("token", "first")]
     numbers += [found["many"]["hour"], found["request"]]
+    assert tuple(found["remarks"]) == told.notes
     many = told.fleet
     expected = [getattr(end, what) for end in (many.state, many.slow) for what in ("token", "first_token")]
     expected += [many.dollars_per_hour, told.request.dollars]
@@ -564,6 +568,130 @@ def test_bits_of_a_weight_travel_with_the_model():
     assert "weights" not in told
     state = {"own": json.loads(told["own"]), "n_chips": 4, "weights": "", "cache": "", "batch": 4}
     same_step(page("step", **state), ask(question))
+
+
+# The page without a browser: controls that hold values, and parts that hold text.
+STUB = """
+const heard = {}, made = {};
+Object.assign(globalThis, { location: { hash: "" }, history: { replaceState() {} }, navigator: {}, window: globalThis,
+  performance: { now: () => 0 }, setTimeout: (f) => f(), clearTimeout() {}, requestAnimationFrame: (f) => f(),
+  addEventListener: (kind, f) => { heard[kind] = f; } });
+const node = (about = {}) => ({ dataset: {}, classList: { toggle() {} }, setAttribute() {}, options: [{}],
+  value: "", textContent: "", innerHTML: "", addEventListener: (kind, f) => { heard[kind] = f; },
+  scrollIntoView() {}, ...about });
+const ofKey = (key) => key in CONTROLS ? (made[key] ||= node({ dataset: { key }, ...CONTROLS[key] })) : null;
+const root = node({ querySelectorAll: (query) => (query === ".changed [data-key]" ? CHIP.map(ofKey) : []),
+  querySelector: (query) => {
+    const [, what, name] = /data-(\\w+)="([\\w-]+)"/.exec(query);
+    return what === "key" ? ofKey(name) : (made[what + name] ||= node());
+  } });
+"""
+
+
+@cache
+def opened():
+    """A JavaScript engine in which the page stands, and ``open(hash)`` follows a link."""
+    html_text, made, controls = instrument.page(), MiniRacer(), {}
+    for tag, about, inside in re.findall(
+        r"<(select|input)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
+    ):
+        if key := re.search(r'data-key="(\w+)"', about):
+            kind = re.search(r'type="(\w+)"', about)
+            values = [
+                {"value": html.unescape(value)} for value in re.findall(r'<option value="([^"]*)"', inside)
+            ]
+            controls[key[1]] = {"tagName": tag.upper(), "type": kind[1] if kind else "", "options": values}
+    told = f"const CONTROLS={json.dumps(controls)},CHIP={json.dumps([row[0] for row in fields.CHIP])};"
+    made.eval(instrument.core() + told + STUB + instrument.script("page.js"))
+    made.eval("""const page = inferlibPage(root, D), open = (hash) => {
+      location.hash = hash;
+      heard.hashchange();
+      const found = page.answer(), one = (found && found.best) || found, head = made.parthead.innerHTML;
+      if (!one) return { head };
+      heard.click({ target: { closest: () => ({ dataset: { act: "python" } }) } });
+      const paid = page.state().mode === "step" ? one.dollars : one.million;
+      return { head, call: made.partpython.textContent, chip: one.at && one.at.c.name, n: one.at && one.at.n,
+        seconds: one.token == null ? one.seconds : one.token, cost: (paid || {}).output || paid };
+    };""")
+    return made
+
+
+LOOP, FLEET = {"prompt": 1000, "output": 100}, {"prompt": 1000, "output": 100, "arrivals": 5}
+BOX = ("Llama 3 8B", "1x B200")
+# Every option of a verb, beside what it needs.
+ASKED = (
+    {}, {"batch": 8}, {"context": "8k"}, {"layout": "TP1"}, {"weights": "fp8"}, {"cache": "fp8"}, {"weights": 4.85},
+    {"keep": "attention=fp8"}, {"engine": "vllm"}, {"memory": "80%"}, {"drafted": 2, "length": 2.2}, {"price": 3},
+    {"price": "2-4"}, {"price": 2, "highest": 4}, {"electricity": 0.1, "pue": 1.3}, {"utilisation": "40%"},
+    {"prices": {"B200": 3}}, {"prices": {"B200": [2, 4]}}, LOOP, LOOP | {"users": 8}, LOOP | {"cached": "50%"},
+    LOOP | {"rounds": 3}, LOOP | {"equal": True}, LOOP | {"hold": 4}, LOOP | {"chunk": "2k"}, FLEET,
+    LOOP | {"reader": "1x H200"}, FLEET | {"reader": "1x H200"}, FLEET | {"machines": 3}, FLEET | {"users": 9},
+    FLEET | {"reader": "1x H200", "prices": {"H200": 3}}, FLEET | {"reader": "1x B200", "prices": {"B200": 3}},
+    {"prompt": "2k ± 50%", "output": "50-100-400"},
+)  # fmt: skip
+SOUGHT = (
+    {"token": "50/s"}, {"token": "50/s", "first_token": "1s"}, {"first_token": "80 ms"}, {"dollars": "$2"},
+    {"token": "9 ms", "sure": True}, {"prices": {"H200": 0.5}}, {"prices": {"H200": [0.5, 9]}}, {"chips": "H100"},
+    {"chips": ["H100"]}, {"chips": ["H100", "B200"]}, {"counts": [4]}, {"layouts": "TP1"}, {"arrivals": 5},
+    {"arrivals": 5, "token_p99": "20 ms"}, {"arrivals": 5, "first_token_p99": "2 s"}, {"weights": "fp8"},
+)  # fmt: skip
+
+
+def same_as_linked(told):
+    """Whether a link holds a question; then the page, and the call that it copies, answer it alike."""
+    try:
+        address = told.link
+    except ValueError as refusal:
+        assert str(refusal).startswith("no link holds ")
+        return False
+    found = json.loads(opened().eval(f"JSON.stringify(open({json.dumps(address.partition('#')[2])}))"))
+    assert "call" in found, (address, found)
+    answers = [told]
+    if "config.json" not in found["call"]:
+        answers.append(eval(found["call"], KNOWN))
+    for one in answers:
+        best = one.best if hasattr(one, "offers") else one
+        chip, n = (
+            (best.system.chip.name, best.system.count) if best is not one else (found["chip"], found["n"])
+        )
+        seconds = best.request.token if best is not one else best.seconds
+        cost = best.row()["usd_per_million_output"] if best is not one else best.dollars_per_million
+        assert (chip, n) == (found["chip"], found["n"]), found
+        assert (found["seconds"], found["cost"]) == pytest.approx((seconds, cost), rel=1e-6), found
+    return True
+
+
+@pytest.mark.parametrize("options", ASKED, ids=str)
+def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(options):
+    travels = same_as_linked(ask(*BOX, **options))
+    assert travels == (not {"rounds", "equal", "hold", "chunk", "highest"} & set(options) and options.get("price")
+                       != "2-4" and not isinstance(options.get("prices", {}).get("B200"), list)
+                       and not ("reader" in options and "arrivals" not in options))  # fmt: skip
+
+
+@pytest.mark.parametrize("options", SOUGHT, ids=str)
+def test_a_link_of_what_to_rent_looks_for_the_same_or_is_refused(options):
+    travels = same_as_linked(decide("Llama 3 8B", **LOOP | options))
+    left_out = {"counts", "layouts", "token_p99", "first_token_p99"} & set(options)
+    ranged = options.get("chips") == ["H100", "B200"] or options.get("prices") == {"H200": [0.5, 9]}
+    assert travels == (not left_out and not ranged)
+
+
+def test_every_option_is_linked():
+    tried = {name for options in (*ASKED, *SOUGHT) for name in options} | {"model", "machine", "trace"}
+    assert tried >= {*Question.names(), *Promise.names(), "prices", "chips", "counts", "layouts", "sure"}
+
+
+@pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
+def test_a_damaged_model_in_a_link_is_refused(damage):
+    """Whatever part of it is no number or list of numbers: the page never throws."""
+    own = json.loads(of_link(ask("Llama 3 8B", "H100", weights=4.85))[1]["own"])
+    for name in own:
+        for spoiled in ({**own, name: damage}, {**own, name: [damage]}):
+            for mode in ("step", "request"):
+                said = f"#ask?mode={mode}&machine=8x%20H100&own={json.dumps(spoiled)}"
+                found = json.loads(opened().eval(f"JSON.stringify(open({json.dumps(said)}))"))
+                assert "[object" not in found["head"]
 
 
 def test_the_terminal_prints_the_link(capsys, tmp_path):

@@ -20,7 +20,7 @@ from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
-from tokenprice.question import REQUEST, Question, listed, read
+from tokenprice.question import REQUEST, Question, listed, read, recorded
 from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
 
@@ -31,7 +31,12 @@ CROWDED = (
     "no steady state; {enough} are enough"
 )
 LATER = "kernels of {name} were timed to start later"
-WIDER = f"In bf16 a step would take {{wide}} ms: {LATER}."
+# What is remarked on a question, on the page too.
+REMARKS = {
+    "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
+    "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
+    "fits": "{layout} fits.",
+}
 _TELLING = 1.02  # a gain below this is not worth a line of its own
 
 
@@ -412,10 +417,8 @@ def sixth(question):
     most, remarks = q.model.max_context, ()
     longest = q.longest if q.is_request else running.context
     if most and longest > most:
-        remarks = (
-            f"A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
-        )
-    remarks += _recorded(q, request)
+        remarks = (REMARKS["long"].format(longest=longest, most=most),)
+    remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
     return Answer(
         q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
         confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
@@ -444,29 +447,7 @@ def _wider(q, step):
     machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
     work = q.workload.replace(weights="bf16")
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
-    return (WIDER.format(wide=_ms(wide), name=name),) if wide < step.total else ()
-
-
-def _recorded(q, request):
-    """What of a trace a formula takes, and what it leaves to a simulation."""
-    if q.trace is None:
-        return ()
-    trace, come = q.trace, ""
-    if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
-        uneven = f"in bursts, {figures(trace.bursts)} times as uneven"
-        come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
-    skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
-    found = (
-        f"{len(trace.arrivals):,} requests of {trace}: the formula takes their lengths, and that they come at random."
-        f"{come} tokenprice simulate plays them.{skipped}",
-    )
-    if not q.trace.blocks:
-        return found
-    shared, held = (float(one) / q.prompt for one in (q.trace.shared, request.cached_tokens))
-    return (
-        *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
-    )
+    return (REMARKS["wide"].format(wide=_ms(wide), name=name),) if wide < step.total else ()
 
 
 def _together(q, running):
@@ -513,7 +494,7 @@ def _no_answer(question, status, reason, reader=None):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != question.lies and _fits(other):
-                remarks = (f"{in_words(layout)} fits.",)
+                remarks = (REMARKS["fits"].format(layout=in_words(layout)),)
                 break
     step = Breakdown(status=status, reason=reason, source=SIXTH)
     return Answer(question, SIXTH, step, status, reason, remarks=remarks)

@@ -399,7 +399,7 @@ class Fleet:
     def lines(self) -> list[str]:
         """How many at what load, what users wait, and what it costs."""
         at = self.state
-        room = f", room for {self.headroom:.2g} × these arrivals"
+        room = f", room for {figures(self.headroom)} × these arrivals"
         first, waits, late = durations(at.first_token), at.waits, self.slow.waits
         line = f"{durations(waits)} of it" if waits >= 5e-4 else "nobody"
         slow = f" ({durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""

@@ -17,11 +17,28 @@ from inferlib.attention import Attention, Indexer
 from tokenprice import blocks, constants, mix, words
 from tokenprice.decode import undescribed
 from tokenprice.estimate import new_experts
-from tokenprice.question import Promise, Question
+from tokenprice.question import Promise, Question, recorded
 
 PAGE = "calculator.html"
 STORED = (*constants.PARTS, "norms")  # parts of a model that are stored apart
 NO_WINDOW = 1e15  # positions: a window that no context reaches
+# Fields that the page leaves to Python and the terminal, and why.
+LEFT_OUT = {
+    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
+    "rounds": "the page asks what goes on for long",
+    "equal": "the page asks answers that end at random",
+    "hold": "the page asks engines as they come",
+    "chunk": "the page reads prompts whole",
+    "highest": "the page has one price for a chip",
+    "token_p99": "the page prints the call that simulates",
+    "first_token_p99": "the page prints the call that simulates",
+}
+# What of a call is no field, and why no link holds it.
+BESIDE = {
+    "chips": "the page tries one chip, or all that were timed and have a price",
+    "counts": "the page tries every number of chips",
+    "layouts": "the page tries every layout",
+}
 # What of a layer takes no time of its own: small vectors, which are stored all the same.
 VECTORS = (
     "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
@@ -83,7 +100,7 @@ def counted(model, formats=None) -> dict:
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
-        "stored": list(stored.values()), "new": new_experts(model),
+        "stored": list(stored.values()), "new": new_experts(model), "most": model.max_context,
         "formats": formats_of(model, *(formats or words.published(model))),
     }  # fmt: skip
     if known := blocks.recent().get(blocks.measured_as(model)):
@@ -123,7 +140,8 @@ def requests(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": Path(question.trace.path).name, "prompt": float(question.prompt), "output": float(question.output),
+        "trace": Path(question.trace.path).name, "told": recorded(question, cached),
+        "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
         "varies": mix.varies(question.output), "answers": mix.tenths(question.output),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
@@ -133,7 +151,8 @@ def requests(question, cached) -> dict:
 def link(question: Question, promise: Promise | None = None, cached=0.0, **more) -> str:
     """The address, from the folder of the book on, of the page that asks a question, or what to rent.
 
-    ``cached``: tokens of the prompts of a trace that are in the cache.
+    ``cached``: tokens of the prompts of a trace that are in the cache; ``more``: words of the call beside the
+    records, such as ``prices``. ValueError where the page cannot ask the same: what, and why.
 
     Examples
     --------
@@ -144,7 +163,14 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
     alone = {} if question.arrivals or promise else {"users": 1}
     mode = "decide" if promise else "request"
     given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
-    given |= question.words() | (promise.words() if promise else {}) | more
+    given |= question.words() | (promise.words() if promise else {}) | _beside(question, more)
+    for name in given:
+        if name in LEFT_OUT and name != "trace":
+            raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
+    if question.reader is not None and not question.arrivals:
+        raise ValueError(
+            "no link holds reader without arrivals: the page has machines that read for a fleet alone"
+        )
     if given.pop("trace", ""):
         given["mix"] = _packed(requests(question, cached))
     model, (weights, cache, kept) = question.model, question.formats
@@ -156,9 +182,37 @@ def link(question: Question, promise: Promise | None = None, cached=0.0, **more)
         own = {"name": _shown(model.name), **counted(model, (weights, kept, cache) if bits else None)}
         given |= {"model": "", "own": _packed(own)}
         given |= dict.fromkeys(("weights", "cache", "keep"), "") if bits else {}
-    given |= _changed(question.machine.chip) if question.machine else {}
+    given |= _changed(question.machine.chip, question.price) if question.machine else {}
     pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _beside(question, more):
+    """Words of a call that are no fields: prices by chip, of a reader's too, one chip to try."""
+    more, prices = {name: value for name, value in more.items() if value is not None}, {}
+    chips = more.get("chips")
+    if isinstance(chips, (list, tuple)) and len(chips) == 1:
+        (chips,) = chips
+    if isinstance(chips, str):
+        more["chips"] = catalog.load_chip(chips).name
+    for name, why in BESIDE.items():
+        if name in more and not (name == "chips" and isinstance(more[name], str)):
+            raise ValueError(f"no link holds {name}: {why}")
+    for name, (lowest, _, highest) in words.price_list(more.pop("prices", {}), {}).items():
+        if highest is not None and highest != lowest:
+            raise ValueError(f"no link holds prices of {name} from lowest to highest: {LEFT_OUT['highest']}")
+        prices[name] = lowest
+    if question.reader is not None:
+        chip = question.reader.chip
+        if set(_changed(chip, None)) - {"price"}:
+            raise ValueError(
+                "no link holds a reader's changed chip: the page changes that of a machine alone"
+            )
+        if chip.price is not None and chip.price != catalog.load_chip(chip.name).price:
+            prices[chip.name] = chip.price
+    if prices:
+        more["prices"] = "; ".join(f"{name}: {usd!r}" for name, usd in prices.items())
+    return more
 
 
 def _shown(name):
@@ -171,8 +225,10 @@ def _packed(value):
     return json.dumps(value, separators=(",", ":"))
 
 
-def _changed(chip):
+def _changed(chip, price):
     """The numbers of a chip that are not the catalogue's, in the units of the page."""
+    if chip.name not in catalog.chips():
+        raise ValueError(f"no link holds chip {chip.name!r}: the page knows the chips of the catalogue alone")
     stated = catalog.load_chip(chip.name)
     found = {
         name: getattr(chip, name) / scale
@@ -180,6 +236,8 @@ def _changed(chip):
         if getattr(chip, name) != getattr(stated, name)
     }
     peaks = {name: peak / 1e12 for name, peak in chip.peaks.items() if peak != stated.peaks.get(name)}
+    if price is None and chip.price is not None and chip.price != stated.price:
+        found["price"] = chip.price
     wide = {"peak_16": chip.flops / 1e12} if chip.flops != stated.flops else {}
     return found | wide | {f"peak_{name}": peak for name, peak in peaks.items() if name in ("fp8", "fp4")}
 

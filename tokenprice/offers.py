@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from math import inf
 from typing import Unpack
 
@@ -198,6 +198,7 @@ class Decision:
     left_out: Mapping
     sure: bool
     narrower: str = ""
+    asked: Mapping = field(default_factory=dict)  # words of the call beside question and promise
 
     @property
     def best(self) -> Offer | None:
@@ -223,12 +224,9 @@ class Decision:
         """The address, from the folder of the book on, of the calculator's page that looks for the same."""
         from tokenprice.link import link
 
-        tried = {offer.system.chip.name for offer in self.offers} | {miss.chip for miss in self.misses}
-        more = {"chips": next(iter(tried))} if len(tried) == 1 else {}
-        more |= {"sure": True} if self.sure else {}
-        return link(
-            self.question, self.promise, self.best.request.cached_tokens if self.best else 0.0, **more
-        )
+        more = {"sure": True} if self.sure else {}
+        cached = self.best.request.cached_tokens if self.best else 0.0
+        return link(self.question, self.promise, cached, **self.asked, **more)
 
     def table(self):
         """The offers as a pandas DataFrame, cheapest first."""
@@ -395,9 +393,10 @@ def decide(
         slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
         cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
         found[:SHOWN] = [replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:SHOWN]]
+    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)
-    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower)
+    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower, asked)
 
 
 def _fewer_bits(q):

@@ -350,3 +350,23 @@ def both(question, machine, promise, options, chips=None):
     elif options:
         raise ValueError(f"{next(iter(options))} has no effect beside a Promise")
     return question, promise
+
+
+def recorded(q, cached):
+    """What of a trace a formula takes, and what it leaves to a simulation."""
+    trace, come = q.trace, ""
+    if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
+        uneven = f"in bursts, {words.figures(trace.bursts)} times as uneven"
+        come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
+    skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
+    found = (
+        f"{len(trace.arrivals):,} requests of {trace}: the formula takes their lengths, and that they come at random."
+        f"{come} tokenprice simulate plays them.{skipped}",
+    )
+    if not trace.blocks:
+        return found
+    shared, held = (float(one) / q.prompt for one in (trace.shared, cached))
+    return (
+        *found,
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
+    )

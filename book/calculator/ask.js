@@ -165,15 +165,15 @@ globalThis.inferlibAsk = function (D) {
     return uneven ? words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be" : "";
   };
   const asked = (S) => {
-    const m = model(S), l = layout(S), n = S.n_chips, none = (refused) => ({ refused });
+    const m = model(S), l = layout(S), n = S.n_chips, none = (refused, at) => ({ refused, at });
     if (S.electricity == null && S.pue != null)
       return none("pue belongs to electricity: give dollars for a kilowatt-hour");
     const paid = S.reader ? [S.chip, machineOf(S.reader).chip] : [S.chip];
     const dark = paid.find((name) => hourly(S, name) != null && powerOf(S, name) == null);
     if (S.electricity != null && dark)
       return none("electricity has a price, but the power of " + dark + " is not known");
-    if (cut(m, l)) return none(cut(m, l));
-    if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none");
+    if (cut(m, l)) return none(cut(m, l), { l, m });
+    if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none", { l, m });
     if (l.tp * l.pp * l.dp !== n)
       return none("the degrees of the layout must multiply to the chips of the system");
     if ((l.dp * l.tp) % l.ep) return none("experts must divide the chips of an instance evenly");
@@ -270,15 +270,36 @@ globalThis.inferlibAsk = function (D) {
     return { texts, factor: wider(bar, steps), soon: wider(Math.max(D.facts.first_factor, soon), all) };
   };
 
+  // What Python remarks: a sequence that is too long, a step that 16 bits make faster, what a file holds.
+  const remarks = (S, at, longest, seconds) => {
+    const { most } = at.m, name = at.stored.weights.kernel, told = [];
+    if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
+    if (seconds && !S.drafted && D.same[name] < 16) {
+      const wider = asked({ ...S, weights: "bf16", keep: {}, cache: at.stored.cache });
+      const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
+      if (wide < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide), name }));
+    }
+    return told.concat((S.mix && S.mix.told) || []);
+  };
+  // Of no answer, where memory or heads are the reason: a layout of the same chips that fits.
+  const without = (S, found, fits, at) => {
+    const { l, m } = at || {};
+    const other = l && layouts(m, chip(S), S.n_chips).find((o) => words(o) !== words(l)
+      && fits({ ...S, layout: words(o) }, o));
+    return { ...found, remarks: other ? [filled(D.remarks.fits, { layout: words(other) })] : [] };
+  };
+
   // A decode step of so many sequences of a context.
   const step = (S, batch, context) => {
-    const at = asked(S);
-    if (at.refused) return { status: "n/a", reason: at.refused };
+    const at = asked(S), fits = (S, l, at = asked(S)) =>
+      !at.refused && stepAt({ ...S, drafted: 0 }, at, batch, context).status === "ok";
+    if (at.refused) return without(S, { status: "n/a", reason: at.refused }, fits, at.at);
     const found = stepAt(S, at, batch, context);
-    if (found.status !== "ok") return found;
+    if (found.status !== "ok") return without(S, found, fits, found.status === "infeasible" && at);
     const { texts, factor } = doubts(S, at, batch, context);
     const [, , low, high] = D.glue.rates(over(at.q, { step: found.seconds, spread: factor }));
-    return { ...found, low, high, cautions: texts };
+    const told = remarks(S, at, context, found.seconds);
+    return { ...found, low, high, cautions: texts, remarks: told };
   };
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
@@ -504,17 +525,19 @@ globalThis.inferlibAsk = function (D) {
   const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
   // Whoever asks the same for other numbers of users keeps how prompts are read.
   const request = (S, kept = {}) => {
-    const at = asked(S), { output, arrivals, mix } = S, refused = (reason) => ({ status: "n/a", reason });
+    const at = asked(S), { output, arrivals, mix } = S, refused = (reason) =>
+      ({ status: "n/a", reason, remarks: [] });
     if (twice(S)) return refused(twice(S));
     if (S.reader && !arrivals) return refused("reader belongs to arrivals on this page: give arrivals, or "
       + "ask tokenprice in Python or a terminal");
-    if (at.refused) return refused(at.refused);
+    const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
+    if (at.refused) return without(S, refused(at.refused), roomy, at.at);
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
-    if (full) return full;
+    if (full) return without(S, full, roomy, full.status === "infeasible" && at);
     const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
       ? D.glue.running({ users, places })[0] : users;
     const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
-    if (step.status !== "ok") return step;
+    if (step.status !== "ok") return without(S, step, roomy, step.status === "infeasible" && at);
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
     const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
@@ -571,10 +594,10 @@ globalThis.inferlibAsk = function (D) {
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
     const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
       && !(D.glue["bounds_" + kind](told)[at] >= 0));
-    if (wrong) return { status: "n/a", reason: wrong[2] };
+    if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      others: Math.max(token - step.seconds, 0), many, factor };
+      remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
     if (many && reader && many.hour != null) {
@@ -655,7 +678,7 @@ globalThis.inferlibAsk = function (D) {
     if (!at || S.mode !== "step" || S.drafted || name === "bf16") return "";
     const other = opening({ ...S, weights: "bf16", keep: {} }, batch, context);
     const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
-    return wide < now ? filled(D.wider, { wide: digits(1e3 * wide), name }) : "";
+    return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
@@ -852,7 +875,9 @@ globalThis.inferlibAsk = function (D) {
   const python = (q, verb = q.mode === "decide" ? "decide" : "ask", more = {}) => {
     const quote = (v) => (v === true ? "True" : JSON.stringify(v));
     const { model: name, machine: box, ...given } = { ...said(q), ...more };
-    if (verb === "decide" && Object.keys(q.prices).length) given.prices = q.prices;
+    const read = q.reader && machineOf(q.reader).chip, own = read !== q.chip && has(q.prices || {}, read)
+      ? { [read]: q.prices[read] } : {}, listed = verb === "decide" ? q.prices : own;
+    if (Object.keys(listed).length) given.prices = listed;
     const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
       !field.startsWith("peak")).map(([field, v]) => field + "=" + v), { values, peaks } = chip(q);
     if (changed.length > plain.length) plain.push("flops=" + values.chip_flops, "peaks=" + quote(peaks));

@@ -11,20 +11,10 @@ from dataclasses import fields
 from importlib.resources import files
 
 from tokenprice import words
+from tokenprice.link import LEFT_OUT
 from tokenprice.offers import MOST
 from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 
-# Fields that the page leaves to Python and the terminal, and why.
-LEFT_OUT = {
-    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
-    "rounds": "the page asks what goes on for long",
-    "equal": "the page asks answers that end at random",
-    "hold": "the page asks engines as they come",
-    "chunk": "the page reads prompts whole",
-    "highest": "the page has one price for a chip",
-    "token_p99": "the page prints the call that simulates",
-    "first_token_p99": "the page prints the call that simulates",
-}
 POWER = ("electricity", "pue")  # of a chip whose power is known
 # The question that the page opens with; what is not named here is not given.
 START = {

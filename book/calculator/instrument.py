@@ -13,7 +13,7 @@ from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
-from tokenprice.ask import CROWDED, LATER, WIDER
+from tokenprice.ask import CROWDED, LATER, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.estimate import CAUTIONS
 from tokenprice.fleet import ROOM, SOON
@@ -84,7 +84,8 @@ def data():
         "stages": operators.STAGES,
         "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS,
-        "short": [decode.SHORT, decode.TIGHT], "crowded": CROWDED, "later": LATER, "wider": WIDER, "narrower": NARROWER,
+        "short": [decode.SHORT, decode.TIGHT], "crowded": CROWDED, "later": LATER, "narrower": NARROWER,
+        "remarks": REMARKS,
         "timed": questions.timed(), "sparse": tables.sparse(),
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),

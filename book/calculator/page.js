@@ -20,6 +20,8 @@ globalThis.inferlibPage = function (root, D) {
   // --- The state -------------------------------------------------------------------------------------------
   const START = { ...Object.fromEntries(form.fields.map((name) => [name, null])), own: null, mix: null,
     changed: {}, goal: null, budget: null, ...form.start, price: undefined };
+  // What a link leaves out is what Python takes where nothing is given.
+  const UNSAID = { ...START, batch: 1, users: 1, token: null, first_token: null };
   let S = { ...START }, refused = {}, shown = null, search = 0;
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const pricesOf = (text) => {
@@ -75,18 +77,19 @@ globalThis.inferlibPage = function (root, D) {
     [...CHIP, "price"].forEach((k) => delete refused[k]);
   };
   // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
+  let misfit = false;
   const accepted = () => {
     const lengths = has(D.accepted, S.length) && D.accepted[S.length];
-    delete refused.length;
-    if (lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1)
-      unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
+    if (misfit) delete refused.length;
+    misfit = lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1;
+    if (misfit) unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
         : "more than the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
   const link = (of = S) => {
     const said = (of) => ({ ...A.said(asked(of)), layout: of.layout, cached: of.mix ? null : of.cached,
       goal: of.goal && A.told("goal", of.goal), budget: of.budget, prices: of.prices, trace: null });
-    const now = said(of), start = said({ ...START, mode: of.mode });
+    const now = said(of), start = said({ ...UNSAID, mode: of.mode });
     const pairs = [["mode", of.mode], of.own ? ["own", JSON.stringify(of.own)] : ["model", of.model]];
     const text = (value) => (value == null ? "" : value === true ? "yes" : String(value));
     for (const key in { ...start, ...now }) {
@@ -104,7 +107,8 @@ globalThis.inferlibPage = function (root, D) {
   };
   // A model: its parameters and formats.
   const ownOf = (told) => {
-    const own = { told: [], ...told, name: String(told.name || "a model of yours").slice(0, 80) };
+    const { name } = told, own = { told: [], ...told, name: typeof name === "string" && name
+      ? name.slice(0, 80) : "a model of yours" };
     const tried = A.step({ ...START, own, n_chips: 1 }, 1, 1);
     return own.told.every((t) => typeof t === "string") && [tried.fit.needs, ...own.stored].every(
       Number.isFinite) && (tried.status !== "ok" || tried.low > 0) ? { own } : null;
@@ -131,7 +135,7 @@ globalThis.inferlibPage = function (root, D) {
   const follow = (hash) => {
     const given = pairsOf(hash, "ask");
     if (!given) return false;
-    S = { ...START, changed: {} };
+    S = { ...UNSAID, changed: {} };
     refused = {};
     ensure("step");
     const place = ([key]) => (ORDER.includes(key) ? ORDER.indexOf(key) : key === "mix" ? 9 : 5);
@@ -211,7 +215,7 @@ globalThis.inferlibPage = function (root, D) {
   // --- Pictures --------------------------------------------------------------------------------------------
   const hue = (name) => `c${D.palette[name] ?? 7}`;
   const drawing = (x, y, draw) => `<svg viewBox="0 0 430 202" role="group" aria-label="${
-    esc(`${x.label} against ${y.label}`)}">${plane({ L: 42, R: 422, T: 6, B: 164 }, x, y, draw)}</svg>`;
+    esc(`${x.label} against ${y.label}`)}">${plane({ L: 42, R: 414, T: 6, B: 164 }, x, y, draw)}</svg>`;
   const path = (points, X, Y) =>
     points.map(([x, y], k) => `${k ? "L" : "M"}${X(x).toFixed(1)} ${Y(y).toFixed(1)}`).join("");
   const linked = (url, inside, more) => tag("a", "", inside, `href="${esc(url)}" ${more || ""}`);
@@ -314,9 +318,10 @@ globalThis.inferlibPage = function (root, D) {
     const layout = A.words({ tp: r.tp, ...(r.dp > 1 ? copies : { dp: 1, pp: rest, ep: 1 }) });
     const known = has(D.formats.each, r.weights), keep = r.weights === "mxfp4" ? { attention: "bf16" } : {};
     const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
-    const again = { ...q, own: null, mix: null, changed: {}, model: r.model, chip: r.chip, n_chips: r.n,
-      layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null, cached: 0,
-      output: r.output, prompt: r.context - r.output / 2 };
+    const mode = r.output ? "request" : "step";
+    const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip,
+      n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null,
+      cached: 0, output: r.output, prompt: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
     if (same.status !== "ok") return { here: "n/a", side: "" };
@@ -360,12 +365,15 @@ globalThis.inferlibPage = function (root, D) {
   };
   const html = (name, text) => {
     const node = part(name);
-    if (!node || node.dataset.now === text) return;
+    if (!node) return;
+    node.dataset.turn = search; // which state it shows
+    if (node.dataset.now === text) return;
     node.innerHTML = text;
     node.dataset.now = text;
   };
-  const refusal = (title, text, fit) => {
-    html("head", tag("p", "refusal", `${tag("strong", "", title)} ${esc(text)}`, 'role="alert"'));
+  const refusal = (title, text, fit, remarks = []) => {
+    html("head", tag("p", "refusal", `${tag("strong", "", title)} ${esc(text)}`, 'role="alert"')
+      + many(remarks, (one) => note(esc(one))));
     ["gains", "near", "picture", "reach", "offers", "misses"].forEach((name) => html(name, ""));
     html("gauge", fit ? gauge(fit) : "");
   };
@@ -394,7 +402,7 @@ globalThis.inferlibPage = function (root, D) {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
     if (one.status !== "ok") {
-      refusal(one.status === "n/a" ? "No answer:" : "Does not fit:", one.reason, one.fit);
+      refusal(one.status === "n/a" ? "No answer:" : "Does not fit:", one.reason, one.fit, one.remarks);
       return;
     }
     const { drafts, million: paid = {} } = one, ends = (a, b) => `${CASES}: ${span(a, b)}`;
@@ -416,12 +424,12 @@ globalThis.inferlibPage = function (root, D) {
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
     html("head", top(bigs, tiles) + (drafts ? tag("p", "drafted", drafted) : "")
       + (one.many ? fleets(q, one) : "") + bar(one) + (one.price == null ? tag("p", "missing", unpriced) : "")
-      + told(one.cautions));
+      + many(one.remarks, (said) => note(esc(said))) + told(one.cautions));
     const near = A.neighbours(q, one.batch, one.context, 60);
-    const changes = A.changes(q, one.batch, one.context), wider = A.wider(q, one.batch, one.context);
+    const changes = A.changes(q, one.batch, one.context);
     html("gains", gains(changes)
       + many(changes.filter((c) => c.later), (c) => note(`${c.name}: ${c.later}.`))
-      + (wider && note(wider)) + (drafts ? note("Without drafts.") : ""));
+      + (drafts ? note("Without drafts.") : ""));
     html("gauge", gauge(one.fit));
     html("near", rows(near, q));
     html("picture", drawUsers(q, one, near));
@@ -431,7 +439,7 @@ globalThis.inferlibPage = function (root, D) {
 
   // The search runs in slices of a frame.
   const drawDecide = (q) => {
-    const ticket = ++search, out = A.search(), machines = A.machines(q);
+    const ticket = search, out = A.search(), machines = A.machines(q);
     shown = null;
     const none = A.twice(q) || (machines.length ? "" : "no chip has a price. Give one in the price list.");
     if (none) { refusal("Nothing to choose from:", none); return; }
@@ -536,7 +544,7 @@ globalThis.inferlibPage = function (root, D) {
   };
   const draw = (besides) => {
     const begun = performance.now(), wrong = () => Object.values(refused).join("; ");
-    search += 1;
+    root.dataset.turn = ++search;
     accepted();
     ensure(S.mode === "decide" ? "decide" : "step");
     showControls(besides);
