@@ -95,6 +95,7 @@ def data():
             for kind in ("request", "loop") for n, one in enumerate(bounds.KINDS[kind])
         ],
         "palette": _palette(), "names": {what: catalog.spellings(what) for what in ("model", "chip")},
+        "ignored": {"endings": catalog.ENDINGS, "vendors": sorted(catalog.VENDORS), "sold": catalog.SOLD},
         "accepted": {name: curve["length"] for name, curve in measured().items()},
     }  # fmt: skip
 

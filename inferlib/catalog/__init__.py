@@ -286,19 +286,21 @@ def _within(typed, known):
 
 def _sold_as(typed):
     """A chip by a name with its vendor or its memory in it, which must be the memory that it has; or None."""
-    plain = [word for word in typed if word not in _VENDORS]
-    bare = [word for word in plain if not re.fullmatch(r"\d+gb?", word)]
-    found = spellings("chip").get("".join(plain)) or spellings("chip").get("".join(bare))
+    plain = [word for word in typed if word not in VENDORS]
+    bare = [word for word in plain if not re.fullmatch(r"\d+gb?|hbm3e?", word)]
+    whole, found = (spellings("chip").get("".join(words)) for words in (plain, bare))
+    if whole or found is None:
+        return whole
     sizes = [int(word.rstrip("gb")) * 1e9 for word in typed if re.fullmatch(r"\d+gb?", word)]
-    has = found and parse(_table("chips.toml")[found]["memory_capacity"], "B")
-    return found if all(abs(size / has - 1) < _SOLD for size in sizes) else None
+    has = parse(_table("chips.toml")[found]["memory_capacity"], "B")
+    return found if all(abs(size / has - 1) < SOLD for size in sizes) else None
 
 
 _HUB = "https://huggingface.co/"
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
-_VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
-_SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
-_ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
+VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
+SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
+ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
 
 
 @cache
@@ -328,7 +330,7 @@ def _plain(name):
 def _words(name):
     """Words of a name without its maker and capitals, and without those that change no shape."""
     words = [w for w in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if w]
-    words = words[:1] + [w for w in words[1:] if w not in _ENDINGS]
+    words = words[:1] + [w for w in words[1:] if w not in ENDINGS]
     return words[1:] if words[:1] == ["meta"] and len(words) > 1 else words
 
 
