@@ -55,15 +55,16 @@ globalThis.inferlibAsk = function (D) {
     const bare = plain.filter((word) => !/^(\d+gb?|hbm3e?)$/.test(word)), found = called(bare);
     if (called(plain)) return called(plain);
     const sizes = words.filter((word) => /^\d+gb?$/.test(word)).map((word) => 1e9 * parseInt(word, 10));
-    return found && sizes.every((size) => Math.abs(size / chips[found].sold - 1) < D.ignored.sold) ? found : text;
+    const fits = (size) => Math.abs(size / chips[found].sold - 1) < D.ignored.sold;
+    return found && sizes.every(fits) ? found : text;
   };
   const machineOf = (text) => {
-    const said = text.trim(), chip = (name) => { const at = known("chip", name); return has(chips, at) && at; };
-    if (chip(said)) return { chip: chip(said), n_chips: 1 };
+    const said = text.trim(), named = (name) => [known("chip", name)].find((found) => has(chips, found));
+    if (named(said)) return { chip: named(said), n_chips: 1 };
     const [, n, name] = /^([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)$/i.exec(said) || [];
     const [, last, count] = n ? [] : /^(.*?\S)\s*[x×*:]\s*([0-9]+)$/i.exec(said) || [];
-    const named = n ? chip(name) || (/s$/i.test(name) && chip(name.slice(0, -1))) : last && chip(last);
-    return named && +(n || count) >= 1 ? { chip: named, n_chips: +(n || count) } : null;
+    const chip = n ? named(name) || (/s$/i.test(name) && named(name.slice(0, -1))) : last && named(last);
+    return chip && +(n || count) >= 1 ? { chip, n_chips: +(n || count) } : null;
   };
 
   // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
@@ -101,17 +102,20 @@ globalThis.inferlibAsk = function (D) {
       } else if (field.startsWith("peak_")) peaks[field.slice(5)] = value;
       else values["chip_" + field] = value;
     }
-    return { ...known, values, peaks };
+    const shown = known.shown && values.chip_memory_capacity === known.values.chip_memory_capacity;
+    return { ...known, values, peaks, shown };
   };
 
   // A layout of words such as PP2 x TP4, null where they are none; one instance on all chips where none is.
   const DEGREE = /(tp|pp|dp|ep)\s*=?\s*([0-9]+)/gi;
-  const LAYOUT = new RegExp("^(attention\\s*)?D([\\s,x×+]*(with\\s*)?D)*$".replace(/D/g, DEGREE.source), "i");
+  const LAYOUT = RegExp(String.raw`^(attention\s*)?D([\s,x×+]*(with\s*)?D)*$`
+    .replace(/D/g, DEGREE.source), "i");
   const layout = ({ layout: said, n_chips }) => {
     const given = (said || "TP" + n_chips).trim(), found = [...given.matchAll(DEGREE)];
     if (!LAYOUT.test(given) && given.toLowerCase() !== "one chip") return null;
     const degrees = found.map(([, kind, n]) => [kind.toLowerCase(), +n]);
-    if (degrees.some(([kind, n], k) => n < 1 || degrees.findIndex((other) => other[0] === kind) < k)) return null;
+    const twice = new Set(degrees.map(([kind]) => kind)).size < degrees.length;
+    if (twice || degrees.some(([, n]) => n < 1)) return null;
     return { tp: 1, pp: 1, dp: 1, ep: 1, ...Object.fromEntries(degrees) };
   };
   const words = ({ tp, pp, dp, ep }) => {
@@ -234,8 +238,8 @@ globalThis.inferlibAsk = function (D) {
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
     const GB = (bytes) => (Math.max(bytes, 0) * at.n / 1e9).toFixed(0);
-    const told = { system: ofChip(at.n, at.c.name), need: GB(needs), have: GB(own), left: GB(left) };
-    return filled(D.short[needs > own ? 0 : 1], told);
+    const seen = filled(D.seen[at.c.shown ? 1 : 0], { system: ofChip(at.n, at.c.name) });
+    return filled(D.short[needs > own ? 0 : 1], { seen, need: GB(needs), have: GB(own), left: GB(left) });
   };
 
   // The chips whose timings stand for blocks of attention that a chip has none of.
@@ -334,8 +338,8 @@ globalThis.inferlibAsk = function (D) {
   // --- A request --------------------------------------------------------------------------------------
   // Equally likely lengths: 2k ± 50% evenly, 200-1k-8k between quantiles; or the one that is said.
   const lengths = (name, said) => {
-    const [middle, ...parts] = String(said).replace(/\+\/?-/g, "±").split("±"), at = (text) => read(name, text);
-    const share = parts.length && read("memory", parts.join("±"));
+    const [middle, ...parts] = String(said).replace(/\+\/?-/g, "±").split("±");
+    const at = (text) => read(name, text), share = parts.length && read("memory", parts.join("±"));
     const ends = parts.length ? [at(middle) * (1 - share), at(middle) * (1 + share)]
       : String(said).split(/(?<=\w)(?<!\de)\s*-/).map(at);
     if (ends.length < 2) return ends;
@@ -355,7 +359,7 @@ globalThis.inferlibAsk = function (D) {
     }
     const [prompts, outputs] = ["prompt", "output"].map((name) => lengths(name, S[name]));
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
-    const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no cache holds parts of a token
+    const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
     const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), differ = outputs.length > 1;
     const varies = differ ? mean(outputs, (n) => n * n) / output ** 2 - 1 : 1;
@@ -855,8 +859,9 @@ globalThis.inferlibAsk = function (D) {
   const keepOf = (text) => {
     const pairs = text.split(",").filter((part) => part.trim()).map((part) => part.split("=").map((word) =>
       word.trim().toLowerCase()));
-    return pairs.every(([part, name, more]) => D.parts.includes(part) && has(D.formats.each, name) && more == null
-      && pairs.filter((other) => other[0] === part).length < 2)
+    const good = ([part, name]) => D.parts.includes(part) && has(D.formats.each, name);
+    return pairs.every((pair) => pair.length === 2 && good(pair)) && new Set(pairs.map(([part]) => part)).size
+      === pairs.length
       ? Object.fromEntries(pairs) : null;
   };
   const said = (q) => {

@@ -24,9 +24,9 @@ globalThis.inferlibPage = function (root, D) {
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const pricesOf = (text) => {
     const pairs = text.split(/[;\n]/).filter((line) => line.trim()).map((line) => line.split(/[:=]\s*\$?/))
-      .map(([name, usd, more]) => [known("chip", name.trim()), more == null ? A.read("price", usd || "") : NaN]);
-    return pairs.every(([chip, usd], k) => has(D.chips, chip) && usd <= 1e4
-      && pairs.findIndex((other) => other[0] === chip) === k)
+      .map(([name, usd = "", more]) => [known("chip", name.trim()), more == null && A.read("price", usd)]);
+    const good = ([chip, usd]) => has(D.chips, chip) && usd > 0 && usd <= 1e4;
+    return pairs.every(good) && new Set(pairs.map(([chip]) => chip)).size === pairs.length
       ? Object.fromEntries(pairs) : null;
   };
   // What a state asks: of what to rent the machine, its price and its users are the answer.
