@@ -386,8 +386,9 @@ def test_formats_of_a_checkpoint():
     """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
     assert published(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
     assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
-    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4: of no format that has a name
-    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == (4 + 20 / 128) / 8
+    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4; Kimi's are groups of 32
+    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == "int4"
+    assert published(load_model("moonshotai/Kimi-K2-Thinking"))[0] == (4 + 16 / 32) / 8
     odd = load_model("Llama 3 8B").replace(formats={"attention": 1.0})
     assert published(odd)[2] == "bf16"  # a cache as plain
     oss = ask("gpt-oss-120b", "H100", context="1k")

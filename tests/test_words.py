@@ -10,7 +10,7 @@ from py_mini_racer import MiniRacer
 
 from book.calculator import instrument
 from inferlib import catalog
-from tokenprice import Question, words
+from tokenprice import Question, ask, words
 
 N = 3000  # words of each field
 NUMBERS = (
@@ -270,3 +270,49 @@ def test_every_chip_and_model_of_the_catalogue_has_one_name_on_the_page_and_in_p
         found = page(f"A.known('{what}',text)", spelled)
         assert found[: 2 * len(names)] == names * 2
         assert found[2 * len(names) :] == spelled[2 * len(names) :]
+
+
+# Gigabytes of a checkpoint, its matrices as its maker or its tool's documentation says.
+STORED = {
+    "deepseek-ai/DeepSeek-V4-Flash": 156, "sgl-project/DeepSeek-V4-Flash-FP8": 286, "moonshotai/Kimi-K2-Thinking": 594,
+    "moonshotai/Kimi-K2-Instruct": 1029, "lmsys/gpt-oss-120b-bf16": 234, "openai/gpt-oss-120b": 65,
+    "Llama-3.1-70B-Instruct-AWQ": 39.8,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_a_name_means_the_checkpoint_of_its_maker(name):
+    model = catalog.load_model(name)
+    size = sum(n * model.formats.get(part, 2) for part, n in model.parameters().items())
+    assert size / 1e9 == pytest.approx(STORED[name], rel=0.01) and "assumed" not in model.notes
+
+
+@pytest.mark.parametrize(("typed", "file"), [
+    ("moonshotai/Kimi-K2.5", "nvidia/Kimi-K2.5-NVFP4"), ("GLM-5.1", "nvidia/GLM-5.1-NVFP4"),
+    ("nvidia/GLM-5.1-NVFP4", ""), ("zai-org/GLM-5", ""), ("nvidia/Qwen3-32B-FP8", "Qwen/Qwen3-32B-FP8"),
+])  # fmt: skip
+def test_another_publishers_file_is_named(typed, file):
+    answer = ask(typed, "16x B200", batch=8)
+    assert f"the file of {file}" in str(answer.cautions) if file else "the file of" not in str(answer)
+
+
+@pytest.mark.parametrize(("named", "model", "weights"), [
+    ("Llama-3.1-70B-Instruct-AWQ", "Llama 3.1 70B", "awq"), ("Llama-3.1-70B-GPTQ-Int4", "Llama 3.1 70B", "gptq"),
+    ("Qwen3-32B-quantized.w4a16", "Qwen3 32B", "w4a16"), ("Llama 3.3 70B AWQ-INT4", "Llama 3.3 70B", "int4"),
+    ("Llama-3-8B-FP8", "Llama 3 8B", "fp8"), ("gpt-oss-120b", "gpt-oss-120b", "mxfp4"),
+    ("DeepSeek-R1", "DeepSeek-R1", "fp8"), ("moonshotai/Kimi-K2-Thinking", "moonshotai/Kimi-K2-Thinking", "int4"),
+])  # fmt: skip
+def test_a_checkpoint_weighs_the_same_by_its_name_and_by_its_format(named, model, weights, page):
+    one, other = ask(named, "8x H200"), ask(model, "8x H200", weights=weights)
+    assert one.step.terms == other.step.terms and one.room == other.room
+    if one.question.model.name in catalog.served():
+        state = {
+            "model": one.question.model.name,
+            "chip": "H200",
+            "n_chips": 8,
+            "layout": "",
+            "engine": "",
+            "keep": {},
+        }
+        states = [json.dumps(state | {"weights": name, "cache": ""}) for name in ("", weights)]
+        assert len(set(page("A.step(JSON.parse(text),1,4096).seconds", states))) == 1

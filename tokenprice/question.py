@@ -212,8 +212,9 @@ class Question(Words):
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
         own, kept, own_cache = words.published(self.model)
-        kept = dict(self.keep or {}) if self.weights is not None else kept | dict(self.keep or {})
-        return self.weights or own, self.cache or own_cache, kept or None
+        if self.weights in (None, own if isinstance(own, str) else words.constants.format_name(own)):
+            return own, self.cache or own_cache, (kept | dict(self.keep or {})) or None
+        return self.weights, self.cache or own_cache, dict(self.keep or {}) or None
 
     @cached_property
     def workload(self) -> Workload:

@@ -70,8 +70,9 @@ globalThis.inferlibAsk = function (D) {
   // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
   // or bytes of a weight and whose kernels serve it.
   const formats = (S, m) => {
-    const [own, parts, cache] = m.formats, kept = S.keep || {}, weights = S.weights || own;
-    const all = S.weights ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
+    const [own, parts, cache] = m.formats, kept = S.keep || {}; // the same format is the same checkpoint
+    const weights = [own].flat().pop() === S.weights ? own : S.weights || own;
+    const all = weights !== own ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
     const each = Object.fromEntries(D.parts.map((name, k) => [name, format(kept[name] || all[k])]));
     return { weights: format(weights), each, cache: S.cache || cache };
   };

@@ -149,6 +149,7 @@ def _static():
         if row.overlap == "two-batch":
             continue  # halves of a batch that take turns are another schedule
         model, system, workload, layout = against.question(row)
+        workload = against.as_stored(row, workload)
         if not decode_step(model, system, workload, layout).feasible:
             continue
         engine = constants.engine_class(row.engine)
