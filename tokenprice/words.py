@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from os import PathLike
 
 from inferlib import checks
-from inferlib.catalog import load_chip, load_model, resolve
+from inferlib.catalog import is_chip, load_chip, load_model, resolve
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
@@ -312,23 +312,19 @@ def machine(name, value, chips=None) -> System:
         raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
     known, said = chips or {}, value.strip()
 
-    def chip_of(text):
-        return known[text] if text in known else load_chip(text)
-
+    if said in known:
+        return System(known[said], 1)
+    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
+    number, chip = before.groups() if before else ("1", said)
+    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
+    if after and not before and not is_chip(said):
+        chip, number = after.groups()
     try:
-        return System(chip_of(said), 1)
-    except LookupError:
-        before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
-        after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
-        if not (before or after):
-            raise
-    number, chip = before.groups() if before else after.groups()[::-1]
-    try:
-        found = chip_of(chip)
+        found = known[chip] if chip in known else load_chip(chip)
     except LookupError as error:
         if not (before and chip[-1] in "sS"):
             raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
-        found = chip_of(chip[:-1])  # 8 H100s
+        found = machine(name, chip[:-1], chips).chip  # 8 H100s
     return System(found, whole(f"{name} {said!r}: chips", number))
 
 

@@ -268,6 +268,11 @@ def resolve(what, name):
     return found
 
 
+def is_chip(name):
+    """Whether a chip of the catalogue is called so, in any spelling."""
+    return _found("chip", name) is not None
+
+
 def _resolved(name):
     """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
     found, formats = _found("model", name), _table("names.toml")["format"]
