@@ -28,7 +28,7 @@ FORMATS = {row.name: row for row in (
     Format("fp8 block", 8, 8, ("fp8",), "fp8"),
     Format("int8", 8, 8, (), "fp8", ("w8a8", "8bit")),
     Format("fp6", 6, 6 + 8 / 32, ("fp6", "fp8"), "fp8", ("mxfp6", "fp6_e2m3", "fp6_e3m2")),
-    Format("int4", 4, 5, (), "bf16", ("awq", "gptq", "w4a16", "4bit", "uint4")),
+    Format("int4", 4, 4 + 20 / 128, (), "bf16", ("awq", "gptq", "w4a16", "4bit", "uint4")),
     Format("fp4", 4, 4 + 8 / 16, ("fp4", "fp8"), "bf16", ("nvfp4", "nvfp4_awq", "w4a16_nvfp4")),
     Format("mxfp4", 4 + 8 / 32, 4 + 8 / 32, ("fp4",), "fp4"),
 )}  # fmt: skip

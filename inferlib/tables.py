@@ -40,7 +40,7 @@ class Tables(Later):
     (['H100 SXM', 'H200'], {'n': 2})
     """
 
-    def __init__(self, text, within=""):
+    def __init__(self, text, within="", where="a table"):
         texts = {}
         named = re.compile((within and rf"{within}\.") + rf"({_KEY})")
         self.above, *others = _HEADER.split(text)
@@ -52,7 +52,10 @@ class Tables(Later):
                 self.above += f"[{other}"
 
         def parsed(text):
-            found = tomllib.loads(text)
+            try:
+                found = tomllib.loads(text)
+            except tomllib.TOMLDecodeError as error:
+                raise ValueError(f"{where}: {text.splitlines()[0]} is not TOML: {error}") from None
             (table,) = (found[within] if within else found).values()
             return table
 

@@ -222,7 +222,7 @@ CARDS_TYPED = {
 MODELS_TYPED = {
     "Kimi K2.5": "nvidia/Kimi-K2.5-NVFP4", "GLM 5.1": "nvidia/GLM-5.1-NVFP4", "GLM-5": "zai-org/GLM-5",
     "GLM 5.2": "zai-org/GLM-5.2", "MiniMax M2.5": "nvidia/MiniMax-M2.5-NVFP4", "Kimi K3": "moonshotai/Kimi-K3",
-    "MiniMax M2.7": "nvidia/MiniMax-M2.7-NVFP4", "DeepSeek V4 Flash": "sgl-project/DeepSeek-V4-Flash-FP8",
+    "MiniMax M2.7": "nvidia/MiniMax-M2.7-NVFP4", "DeepSeek V4 Flash FP8": "sgl-project/DeepSeek-V4-Flash-FP8",
     "DeepSeek V4 Pro": "deepseek-ai/DeepSeek-V4-Pro", "DeepSeek V3.2": "deepseek-ai/DeepSeek-V3.2",
     "Nemotron 3 Super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "R1": "deepseek-ai/DeepSeek-R1",
     "Nemotron 3 Nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen3 14B": "Qwen3 14B",
@@ -322,6 +322,8 @@ def test_a_chip_in_an_unknown_format_fails_alone(tmp_path):
     (OWN.replace("size = 4", "size = 1" + "0" * 310), ValueError, "scale_up_size"),
     (OWN.replace('"switch"', "5"), LookupError, "no topology 5"),
     ("[chip]\nname = 1", ValueError, "chip 'chip' has no peaks"),
+    (OWN.replace("bf16", "fp6"), ValueError, "chip 'My chip' has no peak in 16 bits, .* beside fp6, fp8"),
+    (OWN.replace("memory_bandwidth", "power"), ValueError, "chip 'My chip' has no memory_bandwidth, such as"),
     ("[chip", ValueError, "is not TOML"), ("a = " + "[" * 10**5, ValueError, "is not TOML"),
 ])  # fmt: skip
 def test_files_of_chips_that_are_refused(text, error, message, tmp_path):

@@ -22,7 +22,7 @@ from inferlib.system import System
 from tokenprice import Promise, Question, ask, change, decide, link, terminal
 from tokenprice.change import doubled
 from tokenprice.question import REQUEST, STEP
-from tokenprice.words import in_words
+from tokenprice.words import Mean, in_words
 
 ROOT = Path(__file__).parents[1]
 TRACES = ROOT / "book" / "measured" / "traces"
@@ -512,7 +512,7 @@ def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys(
     half = found["token"] / 2  # asked of the request, not of its step
     needed = run(f"return A.needed({json.dumps(state)},32,16150,(s)=>s<={half})")
     users = next(one["factor"] for one in needed if "fewer users" in one["name"])
-    assert library(state | {"users": 32 / users})[0].seconds == pytest.approx(half, rel=1e-6)
+    assert ask(told.question.replace(users=Mean(32 / users))).seconds == pytest.approx(half, rel=1e-6)
 
 
 @pytest.mark.parametrize("target", [{"token": 0.010}, {"dollars": 3.0}])

@@ -134,7 +134,7 @@ TIMES = [
     ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"), ("length", "1.8", 1.8),
     ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"), ("length", 1, 1),
     ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("utilisation", "40%", 0.4), ("context", 0, 0),
-    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("batch", "8,192", 8192), ("context", "8K tokens", 8192),
+    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt", "8,192", 8192), ("context", "8K tokens", 8192),
     ("prompt", "1M", 1024**2), ("prompt", "0.5k", 512),
     ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
     ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
@@ -162,6 +162,10 @@ ASKED = [
     ("--weights Q4_K_M", "mixes formats: give bits of a weight"), ("--cache fp5", "no format of cache 'fp5'"),
     ("--weights fp5", "no format of weights 'fp5'; did you mean"), ("--utilisation 101%", "utilisation is 1.01"),
     ("--weights 0.5", "1 to 32 bits"), ("--weights 32.5", "1 to 32 bits"), ("--batch 0", "batch is 0"),
+    ("--batch 1.5", "batch is '1.5', but must be a whole"), ("--users 1,8,64", "users is '1,8,64', but must"),
+    ("--price 3,99", "price is '3,99', but must be dollars"), ("--machines 128,256", "machines is '128,256', but must"),
+    ("--context 1,2", "context is '1,2', but must"), ("--memory 40%x", "memory is '40%x', but must be like"),
+    ("--price $2/million", "price is '$2/million', but must"),
     ("--batch=-3", "batch is '-3'"), ("--batch " + "9" * 400, "batch is"), ("--price x", "price is 'x'"),
     ("--price 0", "price is 0"), ("--prompt 8", NEEDS), ("--cached 8", NEEDS), ("--chunk 1k", "belong to a request"),
     ("--layout TQ8", "layout is 'TQ8', but must be like"), ("--context 8q", "context is '8q', but must be a number"),
@@ -382,8 +386,9 @@ def test_formats_of_a_checkpoint():
     """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
     assert published(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
     assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
-    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4: of no format that has a name
-    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == (4 + 20 / 128) / 8
+    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4; Kimi's are groups of 32
+    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == "int4"
+    assert published(load_model("moonshotai/Kimi-K2-Thinking"))[0] == (4 + 16 / 32) / 8
     odd = load_model("Llama 3 8B").replace(formats={"attention": 1.0})
     assert published(odd)[2] == "bf16"  # a cache as plain
     oss = ask("gpt-oss-120b", "H100", context="1k")

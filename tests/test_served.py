@@ -337,6 +337,8 @@ NOT_UNDERSTOOD = [
     (of("compressed-tensors"), "config_groups is missing"),
     (of([1]), "quant_method is "),
     (7, "quantization_config is 7"),
+    (of("quark"), "narrows some matrix"),
+    (of("quark", layer_quant_config={"*.odd_proj": {"weight": {"dtype": "fp4"}}}), "narrows some matrix"),
 ]
 
 

@@ -684,3 +684,16 @@ def test_an_interval_has_no_cliff_at_the_longest_prompt_that_was_measured():
     ]
     assert spans[0] == pytest.approx(spans[1], rel=0.01)
     assert spans[1] < spans[2] < spans[3]
+
+
+@pytest.mark.parametrize(("chip", "shown"), [
+    ("H20", 97_871 * 2**20), ("H800", 81_559 * 2**20), ("GB200", 189_471 * 2**20), ("GB300", 284_208 * 2**20),
+    ("MI300X", 206_141_652_992), ("MI355X", 309_220_868_096), ("MI250X GCD", 68_702_699_520), ("v6e", 33_550_237_696),
+    ("MI325X", None), ("TPU v5e", None), ("TPU v4", None),
+])  # fmt: skip
+def test_memory_is_what_the_driver_shows_or_the_driver_is_not_spoken_of(chip, shown):
+    found = inferlib.load_chip(chip)
+    answer = ask("Llama 3.1 405B", f"1x {chip}", weights="bf16")
+    said = f"the driver of {answer.machine} shows" if shown else f", but {answer.machine} has"
+    assert constants.memory(found) == (shown or found.memory_capacity) and said in answer.reason
+    assert f" {(shown or found.memory_capacity) / 1e9:.0f} GB" in answer.reason

@@ -22,7 +22,7 @@ from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
 from tokenprice.question import REQUEST, Question, listed, read, recorded
 from tokenprice.request import Request, answered, with_cautions
-from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
+from tokenprice.words import Mean, between, figures, format_in_words, in_words, page, spanned
 
 ALL = "all"
 OTHERS = "prompts of others"
@@ -513,7 +513,7 @@ def _step_of(answer):
     if not q.is_request:
         return {}
     lost = dict.fromkeys((*REQUEST, "reader", "chunk"))
-    return lost | {"batch": answer.batch, "context": q.workload.context}
+    return lost | {"batch": Mean(answer.batch), "context": q.workload.context}
 
 
 def _how(answer):

@@ -26,10 +26,14 @@ NEIGHBOURS = {
     "T4": "L40S", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
     "TPU7x Ironwood": "B200",
 }  # fmt: skip
-# MiB of one chip as its driver shows them (nvidia-smi in public logs), where that is not what the data sheet says.
+# MiB of one chip as its driver shows them, in public logs of nvidia-smi and rocm-smi, where that is not what the data
+# sheet says: H20 in NVIDIA/nvtrust#128, MI300X in ROCm/legacy-rocm-build#4750, TPU v6e in vllm-project/vllm#16211;
+# GB200, GB300, B300, MI250X and MI355X in several repositories. Of MI325X and TPU v5e none was found.
 SHOWN = {
     "V100 SXM2": 16160, "A100 40GB": 40960, "A100 80GB": 81920, "H100 SXM": 81559, "H100 PCIe": 81559,
-    "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
+    "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "H20": 97871, "H800": 81559, "B300": 275040,
+    "GB200 NVL72": 189471, "GB300 NVL72": 284208, "MI250X GCD": 65520, "MI300X": 196592, "MI355X": 294896,
+    "TPU v6e": 31996, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
     "RTX 5090": 32607, "RTX PRO 6000": 97887, "RTX PRO 6000 Workstation": 97887, "RTX 3090": 24576, "A10G": 23028,
     "T4": 15360,
 }  # fmt: skip
@@ -145,9 +149,13 @@ def engine_class(software):
 
 
 def memory(chip):
-    """Bytes of a chip as the driver shows them; of one whose memory somebody changed, that."""
-    name, stated = chip.name, chip.memory_capacity
-    return SHOWN[name] * 2**20 if name in SHOWN and load_chip(name).memory_capacity == stated else stated
+    """Bytes of a chip as the driver shows them; its own where that is not known, or somebody changed it."""
+    return SHOWN[chip.name] * 2**20 if is_shown(chip) else chip.memory_capacity
+
+
+def is_shown(chip):
+    """Whether it is known what the driver shows of a chip's memory."""
+    return chip.name in SHOWN and load_chip(chip.name).memory_capacity == chip.memory_capacity
 
 
 def box(chip):

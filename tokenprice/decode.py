@@ -30,11 +30,9 @@ from inferlib.transformer import (
 )
 from tokenprice import blocks, constants, kernels, operators
 
-SHORT = "needs {need:.0f} GB, but the driver of {system} shows {have:.0f} GB"
-TIGHT = (
-    "needs {need:.0f} GB, but of the {have:.0f} GB that the driver of {system} shows engines leave {left:.0f} "
-    "to weights and caches"
-)
+SHORT = "needs {need:.0f} GB, but {seen} {have:.0f} GB"
+TIGHT = "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and caches"
+SEEN = "{system} has", "the driver of {system} shows"  # the second where that is known
 # On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
 # engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
 # the tenth that engines do not take.
@@ -70,7 +68,8 @@ def decode_step(
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * system.count / 1e9 for name, size in sizes.items()}
             text = SHORT if weights + caches > have else TIGHT
-            raise DoesNotFit(text.format(system=system, **sizes))
+            seen = SEEN[constants.is_shown(system.chip)].format(system=system)
+            raise DoesNotFit(text.format(seen=seen, **sizes))
     return at.stages()
 
 

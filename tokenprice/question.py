@@ -178,7 +178,10 @@ class Question(Words):
         if isinstance(self.cached, str):
             part, prompts = words.share("cached", self.cached), mix.points(self.prompt)
             mixed = len(prompts) > 1 and mix.Lengths([part * one for one in prompts], self.cached)
-            object.__setattr__(self, "cached", mixed or self.prompt * part)
+            alone = self.prompt * part
+            object.__setattr__(
+                self, "cached", mixed or (alone if alone > 1 else 0)
+            )  # no cache holds parts of one
         if self.cached is not None and min(mix.points(self.cached)) >= min(mix.points(self.prompt)):
             least = f"{'the shortest ' * isinstance(self.prompt, mix.Lengths)}prompt, {min(mix.points(self.prompt)):g}"
             raise ValueError(f"cached is {self.cached:g}, but must be below {least}")
@@ -209,8 +212,9 @@ class Question(Words):
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
         own, kept, own_cache = words.published(self.model)
-        kept = dict(self.keep or {}) if self.weights is not None else kept | dict(self.keep or {})
-        return self.weights or own, self.cache or own_cache, kept or None
+        if self.weights in (None, own if isinstance(own, str) else words.constants.format_name(own)):
+            return own, self.cache or own_cache, (kept | dict(self.keep or {})) or None
+        return self.weights, self.cache or own_cache, dict(self.keep or {}) or None
 
     @cached_property
     def workload(self) -> Workload:

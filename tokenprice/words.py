@@ -5,17 +5,40 @@ from collections.abc import Mapping
 from os import PathLike
 
 from inferlib import checks
-from inferlib.catalog import load_chip, load_model, resolve
+from inferlib.catalog import is_chip, load_chip, load_model, resolve
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import constants, mix
 
+# Units of each kind of number, in lower case and without blanks: what one of them is worth.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
-_SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "min": 60.0}
-_EVERY = {"s": 1, "min": 60}  # seconds
-_NUMBER = r"([\d.,_]*\d[\d.,_]*|[\d.]+e-?\d+)"
-_LAYOUT = re.compile(r"(tp|pp|ep|dp)\s*=?\s*(\d+)", re.IGNORECASE)
+_TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "token", "tokens")}
+_SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_SPEED = ("/s", "tok/s", "token/s", "tokens/s")
+_RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
+_SHARE = {"": 1, "%": 100}
+_USD = ("", "$", "usd")
+# What dollars are for, by the name of the field; all others are dollars for a chip and hour.
+_PAID = {
+    "electricity": ("/kwh",),
+    "dollars": ("/m", "/mtok", "/million"),
+    "budget": ("/m", "/mtok", "/million"),
+}
+_HOUR = ("/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
+UNITS = tuple(dict.fromkeys((
+    *_TOKENS, *_SHARE, *_SECONDS, *_SPEED, *_RATE,
+    *(usd + paid for usd in _USD for paid in ("", *_HOUR, *(one for known in _PAID.values() for one in known))),
+)))  # fmt: skip
+LENGTHS = ("context", "prompt", "output", "cached", "chunk")  # which alone take commas between thousands
+_NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
+_COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
+_DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
+_LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
+
+
+class Mean(float):
+    """Sequences in the mean of steps, which need not be whole."""
 
 
 class Bytes(float):
@@ -32,11 +55,20 @@ def _number(name, value, **limits):
     return checks.number(name, value, **limits)
 
 
-def _digits(name, text, allowed):
-    try:
-        return float(re.sub("[,_]", "", text))
-    except ValueError:
-        raise ValueError(f"{name} is {checks.short(repr, text)}, but must be {allowed}") from None
+def _measured(name, text, units, allowed):
+    """The number and the unit that a whole text consists of, and nothing else.
+
+    Examples
+    --------
+    >>> _measured("price", "2.5 USD / h", ("usd/h",), "dollars")
+    (2.5, 'usd/h')
+    """
+    number = f"{_COMMAS}|{_NUMBER}" if name in LENGTHS else _NUMBER
+    found = re.fullmatch(rf"({number})(.*)", text.strip().lower(), re.DOTALL)
+    unit = found and "".join(found[2].split())
+    if not found or unit not in units:
+        raise ValueError(f"{name} is {checks.short(repr, text)}, but must be {allowed}")
+    return float(re.sub("[,_]", "", found[1])), unit
 
 
 def model(name, value) -> Transformer:
@@ -57,11 +89,9 @@ def tokens(name, value) -> float:
     if name in ("prompt", "output") and (found := _mixed(name, value)):
         return found
     if isinstance(value, str):
-        found = re.fullmatch(rf"\s*{_NUMBER}\s*([kKmM]?)\s*(?:tokens?)?\s*", value)
-        allowed = "a number such as 8192 or 8k"
-        if not found:
-            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}")
-        value = _digits(name, found[1], allowed) * _LARGE[found[2].lower()]
+        allowed = "a number such as 8192 or 8k" if name in LENGTHS else "a number such as 32 or 1k"
+        value, unit = _measured(name, value, _TOKENS if name in LENGTHS else _LARGE, allowed)
+        value *= _TOKENS[unit]
     value = _number(name, value, zero=name in ("cached", "context"), maximum=1e12)
     return int(value) if value == int(value) else value
 
@@ -97,13 +127,13 @@ def trace(name, value) -> mix.Trace:
 
 
 def count(name, value) -> float:
-    """A number of sequences or users, of at least one."""
-    return _number(name, tokens(name, value), minimum=1)
+    """A whole number of sequences or users."""
+    return value if isinstance(value, Mean) else whole(name, value)
 
 
 def whole(name, value) -> int:
     """A whole number of at least one."""
-    taken = count(name, value)
+    taken = _number(name, tokens(name, value), minimum=1)
     if taken != int(taken):
         raise ValueError(f"{name} is {value!r}, but must be a whole number")
     return int(taken)
@@ -111,7 +141,7 @@ def whole(name, value) -> int:
 
 def positive(name, value) -> float:
     """A number above zero."""
-    return _number(name, _digits(name, value.strip(), "a number") if isinstance(value, str) else value)
+    return _number(name, _measured(name, value, ("",), "a number")[0] if isinstance(value, str) else value)
 
 
 def rate(name, value) -> float:
@@ -123,9 +153,8 @@ def rate(name, value) -> float:
     2.5
     """
     if isinstance(value, str):
-        number, _, each = value.partition("/")
-        seconds = _EVERY[checks.one_of(f"{name}, a number per", each.strip().lower() or "s", _EVERY)]
-        value = _digits(name, number.strip(), "like 2.5/s or 150/min") / seconds
+        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min")
+        value = number / _RATE.get(each, 1)
     return _number(name, value, minimum=1e-9, maximum=1e9)
 
 
@@ -138,18 +167,34 @@ def truth(name, value) -> bool:
 def share(name, value) -> float:
     """A part of a whole, above 0 and at most 1: ``0.4`` or ``"40%"``."""
     if isinstance(value, str):
-        text, sign, _ = value.strip().partition("%")
-        value = _digits(name, text.strip(), "like 0.4 or 40%") / (100 if sign else 1)
+        value, unit = _measured(name, value, _SHARE, "like 0.4 or 40%")
+        value /= _SHARE[unit]
     return _number(name, value, maximum=1)
 
 
 def cached(name, value) -> float | str:
-    """Tokens of a prompt that are in the cache, or their share of it as ``"95%"``, which stays a text."""
+    """Tokens of a prompt that are in the cache, or their share of it, which stays a text.
+
+    A bare number up to 1 is a share: one token of a prompt is never meant.
+
+    Examples
+    --------
+    >>> cached("cached", "8k"), cached("cached", "95%"), cached("cached", 0.833)
+    (8192, '95%', '83.3%')
+    """
     if isinstance(value, mix.Lengths):
         return value
-    if isinstance(value, str) and value.strip().endswith("%"):
-        return f"{100 * share(name, value):g}%"
-    return tokens(name, value)
+    bare = value.strip().rstrip("%") == value.strip() if isinstance(value, str) else True
+    taken = tokens(name, value) if bare else 0.0
+    alone = not isinstance(value, str) or re.fullmatch(_NUMBER, value.strip().lower())
+    if bare and not (alone and 0 < taken <= 1):
+        return taken
+    part = share(name, value)
+    if part == 1:
+        raise ValueError(
+            f"{name} is {value!r}, but must be below the whole prompt: a share such as 95%, or tokens"
+        )
+    return f"{100 * part:.12g}%"
 
 
 def seconds(name, value) -> float:
@@ -162,14 +207,12 @@ def seconds(name, value) -> float:
     """
     if isinstance(value, str):
         allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
-        found = re.fullmatch(rf"\s*{_NUMBER}\s*([a-zA-Z]*)\s*(/\s*s)?\s*", value)
-        if not found or (found[2].lower() not in _SECONDS and not found[3] and found[2]):
-            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}")
-        number = _number(name, _digits(name, found[1], allowed))
-        if found[3]:
+        number, unit = _measured(name, value, (*_SECONDS, *_SPEED), allowed)
+        _number(name, number)
+        if unit in _SPEED:
             return 1 / number
-        if found[2]:
-            return number * _SECONDS[found[2].lower()]
+        if unit:
+            return number * _SECONDS[unit]
         value = number
     value = _number(name, value)
     # a bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first
@@ -181,8 +224,13 @@ def seconds(name, value) -> float:
 def dollars(name, value) -> float:
     """Dollars: ``2.5``, ``"$2.50"``, ``"2.5 usd"``, ``"$2/h"``."""
     if isinstance(value, str):
-        text = re.sub(r"(?i)\$|usd|/\s*(h|hour|gpu|chip|m|mtok|million)\b", "", value).strip()
-        value = _digits(name, text, "dollars, like 2.5 or $2")
+        said, paid = re.sub(r"^\s*\$", "", value), ("", *_PAID.get(name, _HOUR))
+        units = ("", *paid) if said != value else {usd + one for usd in _USD for one in paid}
+        try:
+            value, _ = _measured(name, said, units, "")
+        except ValueError:
+            allowed = f"dollars, like 2.5 or $2 or $2{paid[1]}"
+            raise ValueError(f"{name} is {checks.short(repr, value)}, but must be {allowed}") from None
     return _number(name, value)
 
 
@@ -264,21 +312,20 @@ def machine(name, value, chips=None) -> System:
         raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
     known, said = chips or {}, value.strip()
 
-    def chip(of):
-        return known[of] if of in known else load_chip(of)
-
     if said in known:
         return System(known[said], 1)
-    before = re.fullmatch(r"(\d+)\s*(?:[xX×*]\s*|\s)(\D.*)", said)
-    if before:
-        return System(chip(before[2].strip()), whole(f"{name} {said!r}: chips", before[1]))
+    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
+    number, chip = before.groups() if before else ("1", said)
+    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
+    if after and not before and not is_chip(said):
+        chip, number = after.groups()
     try:
-        return System(chip(said), 1)
-    except LookupError:
-        after = re.fullmatch(r"(.*?\S)\s*[xX×*:]\s*(\d+)", said)
-        if not after:
-            raise
-    return System(chip(after[1]), whole(f"{name} {said!r}: chips", after[2]))
+        found = known[chip] if chip in known else load_chip(chip)
+    except LookupError as error:
+        if not (before and chip[-1] in "sS"):
+            raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
+        found = machine(name, chip[:-1], chips).chip  # 8 H100s
+    return System(found, whole(f"{name} {said!r}: chips", number))
 
 
 def layout(name, value) -> Layout:
@@ -294,10 +341,9 @@ def layout(name, value) -> Layout:
         return value
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as 'TP8' or 'DP8 EP8'")
-    found = _LAYOUT.findall(value)
-    names = [degree.lower() for degree, _ in found]
-    rest = re.sub(r"attention|with|one chip|[\sx×,+]", "", _LAYOUT.sub("", value), flags=re.IGNORECASE)
-    if rest or len(set(names)) < len(names) or not (found or value.strip() == "one chip"):
+    found = re.findall(_DEGREE, value, re.IGNORECASE)
+    names, text = [degree.lower() for degree, _ in found], value.strip().lower()
+    if len(set(names)) < len(names) or not (text == "one chip" or re.fullmatch(_LAYOUT, text)):
         said = checks.short(repr, value)
         raise ValueError(f"{name} is {said}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'")
     return Layout(**{degree.lower(): int(n) for degree, n in found})
@@ -336,7 +382,7 @@ def format(name, value) -> str | Bytes:
                 )
             checks.one_of(f"format of {name}", plain if plain in FORMATS else value, FORMATS)
             return _whole(plain) if name == "weights" else plain
-        value = _digits(name, plain, "a format such as fp8, or bits")
+        value, _ = _measured(name, plain, ("",), "a format such as fp8, or bits")
     bits = _number(name, value)
     if not 1 <= bits <= 32:
         raise ValueError(f"{name} is {bits:g}, but must be a format such as fp8, or 1 to 32 bits of a value")
@@ -359,7 +405,9 @@ def keep(name, value) -> dict:
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(part.strip() and sign and text.strip() for part, sign, text in pairs):
             raise ValueError(f"{name} is {checks.short(repr, value)}, but must be like attention=bf16")
-        value = {part.strip(): text for part, _, text in pairs}
+        if len({part.strip().lower() for part, *_ in pairs}) < len(pairs):
+            raise ValueError(f"{name} is {checks.short(repr, value)}, but must name each part once")
+        value = {part.strip().lower(): text for part, _, text in pairs}
     checks.instance(name, value, dict)
     for part in value:
         checks.one_of("part", part, constants.PARTS)
@@ -372,7 +420,8 @@ def engine(name, value) -> str:
     classes, said = constants.engines()["class"], value.strip().lower()
     if said in classes:
         return said
-    if any(re.search(pattern, said) for pattern, _ in constants.engines()["software"]):
+    named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, perhaps with its version
+    if named and any(re.search(pattern, said) for pattern, _ in constants.engines()["software"]):
         return constants.engine_class(said)
     return checks.one_of(name, value, [*classes, "vllm", "sglang", "trtllm"])
 
@@ -380,7 +429,7 @@ def engine(name, value) -> str:
 def length(name, value) -> float | str:
     """Tokens that a step with drafts yields: a number, or a curve that somebody measured."""
     try:
-        number = _digits(name, value.strip(), "a number") if isinstance(value, str) else float(value)
+        number = _measured(name, value, ("",), "")[0] if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         from tokenprice.speculation import measured
 

@@ -44,20 +44,35 @@ globalThis.inferlibAsk = function (D) {
 
   // A model or a chip by any name that the catalogue knows; else as it was typed.
   const known = (what, text) => {
-    const words = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/);
-    return D.names[what][words.join("")] || D.names[what][words.slice(0, -1).join("")] || text;
+    if (has(what === "chip" ? chips : D.models, text)) return text;
+    const all = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/).filter(Boolean);
+    let words = all.filter((word, k) => !k || !D.ignored.endings.includes(word));
+    if (words[0] === "meta" && words.length > 1) words = words.slice(1);
+    const called = (list) => has(D.names[what], list.join("")) && D.names[what][list.join("")];
+    if (called(words) || what === "model") return called(words) || text;
+    // a chip with its vendor or its memory, which must be the memory that it has
+    const plain = words.filter((word) => !D.ignored.vendors.includes(word));
+    const bare = plain.filter((word) => !/^(\d+gb?|hbm3e?)$/.test(word)), found = called(bare);
+    if (called(plain)) return called(plain);
+    const sizes = words.filter((word) => /^\d+gb?$/.test(word)).map((word) => 1e9 * parseInt(word, 10));
+    const fits = (size) => Math.abs(size / chips[found].sold - 1) < D.ignored.sold;
+    return found && sizes.every(fits) ? found : text;
   };
   const machineOf = (text) => {
-    const [, n, name] = /^\s*(\d+)\s*[x×]\s*(.+?)\s*$/i.exec(text) || [];
-    const named = name && known("chip", name);
-    return n >= 1 && has(chips, named) ? { chip: named, n_chips: +n } : null;
+    const said = text.trim(), named = (name) => [known("chip", name)].find((found) => has(chips, found));
+    if (named(said)) return { chip: named(said), n_chips: 1 };
+    const [, n, name] = /^([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)$/i.exec(said) || [];
+    const [, last, count] = n ? [] : /^(.*?\S)\s*[x×*:]\s*([0-9]+)$/i.exec(said) || [];
+    const chip = n ? named(name) || (/s$/i.test(name) && named(name.slice(0, -1))) : last && named(last);
+    return chip && +(n || count) >= 1 ? { chip, n_chips: +(n || count) } : null;
   };
 
   // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
   // or bytes of a weight and whose kernels serve it.
   const formats = (S, m) => {
-    const [own, parts, cache] = m.formats, kept = S.keep || {}, weights = S.weights || own;
-    const all = S.weights ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
+    const [own, parts, cache] = m.formats, kept = S.keep || {}; // the same format is the same checkpoint
+    const weights = [own].flat().pop() === S.weights ? own : S.weights || own;
+    const all = weights !== own ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
     const each = Object.fromEntries(D.parts.map((name, k) => [name, format(kept[name] || all[k])]));
     return { weights: format(weights), each, cache: S.cache || cache };
   };
@@ -88,16 +103,20 @@ globalThis.inferlibAsk = function (D) {
       } else if (field.startsWith("peak_")) peaks[field.slice(5)] = value;
       else values["chip_" + field] = value;
     }
-    return { ...known, values, peaks };
+    const shown = known.shown && values.chip_memory_capacity === known.values.chip_memory_capacity;
+    return { ...known, values, peaks, shown };
   };
 
   // A layout of words such as PP2 x TP4, null where they are none; one instance on all chips where none is.
-  const DEGREE = /(tp|pp|dp|ep)\s*=?\s*(\d+)/gi;
+  const DEGREE = /(tp|pp|dp|ep)\s*=?\s*([0-9]+)/gi;
+  const LAYOUT = RegExp(String.raw`^(attention\s*)?D([\s,x×+]*(with\s*)?D)*$`
+    .replace(/D/g, DEGREE.source), "i");
   const layout = ({ layout: said, n_chips }) => {
-    const given = said || "TP" + n_chips, found = [...given.matchAll(DEGREE)];
-    const rest = given.replace(DEGREE, "").replace(/attention|with|one chip|[\sx×,+]/gi, "");
-    if (rest || !(found.length || /one chip/.test(given))) return null;
+    const given = (said || "TP" + n_chips).trim(), found = [...given.matchAll(DEGREE)];
+    if (!LAYOUT.test(given) && given.toLowerCase() !== "one chip") return null;
     const degrees = found.map(([, kind, n]) => [kind.toLowerCase(), +n]);
+    const twice = new Set(degrees.map(([kind]) => kind)).size < degrees.length;
+    if (twice || degrees.some(([, n]) => n < 1)) return null;
     return { tp: 1, pp: 1, dp: 1, ep: 1, ...Object.fromEntries(degrees) };
   };
   const words = ({ tp, pp, dp, ep }) => {
@@ -220,8 +239,8 @@ globalThis.inferlibAsk = function (D) {
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
     const GB = (bytes) => (Math.max(bytes, 0) * at.n / 1e9).toFixed(0);
-    const told = { system: ofChip(at.n, at.c.name), need: GB(needs), have: GB(own), left: GB(left) };
-    return filled(D.short[needs > own ? 0 : 1], told);
+    const seen = filled(D.seen[at.c.shown ? 1 : 0], { system: ofChip(at.n, at.c.name) });
+    return filled(D.short[needs > own ? 0 : 1], { seen, need: GB(needs), have: GB(own), left: GB(left) });
   };
 
   // The chips whose timings stand for blocks of attention that a chip has none of.
@@ -341,9 +360,9 @@ globalThis.inferlibAsk = function (D) {
   // --- A request --------------------------------------------------------------------------------------
   // Equally likely lengths: 2k ± 50% evenly, 200-1k-8k between quantiles; or the one that is said.
   const lengths = (name, said) => {
-    const [middle, part] = String(said).replace(/\+\/?-/, "±").split("±"), at = (text) => read(name, text);
-    const share = part && read("memory", part);
-    const ends = part ? [at(middle) * (1 - share), at(middle) * (1 + share)]
+    const [middle, ...parts] = String(said).replace(/\+\/?-/g, "±").split("±");
+    const at = (text) => read(name, text), share = parts.length && read("memory", parts.join("±"));
+    const ends = parts.length ? [at(middle) * (1 - share), at(middle) * (1 + share)]
       : String(said).split(/(?<=\w)(?<!\de)\s*-/).map(at);
     if (ends.length < 2) return ends;
     if (!ends.every((end, k) => end >= (k && ends[k - 1]))) return [NaN];
@@ -362,7 +381,8 @@ globalThis.inferlibAsk = function (D) {
     }
     const [prompts, outputs] = ["prompt", "output"].map((name) => lengths(name, S[name]));
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
-    const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : n * share, n - 1)]);
+    const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
+    const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
     const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), differ = outputs.length > 1;
     const varies = differ ? mean(outputs, (n) => n * n) / output ** 2 - 1 : 1;
     const sorted = outputs.slice().sort((a, b) => a - b), all = total(outputs);
@@ -839,11 +859,17 @@ globalThis.inferlibAsk = function (D) {
   // A number in the words of its field: 8k, 95%, 500 ms, 50 tokens/s; a text where it is a share of another.
   const read = (key, text) => {
     const c = D.form.numbers[key];
-    const found = /^\s*\$?\s*(\d[\d,_]*\.?\d*(?:e-?\d+)?|\.\d+)\s*(\D*)$/i.exec(text);
-    const unit = found && found[2].trim().toLowerCase(), number = found && +found[1].replace(/[,_]/g, "");
-    if (!found || !has(c.units, unit) || (/\$/.test(text) && !has(c.units, "usd"))) return NaN;
-    if (c.units[unit] === "share") return number <= 100 ? number + "%" : NaN;
-    const [by, power, most] = c.units[unit], v = +(power > 0 ? number * by : by / number).toPrecision(15);
+    const said = String(text).trim().toLowerCase(), paid = has(c.units, "usd") && /^\$/.test(said);
+    const number = (c.commas ? "[0-9]{1,3}(?:,[0-9]{3})+|" : "")
+      + "[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:e[+-]?[0-9]+)?";
+    const found = new RegExp(`^(${number})([^]*)$`).exec(paid ? said.slice(1).trim() : said);
+    const unit = found && found[2].replace(/\s+/g, ""), value = found && +found[1].replace(/[,_]/g, "");
+    if (!found || !has(c.units, unit) || (paid && /^(\$|usd)/.test(unit))) return NaN;
+    if (c.units[unit] === "share" || (c.shares && !unit && value > 0 && value <= 1)) {
+      const part = +(unit ? value : 100 * value).toPrecision(12);
+      return part > 0 && part < 100 ? part + "%" : NaN;
+    }
+    const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(15);
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;
   };
   const told = (name, v) => {
@@ -857,7 +883,9 @@ globalThis.inferlibAsk = function (D) {
   const keepOf = (text) => {
     const pairs = text.split(",").filter((part) => part.trim()).map((part) => part.split("=").map((word) =>
       word.trim().toLowerCase()));
-    return pairs.every(([part, name]) => D.parts.includes(part) && has(D.formats.each, name))
+    const good = ([part, name]) => D.parts.includes(part) && has(D.formats.each, name);
+    return pairs.every((pair) => pair.length === 2 && good(pair)) && new Set(pairs.map(([part]) => part)).size
+      === pairs.length
       ? Object.fromEntries(pairs) : null;
   };
   const said = (q) => {

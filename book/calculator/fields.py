@@ -36,9 +36,6 @@ PARTS = {
 }  # fmt: skip
 TEXTS = ("layout", "keep", "reader")  # which are read as words
 LISTED = ("layout", "length")  # words that are offered, too
-UNITS = (
-    "", "k", "m", "tokens", "k tokens", "%", "us", "ms", "s", "min", "tokens/s", "tok/s", "usd", "/s", "/min",
-)  # fmt: skip
 MOST_TOKENS = 1024**2  # of a slider
 
 
@@ -73,17 +70,22 @@ def reads(read, name):
             return None
 
     units = {}
-    for unit in UNITS:
+    for unit in words.UNITS:
         for one, two in (("4", "8"), ("0.4", "0.8")):
             each = [asked(f"{n} {unit}".strip()) for n in (one, two)]
+            if unit in units or None in each:
+                continue
             if isinstance(each[0], str):
                 units[unit] = "share"  # of another field, which the question works out
-            elif None not in each and unit not in units:
+            else:
                 by = each[0] / float(one) if each[1] > each[0] else each[0] * float(one)
                 limits = (n for n in (1e12, 1e9, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
                 units[unit] = [by, 1, next(limits)] if each[1] > each[0] else [by, -1, 1e12]
     least = next(n for n in (0, 1e-9, 1) if asked(n) is not None)
-    return {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}
+    found = {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}
+    if "share" in units.values():
+        found["shares"] = True  # a bare number up to 1 is one
+    return found | ({"commas": True} if asked("8,192") is not None else {})
 
 
 def numbers():

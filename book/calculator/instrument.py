@@ -84,7 +84,7 @@ def data():
         "stages": operators.STAGES,
         "terms": TERMS, "chip": [f"chip_{field}" for field in tables.CHIP],
         "kernel": tables.KERNEL, "degrees": questions.DEGREES, "drawing": questions.TERMS,
-        "short": [decode.SHORT, decode.TIGHT], "crowded": CROWDED, "later": LATER, "narrower": NARROWER,
+        "short": [decode.SHORT, decode.TIGHT], "seen": decode.SEEN, "crowded": CROWDED, "later": LATER, "narrower": NARROWER,
         "remarks": REMARKS,
         "timed": questions.timed(), "sparse": tables.sparse(),
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
@@ -96,6 +96,7 @@ def data():
             for kind in ("request", "loop") for n, one in enumerate(bounds.KINDS[kind])
         ],
         "palette": _palette(), "names": {what: catalog.spellings(what) for what in ("model", "chip")},
+        "ignored": {"endings": catalog.ENDINGS, "vendors": sorted(catalog.VENDORS), "sold": catalog.SOLD},
         "accepted": {name: curve["length"] for name, curve in measured().items()},
     }  # fmt: skip
 

@@ -26,8 +26,9 @@ globalThis.inferlibPage = function (root, D) {
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const pricesOf = (text) => {
     const pairs = text.split(/[;\n]/).filter((line) => line.trim()).map((line) => line.split(/[:=]\s*\$?/))
-      .map(([name, usd]) => [known("chip", name.trim()), +usd]);
-    return pairs.every(([chip, usd]) => has(D.chips, chip) && usd > 0 && usd <= 1e4)
+      .map(([name, usd = "", more]) => [known("chip", name.trim()), more == null && A.read("price", usd)]);
+    const good = ([chip, usd]) => has(D.chips, chip) && usd > 0 && usd <= 1e4;
+    return pairs.every(good) && new Set(pairs.map(([chip]) => chip)).size === pairs.length
       ? Object.fromEntries(pairs) : null;
   };
   // What a state asks: of what to rent the machine, its price and its users are the answer.
@@ -59,7 +60,7 @@ globalThis.inferlibPage = function (root, D) {
     else if (String(text).trim() === "" && empty) {
       if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
     } else {
-      const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean);
+      const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean).slice(0, 6);
       const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
       const words = key === "length" ? has(D.accepted, text)
         : ["prompt", "output"].includes(key) && A.lengths(key, text).every(Number.isFinite);

@@ -98,6 +98,7 @@ def chips():
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
             "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
             "slower": constants.slower(name),
+            "shown": constants.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(constants.ONE_PROGRAM),
             "source": chip.sources.get("price", ""), "counts": sizes(chip),
         }  # fmt: skip

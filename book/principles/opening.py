@@ -367,7 +367,7 @@ def doubled(case):
     return {
         f"{count} chips": case,
         f"{2 * count} as one": twice,
-        "two copies": case.replace(batch=max(1, case.workload.batch / 2)),  # each has half of the users
+        "two copies": case.replace(batch=-(-case.workload.batch // 2)),  # each has half of the users
         "two stages": twice.replace(layout=Layout(tp=count, pp=2)),
     }
 
@@ -422,7 +422,7 @@ def verdict(case):
 def _copies_of_requests(case):
     """What two copies cost where prompts are counted: each stops for half of them, so a token gains more."""
     users = case.workload.batch
-    whole, half = (ask(_with_prompts(case).replace(users=max(1, n))) for n in (users, users / 2))
+    whole, half = (ask(_with_prompts(case).replace(users=n)) for n in (users, -(-users // 2)))
     if not (whole.feasible and half.feasible and whole.request.priced):
         return ""
     gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars

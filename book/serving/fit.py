@@ -23,6 +23,7 @@ from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, started
 from tokenprice.request import keep_step, waiting
+from tokenprice.words import published
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-26"  # rows of later days are a trial of all constants
@@ -89,6 +90,9 @@ def question(row):
     """What a serving row asks: model, system, workload, layout, formats of parts, class of engine."""
     weights = "fp8" if row.weights == "fp8 block" else row.weights
     blocks = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights)
+    if row.weights == "int4":  # rows of Kimi K2.5, whose file is stored as Kimi-K2-Thinking's
+        stored, kept, _ = published(catalog.load_model("Kimi K2 Thinking"))
+        blocks = kept | {"experts": stored}
     system = System(_chip(row.hardware), row.n_gpus)
     workload, layout = (
         Workload(row.concurrency, row.context, weights, row.cache),
@@ -149,6 +153,7 @@ def _static():
         if row.overlap == "two-batch":
             continue  # halves of a batch that take turns are another schedule
         model, system, workload, layout = against.question(row)
+        workload = against.as_stored(row, workload)
         if not decode_step(model, system, workload, layout).feasible:
             continue
         engine = constants.engine_class(row.engine)

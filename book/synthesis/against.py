@@ -1,5 +1,6 @@
 """Everybody's answers against the public measurements, row by row."""
 
+import re
 from functools import cache
 
 import pandas as pd
@@ -8,6 +9,7 @@ from book import measured as measurements
 from book.style import table
 from book.synthesis import grid
 from inferlib import catalog, checks
+from inferlib.formats import Whole
 from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
@@ -90,6 +92,12 @@ def question(row):
     return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
 
 
+def as_stored(row, workload):
+    """The workload with the bytes of a weight that a row states, where its format has other groups than usual."""
+    bits = re.search(r"(\d+) bits a weight", row.format_detail)
+    return workload.replace(weights=Whole(int(bits[1]) / 8)) if bits else workload
+
+
 def case_of(name):
     """The question that a measured row is an answer to."""
     table = rows()
@@ -159,11 +167,12 @@ def answer(key, row):
     """
     model, system, workload, layout = question(row)
     if key == SIXTH:
+        workload = as_stored(row, workload)
         return decode_step(model, system, workload, layout, engine=constants.engine_class(row.engine))
     if key != BOUND:
         return answerers.ask(key, model, system, workload, layout)
     profile = profile_of(model, workload.weights, workload.cache)
-    profile = profile.replace(weight_bytes=constants.stored_bytes(workload.weights))
+    profile = profile.replace(weight_bytes=constants.stored_bytes(as_stored(row, workload).weights))
     # One token at a time goes through a pipeline: only the chips of one stage work on it.
     working = System(chip_peak(system.chip, workload), system.count // layout.pp)
     endless = working.replace(chip=working.chip.replace(memory_capacity=None))

@@ -112,6 +112,14 @@ def _own_chip(path, name, entry):
     peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
     if not isinstance(peaks, Mapping) or not peaks:
         raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
+    if not {"bf16", "fp16", "tf32", "fp32"} & set(
+        peaks
+    ):  # attention and head are multiplied there in any checkpoint
+        raise ValueError(
+            f"{where} has no peak in 16 bits, such as bf16 = '990 TFLOP/s', beside {', '.join(peaks)}"
+        )
+    if "memory_bandwidth" not in entry:
+        raise ValueError(f"{where} has no memory_bandwidth, such as '3.35 TB/s'")
     if not name.isprintable() or len(name) > 80:
         raise ValueError(f"{where} needs a name of at most 80 printable characters")
     if known:  # else answers for it would count as measured
@@ -186,7 +194,21 @@ def load_model(model):
         content, sources = config.read_file(model), {"shape": os.fspath(model)}
         return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
     name, format = _resolved(model)
-    return _catalogued(name, format)
+    found = _catalogued(name, format)
+    return found if format or not _anothers(model, name) else found.replace(notes=found.notes | {
+        "assumed": f"the file of {name} is taken for {model}: formats of weights and cache are those that it states"
+    })  # fmt: skip
+
+
+def _anothers(typed, name):
+    """Whether a file is that of a publisher who was not named, in a format that was not."""
+    if name not in served():
+        return False
+    maker, _, title = name.partition("/")
+    said, stated = _words(typed), _REDUCED & set(_words(title))
+    return bool(stated - set(said)) or (
+        bool(stated) and "/" in typed and typed.partition("/")[0].lower() != maker.lower()
+    )
 
 
 @cache
@@ -195,7 +217,7 @@ def _catalogued(name, format=None):
     title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
     if name in same_shapes():
         also = same_shapes()[name]
-        model = _catalogued(resolve("model", also["like"]), format)
+        model = _catalogued(resolve("model", also["like"]), format or also.get("format"))
         source = f"{_HUB}{also['id']}/blob/main/config.json, of the shape of {also['like']}"
         context = also.get("context", model.max_context)
         return model.replace(name=title, sources={"shape": source}, max_context=context)
@@ -206,7 +228,10 @@ def _catalogued(name, format=None):
     held = {"config": config.parse(entry["config"])} if "config" in entry else _served()[_address(source)]
     content, beside = held["config"], held.get("hf_quant_config")
     if format is not None:
-        content, beside = content | {"quantization_config": _table("names.toml")["format"][format]}, None
+        content, beside = (
+            content | {"quantization_config": _table("names.toml")["format"][format] or None},
+            None,
+        )
     return config.read_config(content, title, {"shape": source}, beside)
 
 
@@ -243,6 +268,11 @@ def resolve(what, name):
     return found
 
 
+def is_chip(name):
+    """Whether a chip of the catalogue is called so, in any spelling."""
+    return _found("chip", name) is not None
+
+
 def _resolved(name):
     """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
     found, formats = _found("model", name), _table("names.toml")["format"]
@@ -262,6 +292,8 @@ def _found(what, name):
     if any(name in table() for table in tables):
         return name
     known, typed = spellings(what), _words(name)
+    if what == "model" and (whole := "".join(_split(name))) in _own_formats():
+        return _own_formats()[whole]
     if "".join(typed) in known:
         return known["".join(typed)]
     if what == "chip":
@@ -286,19 +318,21 @@ def _within(typed, known):
 
 def _sold_as(typed):
     """A chip by a name with its vendor or its memory in it, which must be the memory that it has; or None."""
-    plain = [word for word in typed if word not in _VENDORS]
-    bare = [word for word in plain if not re.fullmatch(r"\d+gb?", word)]
-    found = spellings("chip").get("".join(plain)) or spellings("chip").get("".join(bare))
+    plain = [word for word in typed if word not in VENDORS]
+    bare = [word for word in plain if not re.fullmatch(r"\d+gb?|hbm3e?", word)]
+    whole, found = (spellings("chip").get("".join(words)) for words in (plain, bare))
+    if whole or found is None:
+        return whole
     sizes = [int(word.rstrip("gb")) * 1e9 for word in typed if re.fullmatch(r"\d+gb?", word)]
-    has = found and parse(_table("chips.toml")[found]["memory_capacity"], "B")
-    return found if all(abs(size / has - 1) < _SOLD for size in sizes) else None
+    has = parse(_table("chips.toml")[found]["memory_capacity"], "B")
+    return found if all(abs(size / has - 1) < SOLD for size in sizes) else None
 
 
 _HUB = "https://huggingface.co/"
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
-_VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
-_SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
-_ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528", "bf16")
+VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
+SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
+ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528")
 
 
 @cache
@@ -327,9 +361,20 @@ def _plain(name):
 
 def _words(name):
     """Words of a name without its maker and capitals, and without those that change no shape."""
-    words = [w for w in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if w]
-    words = words[:1] + [w for w in words[1:] if w not in _ENDINGS]
+    words = _split(name)
+    words = words[:1] + [w for w in words[1:] if w not in ENDINGS]
     return words[1:] if words[:1] == ["meta"] and len(words) > 1 else words
+
+
+def _split(name):
+    return [word for word in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if word]
+
+
+@cache
+def _own_formats():
+    """Names of models whose last words say how they are stored, such as Kimi-K2-Thinking, with all words."""
+    own = {name: entry for name, entry in same_shapes().items() if "format" in entry}
+    return {"".join(_split(text)): name for name, entry in own.items() for text in (name, entry["id"])}
 
 
 @cache
@@ -356,4 +401,4 @@ def record(kind, entry, **other):
 
 @cache
 def _table(file):
-    return Tables(checks.beside(__file__, file))
+    return Tables(checks.beside(__file__, file), where=file)

@@ -115,6 +115,10 @@ def _stored(c, sequence, d_model, stated, homes):
             each = scheme.bits(names, part, wide)
             bits[part] = bits.get(part, 0) + n * (each or plain)
             kinds[part] = Whole if isinstance(each, Whole) else kinds.get(part, float)
+    narrow = any(bits[part] < n * plain for part, n in values.items())
+    _must(
+        stated is None or narrow, "quantization_config", stated, "one that narrows some matrix of the layers"
+    )
     found = {part: kinds[part](bits[part] / n) for part, n in values.items() if n}
     found |= dict.fromkeys(("embeddings", "norms", "router", "positions"), plain)
     found["head"] = scheme.bits(("lm_head", "head"), "head", not scheme.head) or plain
@@ -195,7 +199,7 @@ def _read(stated, expert_dtype):
     read, lists, head = METHODS[name]
     said = {"kept": _texts(stated, *lists), "given": _layers(stated), "cache": _cache(stated), "head": head}
     said |= read(stated)
-    if name == "fp8" and expert_dtype == "fp4":
+    if name == "fp8" and "fp4" in (expert_dtype, stated.get("expert_dtype")):
         said["experts"] = FORMATS["mxfp4"].stored
     given = tuple((_Patterns(names), bits) for bits, names in said.pop("given").items())
     return _Scheme(**said | {"kept": _Patterns(said["kept"]), "given": given})
