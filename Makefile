@@ -8,7 +8,7 @@ TESTS    ?=
 MODULES  ?=
 # Tests of minutes that seldom turn red are left to .ci/run: make test ALL=1
 ALL      ?=
-LATER    := $(foreach name,cases follows sixth_source floors,--ignore=tests/test_$(name).py)
+LATER    := $(foreach name,cases chapter_inputs sixth_source floors,--ignore=tests/test_$(name).py)
 # Homework: make assignment SESSION=2 STUDENTS=class.txt SALT=..., perhaps LEVELS=short; make mark SHEETS=returned
 SESSION  ?= 1
 STUDENTS ?= Ada
@@ -28,7 +28,7 @@ SOURCES := _config.yml _toc.yml $(shell find book tokenprice inferlib -type f \
 export IPYTHONDIR := $(abspath $(VENV))/ipython
 # Matplotlib would note on a chapter's page that it cannot write to the home of whoever builds the book.
 export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
-# What takes long is kept there between runs, by what it was made from (book/kept.py).
+# What takes long is kept there between runs, by what it was made from (book/build_cache.py).
 export TOKENPRICE_BUILD := $(abspath _build)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where a path has letters beyond ASCII, pip writes it in the encoding of the locale.
@@ -120,7 +120,7 @@ test: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
 	@echo "Testing: some minutes the first time, then what changed"
-	$(if $(TESTS),,$(BIN)/python book/site/tools/products.py --jobs $(JOBS))
+	$(if $(TESTS),,$(BIN)/python book/site/tools/warm_cache.py --jobs $(JOBS))
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) $(if $(TESTS)$(ALL),,$(LATER))
 
 equal: $(STAMP)
@@ -128,7 +128,7 @@ equal: $(STAMP)
 
 refresh: $(STAMP)
 	$(BIN)/python book/site/tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
-	$(if $(CHAPTERS),,$(BIN)/python book/site/tools/picture.py)
+	$(if $(CHAPTERS),,$(BIN)/python book/site/tools/readme_figure.py)
 
 # Trusted here, and not in anybody's home: stored figures and boxes are shown before a cell has run.
 LABDATA := $(abspath $(VENV))/jupyter

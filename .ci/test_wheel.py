@@ -13,7 +13,7 @@ import inferlib
 import tokenprice
 
 found = tokenprice.ask("Llama 3 70B", "8x H100", batch=32, by="all")
-print(*(found[key].feasible for key in ("sixth", "pope2022", "liminal2025")))
+print(*(found[key].feasible for key in ("kernels", "pope2022", "liminal2025")))
 try:
     from inferlib.papers.erdil2025 import derivations
 except ImportError as missing:
@@ -49,8 +49,19 @@ def test_the_library_works_alone(tmp_path):
     command = python.with_name("tokenprice.exe" if sys.platform == "win32" else "tokenprice")
     asked = ["Llama 3.3 70B", "4x H100", "--weights", "fp8", "--json", "--batch", "32"]
     found = json.loads(run(command, "ask", *asked, cwd=tmp_path))
-    assert found["low"] < found["seconds"] < found["high"] and not found["cautions"]
-    promise = ["--token", "50/s", "--first-token", "1s", "--prompt", "2k", "--output", "500", "--counts", "4"]
+    assert found["low"] < found["seconds"] < found["high"] and not found["warnings"]
+    promise = [
+        "--tpot",
+        "50/s",
+        "--ttft",
+        "1s",
+        "--prompt-tokens",
+        "2k",
+        "--output-tokens",
+        "500",
+        "--counts",
+        "4",
+    ]
     asked = ["Llama 3.3 70B", "--weights", "fp8", "--json"]
     assert json.loads(run(command, "decide", *asked, *promise, cwd=tmp_path))["offers"]
 

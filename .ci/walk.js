@@ -1,5 +1,7 @@
-// Walks the calculator in one load: sets every entry of every menu, both ends of every slider and field, follows
-// every link of the page's text, and reads every part as a reader does. What a part must say is asked anew, of what
+// Walks the calculator in one load: sets every entry of every menu, both ends of every slider and field,
+// follows
+// every link of the page's text, and reads every part as a reader does. What a part must say is asked anew,
+// of what
 // stands in the controls. Returns the faults, how many states were read, and the milliseconds.
 async () => {
   "use strict";
@@ -17,7 +19,8 @@ async () => {
   const want = (holds, what) => { if (!holds) fault(what); };
   const same = (found, told, what) => want(found === told, `${what} says "${found}", not "${told}"`);
 
-  // --- What stands in the controls, read again --------------------------------------------------------------
+  // --- What stands in the controls, read again
+  // --------------------------------------------------------------
   const MODES = ["step", "request", "decide"];
   const mode = () => MODES.find((name) => root.querySelector(`[data-key="mode"][value="${name}"]`).checked);
   const visible = (c) => !c.closest("[hidden]");
@@ -33,7 +36,8 @@ async () => {
           S.prices[A.known("chip", name.trim())] = +usd;
         }
       } else if (key === "keep") S.keep = told ? A.keepOf(told) : {};
-      else if (!number || key === "goal" || key === "budget") S[key] = told || (c.type === "text" ? null : "");
+      else if (!number || key === "goal" || key === "budget") S[key] = told || (c.type === "text" ?
+        null : "");
       else if (told && !c.closest(".changed")) {
         const v = A.read(key, told), listed = A.hourly({ ...S, price: null }, S.chip);
         const own = key === "price" && listed != null && A.told("price", listed) === told;
@@ -50,7 +54,8 @@ async () => {
     return S;
   };
 
-  // --- The parts ----------------------------------------------------------------------------------------------
+  // --- The parts
+  // ----------------------------------------------------------------------------------------------
   const time = (s) => (s == null ? "n/a" : s >= 1 ? `${digits(s)} s` : `${digits(1e3 * s)} ms`);
   const span = (a, b) => `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`;
   const usd = (v) => (v == null ? "n/a" : `$${v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)}`);
@@ -88,7 +93,8 @@ async () => {
   const gauge = (fit) => want(!fit || fit.has == null || text(part("gauge")).startsWith(
     `${digits(fit.needs / 1e9)} GB of ${digits(fit.left / 1e9)} GB`), "the memory is another question's");
   const refused = (one) => {
-    want(text(part("head")).includes(one.reason.replace(/\s+/g, " ")), `the reason is not said: ${one.reason}`);
+    want(text(part("head")).includes(one.reason.replace(/\s+/g, " ")),
+      `the reason is not said: ${one.reason}`);
     one.remarks.forEach((said) => want(text(part("head")).includes(said), `not said: ${said}`));
     for (const name of ["gains", "near", "picture", "reach"]) same(text(part(name)), "", name);
     gauge(one.fit);
@@ -104,11 +110,13 @@ async () => {
   const answered = (S) => {
     const q = A.mixed(S), r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     if (one.status !== "ok") return refused(one);
-    const [token, low, high] = r ? [one.token, one.tokenLow, one.tokenHigh] : [one.seconds, one.low, one.high];
+    const [token, low, high] = r ? [one.token, one.tokenLow, one.tokenHigh] : [one.seconds, one.low,
+      one.high];
     const bigs = many(".big", part("head")), tiles = many(".tile", part("head")).map(text).join("; ");
     if (r) want(text(bigs[0]).startsWith(time(one.first)), "the first token is another question's");
     const big = text(bigs[bigs.length - 1]);
-    want(big.startsWith(time(token)) && big.includes(span(low, high)), `headline: ${big}, not ${time(token)}`);
+    want(big.startsWith(time(token)) && big.includes(span(low, high)),
+      `headline: ${big}, not ${time(token)}`);
     const cost = r ? (one.million || {}).output : one.dollars;
     want(tiles.includes(`${r ? "out" : "$ a million"}${usd(cost)}`), `costs are not ${usd(cost)}: ${tiles}`);
     want(tiles.includes(`bound by${one.binding}`), `not bound by ${one.binding}`);
@@ -149,7 +157,8 @@ async () => {
       return want(/Nothing keeps the promise/.test(head), `an offer where nothing is offered: ${head}`);
     }
     told(best.cautions, []);
-    want(head.includes(time(best.first)) && head.includes(digits(100 * best.dollars)), `another offer: ${head}`);
+    want(head.includes(time(best.first)) && head.includes(digits(100 * best.dollars)),
+      `another offer: ${head}`);
     const offers = [best, ...out.runnersUp], rows = many("tbody tr", part("offers")).map(text);
     same(rows.length, offers.length, "offers");
     rows.forEach((row, k) => want(row.includes(A.ofChip(offers[k].n, offers[k].chip))
@@ -163,7 +172,8 @@ async () => {
     at = where;
     states += 1;
     const now = mode(), parts = PARTS[now] || PARTS[""], head = part("head");
-    for (let k = 0; k < 2000 && parts.some((n) => part(n).dataset.turn !== root.dataset.turn); k++) await frame();
+    for (let k = 0; k < 2000 &&
+      parts.some((n) => part(n).dataset.turn !== root.dataset.turn); k++) await frame();
     parts.forEach((name) => same(part(name).dataset.turn, root.dataset.turn, `${name}, its state,`));
     want(!/NaN|undefined|Infinity|\[object/.test(root.querySelector(".out").textContent), "no number");
     thrown.splice(0).forEach((message) => fault(`error: ${message}`));
@@ -194,14 +204,16 @@ async () => {
     return read(Object.values(words).join(", "));
   };
 
-  // --- The walk ----------------------------------------------------------------------------------------------
+  // --- The walk
+  // ----------------------------------------------------------------------------------------------
   const MACHINES = ["1x H100 SXM", "8x H200", "8x MI300X"];
   const names = (key) => [...control(key).options].map((o) => o.value);
   const models = names("model");
   await state({ mode: "step", model: "Llama 3 70B", machine: "8x H100 SXM", batch: 32 });
   for (const model of models) {
     for (const machine of MACHINES) {
-      await state({ mode: "step", model, machine, batch: 32, ...(machine === "8x H200" && { goal: "5 ms" }) });
+      await state({ mode: "step", model, machine, batch: 32, ...(machine === "8x H200" &&
+        { goal: "5 ms" }) });
       await state({ mode: "request", model, machine, users: 8, prompt: 2000, output: 300 });
     }
     await state({ mode: "decide", model, chips: "H200", token: "20 ms", first_token: "2 s" });

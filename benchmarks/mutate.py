@@ -61,7 +61,7 @@ TESTS = {
     "book/principles/": "principles explorer principles.ipynb",
     "book/teaching/problems/": "problems assignment slides problems.ipynb",
     "book/reading": "kept",
-    "book/serving/": "serving blocks sixth_model scatter sixth_model.ipynb sixth_model_record.ipynb price.ipynb",
+    "book/serving/": "serving blocks kernel_model scatter kernel_model.ipynb kernel_model_record.ipynb price.ipynb",
     "book/serving/rent": "introduction introduction.ipynb price.ipynb",
     "book/teaching/slides/": "slides",
     "book/style": "style pages pope2022.ipynb synthesis.ipynb",

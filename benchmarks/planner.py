@@ -1,4 +1,4 @@
-"""What a vendor's planner says to the dense rows of serving.csv, for the ladder of the sixth model's chapter.
+"""What a vendor's planner says to the dense rows of serving.csv, for the ladder of the kernel model's chapter.
 
 Needs ``pip install aiconfigurator==0.12.0`` (NVIDIA, Apache-2.0) in an environment of its own; prints planner.csv,
 without rows that do not fit by its count. Of dense models each format has one name in the planner; of experts several

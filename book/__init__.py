@@ -4,7 +4,7 @@ It is importable wherever the repository is installed as it stands (``pip instal
 holds the library alone.
 """
 
-from book import reading  # first: it records what all others read
-from book.audit.cards import card, index
+from book import import_tracking  # first: it records what all others read
+from book.audit.scorecard_view import card, index
 
-__all__ = ["card", "index", "reading"]
+__all__ = ["card", "index", "import_tracking"]

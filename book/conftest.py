@@ -15,16 +15,16 @@ import pytest
 from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import local_provisioner
 
-from book import kept
-from book.reading import ROOT, START
-from book.site.tools import forked
+from book import build_cache
+from book.import_tracking import ROOT, START
+from book.site.tools import fork_kernel
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
 _UNCHANGED: list = []
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.suffix == ".ipynb" and kept.unchanged(_name(collection_path)):
+    if collection_path.suffix == ".ipynb" and build_cache.is_fresh(_name(collection_path)):
         _UNCHANGED.append(collection_path.stem)
         return True
 
@@ -74,4 +74,4 @@ nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKET
 nbval.kernel.RunningKernel.await_reply = await_reply
 nbval.plugin.IPyNbFile.teardown = teardown
 if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
-    local_provisioner.launch_kernel = forked.launch
+    local_provisioner.launch_kernel = fork_kernel.launch

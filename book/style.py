@@ -330,12 +330,12 @@ def breakdown_bars(steps):
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
-    counted = {name: step.counted for name, step in steps.items() if step.feasible}
+    counted = {name: step.critical for name, step in steps.items() if step.feasible}
     table = pd.DataFrame(counted, dtype=float)
     table = table.reindex([*TERMS, *table.index.difference([*TERMS])]).dropna(how="all").fillna(0)
-    ax = stack(1e3 * table, {name: step.in_words() for name, step in steps.items() if not step.feasible})
+    ax = stack(1e3 * table, {name: step.summary() for name, step in steps.items() if not step.feasible})
     for y, name in enumerate(counted):
-        hidden = {term: 1e3 * seconds for term, seconds in steps[name].hidden.items()}
+        hidden = {term: 1e3 * seconds for term, seconds in steps[name].overlapped.items()}
         for term, time in hidden.items():
             ax.barh(y + 0.37, time, height=0.1, color="none", edgecolor=TERMS.get(term, FAINT), linewidth=1.2)
         if hidden:

@@ -19,7 +19,7 @@ _WHERE = {
     "load_chip": "inferlib.catalog",
     "load_model": "inferlib.catalog",
     "minimise": "inferlib.equation",
-    "sweep": "inferlib.axes",
+    "axis": "inferlib.axes",
 }
 _MODULES = ("catalog", "frontier", "ops", "papers", "principles", "units")
 

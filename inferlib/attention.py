@@ -7,7 +7,7 @@ Every kind answers the same questions: ``matrices``, ``vectors`` and ``norms`` (
 
 from numbers import Real
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, floor, maximum, minimum
 
@@ -22,7 +22,7 @@ def at_most(record, name, limit):
         raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
 
 
-def present(counted):
+def nonzero_parts(counted):
     """The parts a model has: those that are not simply the number 0."""
     return {part: value for part, value in counted.items() if type(value) is not int or value}
 
@@ -59,7 +59,7 @@ class _Pairs:
 
     def kept(self, context):
         """Values kept of ``context`` tokens: a window caps them, an indexer adds its keys."""
-        context = checks.number("context", context, zero=True)
+        context = validation.number("context", context, zero=True)
         seen = context if self.window is None else minimum(context, self.window)
         index = 0 if self.indexer is None else self.indexer.head_dim * context
         return self.cache_values() * seen + index
@@ -67,7 +67,7 @@ class _Pairs:
     def read(self, context):
         """Values of them that a new token reads."""
         index = 0 if self.indexer is None else self.indexer.head_dim * context
-        return self.cache_values() * attended(self, context) + index
+        return self.cache_values() * visible_context(self, context) + index
 
     def state(self):
         """Values kept of a sequence however long it is: none."""
@@ -75,11 +75,11 @@ class _Pairs:
 
     def context_flops(self, context, absorbed=True):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
-        return self._flops(attended(self, context), context, absorbed)
+        return self._flops(visible_context(self, context), context, absorbed)
 
     def prompt_flops(self, tokens, absorbed=False):
         """FLOP of one layer for the pairs of positions in a prompt, by part."""
-        return self._flops(pairs(self, tokens), _triangle(tokens), absorbed)
+        return self._flops(causal_pairs(self, tokens), _triangle(tokens), absorbed)
 
     def _flops(self, seen, scored, absorbed):
         """FLOP by part: so many pairs of positions attend, and an indexer scores so many."""
@@ -87,7 +87,7 @@ class _Pairs:
         return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * scored})
 
     def _further(self, d_model):
-        return present({"gate": d_model * self.gate}) | (
+        return nonzero_parts({"gate": d_model * self.gate}) | (
             self.indexer.matrices(d_model) if self.indexer else {}
         )
 
@@ -229,7 +229,7 @@ class LatentAttention(_Pairs, Record):
         parts = super().context_flops(context, absorbed)
         if not absorbed:
             # the new position is expanded by its projections already
-            parts["expansion"] = self.expansion_flops() * maximum(attended(self, context) - 1, 0)
+            parts["expansion"] = self.expansion_flops() * maximum(visible_context(self, context) - 1, 0)
         return parts
 
     def expansion_flops(self):
@@ -462,31 +462,31 @@ class StateSpace(_Recurrent, Record):
 KINDS = (Attention, LatentAttention, CompressedAttention, DeltaAttention, StateSpace)
 
 
-def attended(attention, context):
+def visible_context(attention, context):
     """Positions that a new token attends to of ``context``, itself included.
 
     A chunk is counted full: its last token sees all of it, the average one half.
 
     Examples
     --------
-    >>> attended(Attention(64, 8, 64, window=128), 1000)
+    >>> visible_context(Attention(64, 8, 64, window=128), 1000)
     128
     """
-    context = checks.number("context", context, zero=True)
+    context = validation.number("context", context, zero=True)
     for most in (attention.window, attention.top):
         context = context if most is None else minimum(context, most)
     return context
 
 
-def pairs(attention, tokens):
+def causal_pairs(attention, tokens):
     """Pairs of a query and a key position in a prompt: each token sees itself and what came before it.
 
     Examples
     --------
-    >>> pairs(Attention(64, 8, 64), 4), pairs(Attention(64, 8, 64, window=2), 4)
+    >>> causal_pairs(Attention(64, 8, 64), 4), causal_pairs(Attention(64, 8, 64, window=2), 4)
     (10.0, 7.0)
     """
-    tokens = checks.number("tokens", tokens, zero=True)
+    tokens = validation.number("tokens", tokens, zero=True)
     if attention.chunked and attention.window is not None:
         full = ceil(tokens / attention.window) - 1
         return full * _triangle(attention.window) + _triangle(tokens - full * attention.window)
@@ -503,7 +503,7 @@ def _triangle(n):
     return n * (n + 1) / 2
 
 
-def unusual(attention):
+def unsupported_features(attention):
     """What an attention has that plain and latent attention over positions have not; empty if nothing."""
     if attention is None:
         return "layers without attention"

@@ -1,9 +1,9 @@
 """The short word for a sweep: one labelled axis, along which every equation broadcasts."""
 
-from inferlib import checks
+from inferlib import validation
 
 
-def sweep(name, low, high=None, points=200):
+def axis(name, low, high=None, points=200):
     """Values of one axis, evenly spaced in the logarithm.
 
     Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., sweep("GPUs", 1, 1024),
@@ -14,20 +14,20 @@ def sweep(name, low, high=None, points=200):
 
     Examples
     --------
-    >>> sweep("GPUs", 1, 1000, points=4).values.round(6).tolist()
+    >>> axis("GPUs", 1, 1000, points=4).values.round(6).tolist()
     [1.0, 10.0, 100.0, 1000.0]
-    >>> sweep("batch", [1, 8, 64]).dims
+    >>> axis("batch", [1, 8, 64]).dims
     ('batch',)
     """
     import numpy as np
 
-    from inferlib.extras import xarray as xr
+    from inferlib.optional_imports import xarray as xr
 
     if high is None:
         values = np.asarray(low, dtype=float)
     else:
-        checks.number("low", low)
-        checks.number("high", high, minimum=low)
-        checks.number("points", points, minimum=2)
+        validation.number("low", low)
+        validation.number("high", high, minimum=low)
+        validation.number("points", points, minimum=2)
         values = np.geomspace(low, high, points)
     return xr.DataArray(values, coords={name: values}, dims=name, name=name)

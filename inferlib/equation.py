@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from operator import attrgetter
 from typing import dataclass_transform, get_type_hints
 
-from inferlib import checks
+from inferlib import validation
 
 EQUATIONS: dict = {}  # (source, function name) -> Equation
 DERIVATIONS: dict = {}  # (source, function name) -> Derivation
@@ -45,7 +45,7 @@ def quantity(meaning, unit="1", *, default=MISSING, zero=False, maximum=None):
     return field(default=default, metadata=about)
 
 
-class Fixed(dict):
+class FrozenDict(dict):
     """A dictionary of a record, which many share: it is read and never changed."""
 
     def _refuse(self, *_, **__):
@@ -57,7 +57,7 @@ class Fixed(dict):
         return hash(frozenset(self.items()))
 
     def __reduce__(self):
-        return Fixed, (dict(self),)
+        return FrozenDict, (dict(self),)
 
 
 @dataclass_transform(frozen_default=True)
@@ -72,20 +72,20 @@ class Record:
     def __post_init__(self):
         for name, value in vars(self).items():
             if type(value) is dict:
-                object.__setattr__(self, name, Fixed(value))
+                object.__setattr__(self, name, FrozenDict(value))
         for name, title, limits, optional in _doors(type(self)):
             value = getattr(self, name)
-            usual = type(value) is float and 0 < value <= (limits["maximum"] or checks.LARGE)
+            usual = type(value) is float and 0 < value <= (limits["maximum"] or validation.LARGE)
             if usual or (value is None and optional):
                 continue
-            taken = checks.number(title, value, **limits)
+            taken = validation.number(title, value, **limits)
             if taken is not value:
                 object.__setattr__(self, name, taken)
 
     def replace(self, **changes):
         """A copy with some fields changed."""
         for name in changes.keys() - self.__dataclass_fields__.keys():
-            checks.one_of(f"field of {type(self).__name__}", name, self.__dataclass_fields__)
+            validation.one_of(f"field of {type(self).__name__}", name, self.__dataclass_fields__)
         stated = getattr(self, "sources", None)
         if stated and "sources" not in changes:
             # a changed number is no longer what its source states
@@ -140,7 +140,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
     >>> symbolic(Accelerator, {"flops": "C", "memory_bandwidth": "M"}).flops
     C
     """
-    from inferlib.extras import sympy
+    from inferlib.optional_imports import sympy
 
     symbols = symbols_of(notation) if isinstance(notation, str) else notation
     kind = record if isinstance(record, type) else type(record)
@@ -157,7 +157,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
 @cache
 def _exact(number):
     """A default as a rational number, or what else SymPy finds it to be."""
-    from inferlib.extras import sympy
+    from inferlib.optional_imports import sympy
 
     return sympy.nsimplify(number)
 
@@ -226,7 +226,7 @@ class Equation:
 
     def symbols(self):
         """The arguments as SymPy symbols and symbolic records, in the source's notation."""
-        from inferlib.extras import sympy
+        from inferlib.optional_imports import sympy
 
         symbols = symbols_of(self.source)
         hints = get_type_hints(self.function)
@@ -342,7 +342,7 @@ def _door(function, units, positive):
     def taken(name, value):
         if type(value) in (float, int) and (0 < value < _HUGE or (value == 0 and name not in positive)):
             return value
-        number = checks.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
+        number = validation.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
         return value if hasattr(value, "nodes") else number  # explain follows where it came from
 
     def door(args, kwargs):
@@ -396,12 +396,12 @@ def untraced(function):
     return _holding(tracer, None)(function)
 
 
-def inside(function):
+def unchecked(function):
     """The same function for a search: what it calls need not check every trial, since its arguments were checked.
 
     Examples
     --------
-    >>> inside(max)(1, 2)
+    >>> unchecked(max)(1, 2)
     2
     """
     return _holding(_inside, True)(function)
@@ -432,7 +432,7 @@ class Step:
         return latex(self.equation).replace(" = ", f" {_RELATIONS.get(self.form, '=')} ", 1)
 
 
-def in_steps(*parts):
+def derivation_steps(*parts):
     """Steps from sentences, each followed by its equation; a numbered :class:`Step` stands among them as it is."""
     parts, found = iter(parts), []
     for part in parts:
@@ -478,14 +478,14 @@ def derivation(source, *, proves=None, also=(), chapter=None):
     """
 
     def register(function):
-        @remembered
+        @cached_by_equations
         @wraps(function)
         def made():
             steps = Steps(function())
             if _replaced:
                 ends = [one.equation for one in (proves, *also) if one]
-                lost = [entry.name for entry in ends if not shows(steps, entry)]
-                says = f"With {names_of_replaced()} replaced this no longer ends in {', '.join(lost)}."
+                lost = [entry.name for entry in ends if not contains(steps, entry)]
+                says = f"With {names_of_overridden()} replaced this no longer ends in {', '.join(lost)}."
                 steps.broken = says if lost else ""
             return steps
 
@@ -502,7 +502,7 @@ def derivation(source, *, proves=None, also=(), chapter=None):
     return register
 
 
-def remembered(function):
+def cached_by_equations(function):
     """The same function of no arguments, called once; inside a block of ``replaced`` it is called each time."""
     once = cache(function)
 
@@ -514,17 +514,17 @@ def remembered(function):
     return call
 
 
-def names_of_replaced():
+def names_of_overridden():
     """The equations that blocks of ``replaced`` have replaced, as text; empty outside of any."""
     return ", ".join(entry.name for entry in _replaced)
 
 
-def refuse_replaced(what, *equations):
+def forbid_override(what, *equations):
     """Refuse inside a block that replaces one of some equations (any, where none is given).
 
     ``what`` says what cannot follow.
     """
-    found = names_of_replaced() if not equations else ", ".join(
+    found = names_of_overridden() if not equations else ", ".join(
         one.equation.name for one in equations if one.equation in _replaced
     )  # fmt: skip
     if found:
@@ -539,7 +539,7 @@ def _stale(entry):
         with _holding(_judging, True):
             broken = not any(_uses(one, entry) for one in _replaced) and _broken(entry)
         _judged[entry] = broken and (
-            f"{entry.name} cannot follow where {names_of_replaced()} is replaced: it is the closed form of "
+            f"{entry.name} cannot follow where {names_of_overridden()} is replaced: it is the closed form of "
             f"{broken}(), whose steps now end elsewhere"
         )
     return _judged[entry]
@@ -564,7 +564,7 @@ def _broken(entry):
     for known in list(DERIVATIONS.values()):
         if any(one and one.equation is entry for one in (known.proves, *known.also)):
             try:
-                followed = shows(known.function.steps(), entry)
+                followed = contains(known.function.steps(), entry)
             except Exception:  # whatever SymPy makes of an equation that it was not meant for
                 followed = False
             if not followed:
@@ -585,9 +585,9 @@ def _uses(one, other):
     return other in found
 
 
-def shows(steps, entry):
+def contains(steps, entry):
     """Whether one of the steps of a derivation has an equation's right-hand side."""
-    from inferlib.extras import sympy
+    from inferlib.optional_imports import sympy
 
     with _holding(_judging, True):
         wanted = sympy.sympify(entry.expression())
@@ -603,14 +603,14 @@ def symbols_of(source):
 
 def symbol(source, name):
     """The symbol of a name of a source, as a positive number."""
-    from inferlib.extras import sympy
+    from inferlib.optional_imports import sympy
 
     return sympy.Symbol(symbols_of(source)[name], positive=True)
 
 
 def equals(source, name, value):
     """The equation that says what a name of a source stands for."""
-    from inferlib.extras import sympy
+    from inferlib.optional_imports import sympy
 
     return sympy.Eq(symbol(source, name), value)
 
@@ -618,15 +618,15 @@ def equals(source, name, value):
 @cache
 def notation_of(source):
     """Name to symbol and meaning, of a source or of another package with equations of its own."""
-    return stated(source)["notation"]
+    return load_source(source)["notation"]
 
 
 @cache
-def stated(source):
+def load_source(source):
     """The ``source.toml`` of a source, as it is written: what it is about, its notation, what it assumes."""
     import tomllib
 
-    return tomllib.loads(checks.beside(_home(source), "source.toml"))
+    return tomllib.loads(validation.read_package_file(_home(source), "source.toml"))
 
 
 def _home(source):
@@ -655,5 +655,5 @@ def minimise(values, dim):
     """
     if not hasattr(values, "idxmin") or not hasattr(values, "dims"):
         raise TypeError(f"values is {values!r}, but must be an xarray.DataArray")
-    checks.one_of("dimension", dim, values.dims)
+    validation.one_of("dimension", dim, values.dims)
     return values.min(dim), values.idxmin(dim)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inferlib import checks
+from inferlib import validation
 
 
 def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
@@ -27,7 +27,7 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     if not grid and not hasattr(points, "columns"):
         raise TypeError(f"points is a {type(points).__name__}, but must be a DataFrame or a Dataset")
     for name in (speed, cost):
-        checks.one_of("column", name, points.data_vars if grid else points.columns)
+        validation.one_of("column", name, points.data_vars if grid else points.columns)
     columns = [*points.data_vars, *points.sizes] if grid else points.columns
     points = points.stack(point=[*points.sizes]) if grid else points
     fast, cheap = (points[name].to_numpy() for name in (speed, cost))
@@ -61,11 +61,11 @@ def preferred(frontier, alpha=3):
     >>> float(preferred(points, alpha=1)["tokens_per_second"])
     50.0
     """
-    alpha = checks.number("alpha", alpha)
+    alpha = validation.number("alpha", alpha)
     if frontier.empty:
         raise ValueError("the frontier has no point")
     speed, cost = (
-        checks.number(name, frontier[checks.one_of("column", name, frontier.columns)])
+        validation.number(name, frontier[validation.one_of("column", name, frontier.columns)])
         for name in ("tokens_per_second", "usd_per_million")
     )
     return frontier.iloc[(alpha * np.log(speed) - np.log(cost)).argmax()]

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from functools import cache
 from sys import modules
 
-from inferlib.extras import np
+from inferlib.optional_imports import np
 
 _SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
 

@@ -7,11 +7,11 @@ from dataclasses import field
 from functools import cached_property, partial, wraps
 from numbers import Integral, Real
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import Record, frozen, quantity
-from inferlib.extras import is_array
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
+from inferlib.optional_imports import is_array
 
 TOPOLOGIES = ("", "switch", "mesh", "torus", "bridge", "PCIe", "none")
 
@@ -25,8 +25,8 @@ def format_bytes(name):
     (2.0, 0.5, 0.53125)
     """
     if not isinstance(name, str):
-        return checks.number("format", name)
-    return FORMATS[name if name in FORMATS else checks.one_of("format", name, FORMATS)].bits / 8
+        return validation.number("format", name)
+    return FORMATS[name if name in FORMATS else validation.one_of("format", name, FORMATS)].bits / 8
 
 
 @frozen
@@ -58,7 +58,7 @@ class Accelerator(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.one_of("topology", self.topology, TOPOLOGIES)
+        validation.one_of("topology", self.topology, TOPOLOGIES)
 
     def at(self, format):
         """The same chip computing in another number format; LookupError if it has no such format."""
@@ -73,7 +73,7 @@ class Accelerator(Record):
     def _at(self, format):
         if format == self.format and (self.peaks.get(format) == self.flops) is True:
             return self
-        peak = self.peaks[checks.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
+        peak = self.peaks[validation.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
         sources = dict(self.sources)
         if format in sources:
             sources["flops"] = sources[format]
@@ -82,7 +82,7 @@ class Accelerator(Record):
 
 def count(name, value):
     """A number of things: a concrete value that is not a whole number of at least one is refused."""
-    taken = checks.number(name, value, minimum=1)
+    taken = validation.number(name, value, minimum=1)
     if type(taken) is int:
         return taken
     part = taken % 1 != 0 if isinstance(taken, Real) else is_array(taken) and (taken % 1 != 0).any()
@@ -100,7 +100,7 @@ class System(Record):
     domain: int | None = None
 
     def __post_init__(self):
-        checks.instance("System.chip", self.chip, Accelerator)
+        validation.instance("System.chip", self.chip, Accelerator)
         object.__setattr__(self, "count", count("System.count", self.count))
         if self.domain is None:
             object.__setattr__(self, "domain", minimum(self.count, self.chip.scale_up_size or self.count))
@@ -187,7 +187,7 @@ class Breakdown:
     Examples
     --------
     >>> step = Breakdown(({"network": 1e-3}, {"memory": {"weights": 5e-3, "cache": 1e-3}, "arithmetic": 2e-3}))
-    >>> step.total, step.binding, sorted(step.hidden)
+    >>> step.total, step.bottleneck, sorted(step.hidden)
     (0.007, 'weights', ['arithmetic'])
     """
 
@@ -199,7 +199,7 @@ class Breakdown:
     __repr__ = Record.__repr__
 
     def __post_init__(self):
-        checks.one_of("status", self.status, ("ok", "infeasible", "n/a"))
+        validation.one_of("status", self.status, ("ok", "infeasible", "n/a"))
         if (self.status == "ok") != bool(self.stages):
             raise ValueError(f"a breakdown has terms exactly when its status is 'ok', not {self.status!r}")
         if self.status != "ok" and not self.reason:
@@ -210,8 +210,8 @@ class Breakdown:
         if len(set(names)) != len(names):
             raise ValueError(f"the terms of a breakdown need names of their own, not {', '.join(names)}")
         for name, seconds in self.terms.items():
-            if type(seconds) is not float or not 0 <= seconds < checks.LARGE:
-                checks.number(f"term {name!r}", seconds, zero=True)
+            if type(seconds) is not float or not 0 <= seconds < validation.LARGE:
+                validation.number(f"term {name!r}", seconds, zero=True)
 
     @cached_property
     def grouped(self):
@@ -232,7 +232,7 @@ class Breakdown:
         return {name: t for stage in self.grouped for group in stage for name, t in group.items()}
 
     @cached_property
-    def counted(self):
+    def critical(self):
         """The terms that make up the total: those of the longest group of each stage."""
         stages = self._answered()
         if not all(isinstance(seconds, Real) for seconds in self.terms.values()):
@@ -241,9 +241,9 @@ class Breakdown:
         return {name: seconds for group in longest for name, seconds in group.items()}
 
     @property
-    def hidden(self):
+    def overlapped(self):
         """The terms that cost nothing because something longer overlaps them."""
-        return {name: seconds for name, seconds in self.terms.items() if name not in self.counted}
+        return {name: seconds for name, seconds in self.terms.items() if name not in self.critical}
 
     @cached_property
     def total(self):
@@ -257,15 +257,15 @@ class Breakdown:
         return total
 
     @property
-    def binding(self):
+    def bottleneck(self):
         """The name of the largest term that counts."""
-        return max(self.counted, key=self.counted.get)
+        return max(self.critical, key=self.critical.get)
 
-    def in_words(self):
+    def summary(self):
         """The time and what binds it, or why there is none."""
         if not self.feasible:
             return f"{self.status}: {self.reason}"
-        return f"{1e3 * self.total:.2f} ms, bound by {self.binding}"
+        return f"{1e3 * self.total:.2f} ms, bound by {self.bottleneck}"
 
     def _answered(self):
         if not self.feasible:
@@ -274,9 +274,9 @@ class Breakdown:
 
     def table(self):
         """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
-        from inferlib.extras import pandas as pd
+        from inferlib.optional_imports import pandas as pd
 
-        rows = [(n, 1e3 * s, "counts" if n in self.counted else "hidden") for n, s in self.terms.items()]
+        rows = [(n, 1e3 * s, "counts" if n in self.critical else "hidden") for n, s in self.terms.items()]
         rows.append(("total", 1e3 * self.total, ""))
         return pd.DataFrame(rows, columns=["term", "ms", "in the total"]).set_index("term")
 
@@ -289,7 +289,7 @@ class DoesNotFit(ValueError):
     """Weights and cache exceed the memory; the message says by how much."""
 
 
-def answers(source):
+def decode_model(source):
     """Make a ``decode_step`` of a function that returns the stages of its :class:`Breakdown`.
 
     The function takes model, system, workload, layout and what else it names, checked here against its annotations;
@@ -323,5 +323,5 @@ def answers(source):
 
 def chip_peak(chip, workload):
     """The chip at the fastest format its arithmetic has for such weights: their own, or the chip's 16 bits."""
-    checks.instance("chip", chip, Accelerator)
+    validation.instance("chip", chip, Accelerator)
     return chip.at(workload.weights) if workload.weights in chip.peaks else chip

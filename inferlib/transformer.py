@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.attention import (  # noqa: F401  the kinds belong to a model
     FLOP_PER_WEIGHT,
     KINDS,
@@ -20,10 +20,10 @@ from inferlib.attention import (  # noqa: F401  the kinds belong to a model
     LatentAttention,
     StateSpace,
     at_most,
-    attended,
-    pairs,
-    present,
-    unusual,
+    causal_pairs,
+    nonzero_parts,
+    unsupported_features,
+    visible_context,
 )
 from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
@@ -77,7 +77,7 @@ class Experts(Record):
         >>> Experts(256, 8, 2048).touched(2)
         15.75
         """
-        batch = checks.number("batch", batch, zero=True)
+        batch = validation.number("batch", batch, zero=True)
         return self.n_experts * (1 - (1 - self.n_active / self.n_experts) ** batch)
 
     def reached(self, active=False, batch=None):
@@ -234,7 +234,7 @@ class Transformer(Record):
         >>> Transformer.dense(32, 4096, 14336, 32, 8, 128, 128256).unusual
         ''
         """
-        found = [unusual(group.attention) for group in self.layers]
+        found = [unsupported_features(group.attention) for group in self.layers]
         if any(group.feed_forward is None for group in self.layers):
             found.append("layers without a feed-forward block")
         if any(getattr(group.feed_forward, "d_latent", None) is not None for group in self.layers):
@@ -294,7 +294,7 @@ class Transformer(Record):
         counted = _by_part(self._layer_parameters(group, **which) for group in self.layers) | beside
         counted["norms"] = counted["norms"] + self.final_norm * self.d_model
         counted["connections"] = counted.get("connections", 0) + self.connections
-        return present({part: counted[part] for part in PARTS if part in counted})
+        return nonzero_parts({part: counted[part] for part in PARTS if part in counted})
 
     @property
     def n_params(self):
@@ -361,7 +361,7 @@ class Transformer(Record):
         >>> f"{sum(parts.values()) / 1e9:.1f} GFLOP, {parts['scores'] / 1e9:.1f} of them for scores"
         '149.7 GFLOP, 5.4 of them for scores'
         """
-        context = checks.number("context", context, zero=True)
+        context = validation.number("context", context, zero=True)
         return self._flops(1, 1, lambda attention: attention.context_flops(context, absorbed))
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
@@ -373,8 +373,8 @@ class Transformer(Record):
         >>> f"{sum(load_model('Llama 3 70B').prefill_flops(4096).values()) / 1e12:.1f} TFLOP"
         '582.7 TFLOP'
         """
-        tokens = checks.number("tokens", tokens, zero=True)
-        logits = checks.number("logits", logits, zero=True)
+        tokens = validation.number("tokens", tokens, zero=True)
+        logits = validation.number("logits", logits, zero=True)
         return self._flops(tokens, logits, lambda attention: attention.prompt_flops(tokens, absorbed))
 
     def _flops(self, tokens, logits, attending):
@@ -384,7 +384,7 @@ class Transformer(Record):
             counted.append({part: n * flops for part, flops in attending(attention).items()})
         total = _by_part(counted)
         total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
-        return present(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
+        return nonzero_parts(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
     def _attentions(self):
         """How many layers have which attention, group by group; a group may have none."""
@@ -412,7 +412,7 @@ class Transformer(Record):
         >>> load_model("Llama 3 70B").cache_values(), load_model("DeepSeek V3").cache_values()
         (163840, 35136)
         """
-        context = checks.number("context", context, zero=True)
+        context = validation.number("context", context, zero=True)
         return sum(n * attention.kept(context) for n, attention in self._attentions())
 
     def state_values(self):
@@ -492,8 +492,8 @@ class Transformer(Record):
         >>> f"{sum(read.values()) / 1e9:.0f} GB, {read['cache'] / 1e9:.1f} of them cache"
         '443 GB, 9.2 of them cache'
         """
-        batch = checks.number("batch", batch)
-        context = checks.number("context", context, zero=True)
+        batch = validation.number("batch", batch)
+        context = validation.number("context", context, zero=True)
         read = self._in_bytes(self._counted({"head": self._head()}, batch=batch), weights)
         seen = sum(n * attention.read(context) for n, attention in self._attentions())
         read["cache"] = batch * seen * self._format("cache", cache)
@@ -530,4 +530,4 @@ def _by_part(tables):
 
 def _connections(group):
     """What mixes the residual streams of a layer, as a part of it."""
-    return present({"connections": group.connections})
+    return nonzero_parts({"connections": group.connections})

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from book import kept
-from book.reading import READ, ROOT
+from book import build_cache
+from book.import_tracking import READ, ROOT
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
@@ -41,7 +41,7 @@ def made_from(path):
     chapters = ("book/*.ipynb", "book/*.md") if "ipynb" in text else ()
     opened = (file for pattern in (*REGISTERED, *chapters) for file in ROOT.glob(pattern))
     found = {HERE / "conftest.py", *own, *opened}
-    return {_name(file) for file in found if file.suffix != ".pyc"} | kept.taken_by(text)
+    return {_name(file) for file in found if file.suffix != ".pyc"} | build_cache.dependencies_of(text)
 
 
 def _name(path):
@@ -49,7 +49,7 @@ def _name(path):
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.parent == HERE and kept.unchanged(_name(collection_path)):
+    if collection_path.parent == HERE and build_cache.is_fresh(_name(collection_path)):
         return True
 
 
@@ -77,6 +77,6 @@ def pytest_runtest_makereport(item):
         OPENED[item.path].update(READ)
         files = LEFT[item.path] == 0 and "TOKENPRICE_BUILD" in os.environ and made_from(item.path)
         if files:
-            kept.passed_with(_name(item.path), files | OPENED[item.path])
+            build_cache.passed_with(_name(item.path), files | OPENED[item.path])
         READ.clear()
     return report

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from py_mini_racer import MiniRacer
 
-from book.explorer import Choice, Kind, Slider
+from book.explorer import Choice, Slider, StructureChoice
 from book.explorer.page import _shared
 
 FILES = ("shared.js", "explorer.js", "explorer.css")
@@ -17,7 +17,7 @@ FILES = ("shared.js", "explorer.js", "explorer.css")
 def run(shown, values):
     """The generated JavaScript on given inputs, in a JavaScript engine."""
     state, numbers = shown.state(**values), []
-    kinds = {i.name: state[i.name] for i in shown.inputs if isinstance(i, Kind)}
+    kinds = {i.name: state[i.name] for i in shown.inputs if isinstance(i, StructureChoice)}
     names, engine = compiled(shown, tuple(kinds.items()))
     for name in names:
         owner = next(

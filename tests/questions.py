@@ -4,20 +4,25 @@ import re
 from math import log2
 
 from tokenprice import Question, ask
-from tokenprice.words import Bytes
+from tokenprice.parsing import Bytes
 
 
 def step(model, system, work, layout=None, **more):
     """The answer to a step of a workload."""
     weights, cache = (f if isinstance(f, str) else Bytes(f) for f in (work.weights, work.cache))
-    more = {"weights": weights, "cache": cache, **more}
+    more = {"weights": weights, "kv_cache_dtype": cache, **more}
     return ask(Question(model, system, batch=work.batch, context=work.context, layout=layout, **more))
 
 
 def request(model, system, prompt, output, users, **more):
     """What a request takes and costs, in 16 bits unless said otherwise."""
     return ask(
-        model, system, prompt=prompt, output=output, users=users, **{"weights": "bf16", **more}
+        model,
+        system,
+        prompt_tokens=prompt,
+        output_tokens=output,
+        concurrency=users,
+        **{"weights": "bf16", **more},
     ).request
 
 
@@ -42,20 +47,23 @@ def drawn(choose, kind):
     chips = choose.choice((1, 2, 4, 8))
     asked = {
         "step": {"batch": between(1, 200), "context": between(500, 30_000)},
-        "loop": {"users": between(1, 500)},
-        "fleet": {"arrivals": 2 ** choose.uniform(-4, 6)},
+        "loop": {"concurrency": between(1, 500)},
+        "fleet": {"request_rate": 2 ** choose.uniform(-4, 6)},
     }[kind]
     asked |= {"layout": f"DP{chips} EP{chips}"} if chips > 1 and choose.random() < 0.3 else {}
     if kind != "step":
-        asked |= {"prompt": between(50, 60_000), "output": between(1, 4000)}
-        asked |= {"chunk": choose.choice((None, None, 512, 2048))}
-        asked |= {"reader": "2x H100"} if choose.random() < 0.1 else {}
-        asked |= {"drafted": 2, "length": 1.8} if choose.random() < 0.1 else {}
-    for name, word in (("weights", "fp8"), ("cache", "fp8"), ("engine", "trtllm")):
+        asked |= {"prompt_tokens": between(50, 60_000), "output_tokens": between(1, 4000)}
+        asked |= {"prefill_chunk": choose.choice((None, None, 512, 2048))}
+        asked |= {"prefill_machine": "2x H100"} if choose.random() < 0.1 else {}
+        asked |= {"draft_tokens": 2, "acceptance_length": 1.8} if choose.random() < 0.1 else {}
+    for name, word in (("weights", "fp8"), ("kv_cache_dtype", "fp8"), ("engine", "trtllm")):
         asked |= {name: word} if choose.random() < 0.3 else {}
     if kind == "loop":
-        asked |= {"equal": choose.random() < 0.3, "rounds": choose.choice((None, None, 1, 5))}
-        asked |= {"hold": choose.choice((None, None, 20))}
+        asked |= {
+            "fixed_lengths": choose.random() < 0.3,
+            "requests_per_user": choose.choice((None, None, 1, 5)),
+        }
+        asked |= {"batching_wait_iters": choose.choice((None, None, 20))}
     try:
         return ask(choose.choice(MODELS), f"{chips}x {choose.choice(MACHINES)}", **asked)
     except ValueError:  # such a model has no such layout, or such a chip no network

@@ -11,14 +11,14 @@ import inferlib
 from book.papers import cases
 from book.papers.liminal2025 import efficiency
 from book.papers.mazurek2025 import readings, repair
-from book.principles import opening
+from book.principles import introduction
 from book.serving import fit, tables
-from book.synthesis import against, agreement, grid, printed
+from book.synthesis import comparison, grid, printed_formulas, shared_findings
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from inferlib.papers import mazurek2025 as mz
-from tokenprice import answerers, constants
+from tokenprice import calibration, predictors
 
-CASES = list(agreement.cases())
+CASES = list(shared_findings.cases())
 EQ_8 = "LIMINAL 2025, eq. 8"
 READING = ("weights", "cache", "activations")
 
@@ -36,7 +36,7 @@ def says(chapter, *sentences):
 
 
 def status(*asked):
-    return {key: answerers.ask(key, *asked).status for key in answerers.keys()}
+    return {key: predictors.ask(key, *asked).status for key in predictors.keys()}
 
 
 # --- What the sources agree on ---------------------------------------------------------------------------
@@ -46,8 +46,8 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
         "synthesis",
         "two sources describe dense models only and one nothing but latent attention with experts",
     )
-    answering = set().union(*(agreement.answers(case) for case in CASES))
-    assert answering == {answerers.label(key) for key in papers.sources()}
+    answering = set().union(*(shared_findings.answers(case) for case in CASES))
+    assert answering == {predictors.label(key) for key in papers.sources()}
     says("synthesis", "none has more than four published answers")
     says("synthesis", "a mixture of experts has at most three, and GPT-OSS at most one")
     table = grid.voices()
@@ -62,37 +62,37 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
 def test_faster_memory_is_what_everybody_would_buy(case):
     says("synthesis", "Twice the memory bandwidth buys nearly everything that it could")
     says("synthesis", "twice the arithmetic buys nothing")
-    table = agreement.gains(case)
+    table = shared_findings.gains(case)
     wide = table.loc["twice the memory bandwidth"].drop(["sources", "lowest", "highest"])
     assert wide.between(4 / 3, 2 + 1e-9).all()
-    assert table.highest["twice the arithmetic"] < 1.02
-    assert table.highest[["twice the links", grid.LATENCY]].max() < 1.1
+    assert table.price_max["twice the arithmetic"] < 1.02
+    assert table.price_max[["twice the links", grid.LATENCY]].max() < 1.1
     assert (table.loc["half the bytes of weights and cache", wide.index] / wide).min() > 0.98
     assert (table.loc["twice the chips", wide.index] / wide).max() < 1.02
 
 
 @pytest.mark.parametrize("kind", ["dense", "experts"])
 def test_sixteen_short_sequences_together_take_less_than_half_the_time(kind):
-    assert (agreement.ratios(f"{kind}, short", {"batch": 1}, {"batch": 16}) / 16).max() < 0.5
+    assert (shared_findings.ratios(f"{kind}, short", {"batch": 1}, {"batch": 16}) / 16).max() < 0.5
 
 
 def test_memory_bound_for_every_source_and_the_sources_disagree_by_more_than_two():
     """The binding term of every answer is one of reading, not of arithmetic or waiting."""
     says("synthesis", "every source that describes the question finds decode memory-bound")
     for case in CASES:
-        for who, step in agreement.answers(case).items():
-            assert papers.common_name(step.source, step.binding) in READING, (case, who)
+        for who, step in shared_findings.answers(case).items():
+            assert papers.common_name(step.source, step.bottleneck) in READING, (case, who)
     says("synthesis", "the slowest answer is more than twice the fastest")
-    steps = [answerers.ask(key, *grid.running()) for key in papers.sources()]
+    steps = [predictors.ask(key, *grid.running()) for key in papers.sources()]
     totals = [step.total for step in steps if step.feasible]
     assert len(totals) == 4 and max(totals) / min(totals) > 2
 
 
 def test_gains_by_hand():
     """LIMINAL: two collectives in each of 80 layers beside the reading."""
-    step = answerers.ask("liminal2025", *agreement.cases()["dense, short"], constants="same")
+    step = predictors.ask("liminal2025", *shared_findings.cases()["dense, short"], constants="same")
     reading = step.terms["weights"] + step.terms["cache"]
-    gain = agreement.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]
+    gain = shared_findings.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]
     assert gain == pytest.approx(step.total / (step.total - reading / 2))
 
 
@@ -100,35 +100,37 @@ def test_experts_wake_up_and_batches_stay_cheap():
     """The exercise: with the cache counted, 32 to 512 sequences take more than twice the time; without, never."""
     says("synthesis", "makes more than three times the tokens per second")
     batches = {"batch": 1}, {"batch": 16}
-    dense, experts = (agreement.ratios(f"{kind}, short", *batches) for kind in ("dense", "experts"))
+    dense, experts = (shared_findings.ratios(f"{kind}, short", *batches) for kind in ("dense", "experts"))
     assert dense.max() < 1.1 and experts.min() > 1.5 and 16 / experts.max() > 3
-    slower = agreement.ratios("dense, short", {"batch": 32}, {"batch": 512})
+    slower = shared_findings.ratios("dense, short", {"batch": 32}, {"batch": 512})
     assert slower["Steinhardt 2022"] < 2 < slower.drop("Steinhardt 2022").max()
 
 
 def test_a_long_context_changes_the_currency():
-    half = {case: agreement.gains(case).loc["half the batch"].drop(["sources", "lowest"]) for case in CASES}
-    assert half["dense, short"].max() < 1.02 < 1.2 < half["dense, long"].highest
+    half = {
+        case: shared_findings.gains(case).loc["half the batch"].drop(["sources", "lowest"]) for case in CASES
+    }
+    assert half["dense, short"].max() < 1.02 < 1.2 < half["dense, long"].price_max
     grown = half["experts, long"].sub(half["experts, short"]).dropna()
     assert len(grown) > 1 and (grown > 0).all()
-    wait = {case: agreement.gains(case).loc[grid.LATENCY, "highest"] for case in CASES}
+    wait = {case: shared_findings.gains(case).loc[grid.LATENCY, "highest"] for case in CASES}
     assert wait["dense, long"] <= wait["dense, short"] and wait["experts, long"] <= wait["experts, short"]
     says("synthesis", "The one source whose gain stays at one leaves the cache out")
     flat = half["dense, long"].drop("highest") < 1.01
     assert list(flat[flat].index) == ["Steinhardt 2022"]
-    steps = agreement.answers("dense, long")
+    steps = shared_findings.answers("dense, long")
     shares = {who: papers.common_terms(step).get("cache", 0) / step.total for who, step in steps.items()}
     assert shares.pop("Steinhardt 2022") == 0 and min(shares.values()) > 0.25  # "a large part of the bill"
 
 
 def test_measured_systems_wait_more():
-    table = agreement.buys(*agreement.cases()["dense, short"])
+    table = shared_findings.buys(*shared_findings.cases()["dense, short"])
     says("synthesis", "promise *less* from faster memory than every one of the sources")
-    served = table.loc["twice the memory bandwidth", [EQ_8, "sixth model"]]
+    served = table.loc["twice the memory bandwidth", [EQ_8, "kernel model"]]
     assert (served < table.lowest["twice the memory bandwidth"]).all()
     assert np.isnan(table.loc[grid.LATENCY, EQ_8])  # its constant has no such quantity
     latency = table.loc[grid.LATENCY]
-    assert latency.lowest <= latency["sixth model"] <= latency.highest < 1.05
+    assert latency.lowest <= latency["kernel model"] <= latency.price_max < 1.05
 
 
 # --- The case files --------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def test_a_batch_of_32_is_twenty_times_cheaper():
 def test_software_takes_all_three_to_twice_the_bound():
     says("synthesis", "All three are at about twice the bound or more")
     total = grid.decomposition(*grid.running()).loc["total"]
-    assert (total[["Erdil 2025", EQ_8, "sixth model"]] > 1.95 * total["bound of the peaks"]).all()
+    assert (total[["Erdil 2025", EQ_8, "kernel model"]] > 1.95 * total["bound of the peaks"]).all()
 
 
 def test_two_long_conversations_bring_more_cache_than_thirty_two_short_ones():
@@ -260,7 +262,7 @@ def test_who_can_run_deepseek_on_one_box_and_on_nine():
     box = System(load_chip("H100 SXM"), 8)
     found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
     assert sorted(found[key] for key in papers.sources()) == 3 * ["infeasible"] + 2 * ["n/a"]
-    assert found["sixth"] == found["principles"] == "infeasible"
+    assert found["kernels"] == found["principles"] == "infeasible"
     rack, asked = System(load_chip("H100 SXM"), 72), Workload(72 * 128, 2050, "fp8", "bf16")
     found = status(load_model("DeepSeek V3"), rack, asked, Layout(ep=72, dp=72))
     assert [key for key in papers.sources() if found[key] != "n/a"] == ["mazurek2025"]
@@ -268,7 +270,7 @@ def test_who_can_run_deepseek_on_one_box_and_on_nine():
 
 
 def test_erdil_is_nearest_and_those_without_latency_are_as_near_as_the_bound():
-    error = against.errors()["mean |error|"]
+    error = comparison.errors()["mean |error|"]
     peaks = error[["steinhardt2022", "pope2022", "liminal2025"]]
     assert error["erdil2025"] < 0.2 and error["erdil2025"] < peaks.min() / 2
     assert (abs(peaks - error["principles"]) < 0.1).all(), peaks
@@ -276,37 +278,37 @@ def test_erdil_is_nearest_and_those_without_latency_are_as_near_as_the_bound():
 
 def test_equation_8_comes_closest_on_single_chips():
     says("measurements", "On single chips it comes closest of all the published answers")
-    by_chips = against.matrix("tp")
-    assert against.errors()["mean |error|"]["liminal2025.eq8"] < 0.21
-    assert by_chips.drop(columns="sixth").loc[1].idxmin() == "liminal2025.eq8"
+    by_chips = comparison.matrix("tp")
+    assert comparison.errors()["mean |error|"]["liminal2025.eq8"] < 0.21
+    assert by_chips.drop(columns="kernels").loc[1].idxmin() == "liminal2025.eq8"
 
 
 def test_erdil_comes_closest_on_two_chips_and_more():
-    two = against.matrix("tp").loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
+    two = comparison.matrix("tp").loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
     assert (two.idxmin(axis=1) == "erdil2025").all()
 
 
 def test_equation_8_takes_two_thirds_of_the_bounds_error_away():
-    formulas = printed.check()
+    formulas = printed_formulas.check()
     assert 0.6 < 1 - formulas[EQ_8]["all"] / formulas.bound["all"] < 0.7
     assert not formulas.isna().all().any()  # who does not describe dense rows has no column
 
 
 def test_equation_8_charges_too_much_in_a_box_and_too_little_beyond():
     says("measurements", "it charges a fifth too much, and on two boxes too little")
-    signed = printed.check()["LIMINAL 2025, eq. 8, signed"]
+    signed = printed_formulas.check()["LIMINAL 2025, eq. 8, signed"]
     assert (signed[["4", "8"]] > 0.19).all() and (signed[["16", "32"]] < 0).all()
 
 
 def test_the_capped_reading_is_the_nearer_one_on_all_clean_rows():
     says("measurements", "On all the clean rows the capped reading is the nearer one")
-    error = against.errors()["mean |error|"]
+    error = comparison.errors()["mean |error|"]
     assert error["mazurek2025"] == pytest.approx(0.23, abs=0.005)
     assert error["mazurek2025.literal"] == pytest.approx(0.28, abs=0.005)
 
 
 def test_mazurek_is_nearest_on_the_rows_that_it_describes():
-    answers = against.all_answers()
+    answers = comparison.all_answers()
     wide = answers[(answers.use == "clean") & (answers.who == "mazurek2025") & answers.error.notna()]
     others = answers[answers.id.isin(wide.id) & answers.who.isin(papers.sources()) & answers.error.notna()]
     assert others.groupby("who").error.apply(lambda e: e.abs().mean()).idxmin() == "mazurek2025"
@@ -314,14 +316,14 @@ def test_mazurek_is_nearest_on_the_rows_that_it_describes():
 
 def test_the_measured_row_of_the_chapter():
     """Row aic-32: the clock, and what is within it of the bound and of the two that charge for software."""
-    (row,) = (row for row in against.rows().itertuples() if row.Index == "aic-32")
+    (row,) = (row for row in comparison.rows().itertuples() if row.Index == "aic-32")
     assert row.tpot == 18.386e-3 and (row.model, row.n_gpus, row.sequences) == ("Llama 3 70B", 4, 32)
-    said = {"principles": 7, "erdil2025": 13, "liminal2025.eq8": 16, "sixth": 16}
-    total = {key: 1e3 * against.answer(key, row).total for key in said}
+    said = {"principles": 7, "erdil2025": 13, "liminal2025.eq8": 16, "kernels": 16}
+    total = {key: 1e3 * comparison.answer(key, row).total for key in said}
     says("measurements", "The bound says seven milliseconds")
     says(
         "measurements",
-        "charge for software thirteen and sixteen, the sixth model sixteen, and the clock eighteen",
+        "charge for software thirteen and sixteen, the kernel model sixteen, and the clock eighteen",
     )
     assert {key: round(value) for key, value in total.items()} == said
     says("measurements", "94 GB take seven milliseconds")
@@ -335,26 +337,26 @@ def test_the_measured_row_of_the_chapter():
 
 
 def test_pieces_and_one_constant_for_a_layer():
-    """What the sixth model's chapter says of its own form beside equation 8, and of starts of kernels."""
-    own = constants.operators("H100 SXM")
-    says("sixth_model", "more than two and a half milliseconds of starts. Depth adds nearly one more")
+    """What the kernel model's chapter says of its own form beside equation 8, and of starts of kernels."""
+    own = calibration.operators("H100 SXM")
+    says("kernel_model", "more than two and a half milliseconds of starts. Depth adds nearly one more")
     starts = 80 * (4 * own.gemm["fp8"].start + own.attention["fp8"].start)
     pieces = tables.steps_to_measured("aic-32").set_index("what").ms
     assert 2.5e-3 < starts < 2.7e-3 and 0.8 < pieces["starts of kernels"] - 1e3 * starts < 1
-    says("sixth_model", "a batch of 64 pays almost two milliseconds per token")
+    says("kernel_model", "a batch of 64 pays almost two milliseconds per token")
     reduce = own.reduce[8]
     assert 1.8e-3 < 160 * (reduce.latency + 64 * 8192 * 2 / reduce.bandwidth) < 2e-3
-    serving = constants.engine("serving")
-    says("sixth_model", "every doubling adds to each many times its latency inside a box")
+    serving = calibration.engine("serving")
+    says("kernel_model", "every doubling adds to each many times its latency inside a box")
     assert serving.box > 10 * reduce.latency
     assert (fit.data().box > 0).sum() == 2
-    says("sixth_model", "On our own row the constant is the nearer one")
-    says("sixth_model", "Over all rows the pieces more than halve the error")
-    answers = against.all_answers().query("status == 'ok' and use == 'clean'")
+    says("kernel_model", "On our own row the constant is the nearer one")
+    says("kernel_model", "Over all rows the pieces more than halve the error")
+    answers = comparison.all_answers().query("status == 'ok' and use == 'clean'")
     error = answers.pivot(index="id", columns="who", values="error")
-    error = error[["sixth", "liminal2025.eq8"]].dropna().abs()
+    error = error[["kernels", "liminal2025.eq8"]].dropna().abs()
     assert len(error) == 108 and error.sixth.mean() < error["liminal2025.eq8"].mean() / 2
-    assert error.loc["aic-32", "liminal2025.eq8"] < error.loc["aic-32", "sixth"]
+    assert error.loc["aic-32", "liminal2025.eq8"] < error.loc["aic-32", "kernels"]
 
 
 def test_attention_is_read_twice_at_half_the_peak():
@@ -397,20 +399,20 @@ def test_output_costs_nine_times_as_much_as_input(asked, rent):
 
 def test_what_the_first_token_of_the_running_box_waits_for(asked):
     says("price", "Of the running box's first token the prompt takes by far the most")
-    parts = (asked.prompt.total, 2 * asked.step.total, constants.engine().door)
-    assert parts[0] > 0.6 * asked.first_token > sum(parts) - parts[0]
-    assert 0 < asked.first_token - sum(parts) < 0.1 * asked.first_token
+    parts = (asked.prompt.total, 2 * asked.step.total, calibration.engine().door)
+    assert parts[0] > 0.6 * asked.ttft > sum(parts) - parts[0]
+    assert 0 < asked.ttft - sum(parts) < 0.1 * asked.ttft
 
 
 def test_output_costs_four_times_as_much_among_128_users():
     says("price", "output still costs about four times as much as input")
-    last = tables.over_users(opening.SERVED).iloc[-1]
+    last = tables.over_users(introduction.SERVED).iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4
 
 
 def test_short_steps_are_furthest_from_the_bound():
     says("measurements", "depends first on how short the step is, and then on how many chips share it")
-    ratios = against.over_bound()
+    ratios = comparison.over_bound()
     ratios = ratios[(ratios.use == "clean") & ratios.instance]
     eight = ratios[ratios.tp == 8]
     short, long = eight[eight.predicted < 2e-3].ratio, eight[eight.predicted > 8e-3].ratio

@@ -3,7 +3,7 @@
 import pytest
 
 import book
-from book.audit.printed import published
+from book.audit.published_rows import published
 
 
 def _to(last, first=1):

@@ -1,6 +1,6 @@
 """A chapter is an instrument: under another case it runs to its end, and what reads the case shows another answer.
 
-It is run as in :mod:`test_follows`, without a kernel. The case is the question on top of a chapter, `case`.
+It is run as in :mod:`test_chapter_inputs`, without a kernel. The case is the question on top of a chapter, `case`.
 """
 
 import ast
@@ -13,7 +13,7 @@ from functools import partial
 
 import pytest
 from prose import CHAPTERS as ALL, digits, notebook, numbers, said, shown
-from test_follows import (  # noqa: F401
+from test_chapter_inputs import (  # noqa: F401
     INPUTS,
     Statement,
     coarse,
@@ -36,8 +36,10 @@ CHANGES = {
     "a mixture of experts": {"model": "Kimi K2"},  # too large for the machine, which is said
     "another chip": {"machine": "8x B200"},
     "another format": {"weights": "fp8"},
-    "more users": lambda case: {name: 4 * number for name, number in of(case, "users", "batch")},
-    "a longer context": lambda case: {name: 2 * number for name, number in of(case, "prompt", "context")},
+    "more users": lambda case: {name: 4 * number for name, number in of(case, "concurrency", "batch")},
+    "a longer context": lambda case: {
+        name: 2 * number for name, number in of(case, "prompt_tokens", "context")
+    },
 }
 # Where a source describes no such model, another that it does.
 INSTEAD = {"mazurek2025": {"another model": {"model": "DeepSeek V2"}}}
@@ -73,7 +75,7 @@ IN_WORDS = {
         "`output=2048`": "case = case.replace(output=2048)",
         "H200s": "case = case.replace(machine='8x H200')",
     },
-    "sixth_model": {
+    "kernel_model": {
         "half the chips": "case = case.replace(machine='4x H100')",
         "a ninth of the weights": "case = case.replace(model='Llama 3 8B')",
     },
@@ -92,7 +94,7 @@ OTHER = {
     "liminal2025": {32: "so many times the context, and tokens of a step"},
     "synthesis": {32: "sequences at which a curve is read"},
     "pope2022": {64: "chips of the paper's own run"},
-    "sixth_model": {"bf16": "the format in which all chips' kernels were timed"},
+    "kernel_model": {"bf16": "the format in which all chips' kernels were timed"},
 }
 # Numbers of sentences that some cell prints under the case too, and what they are there: no result of the case.
 TYPED = {
@@ -185,13 +187,15 @@ def drawn(case, rng, by=None):
         new = {"model": rng.choice(list(catalog.models())), "machine": chips}
         new |= {
             "weights": rng.choice((None, "bf16", "fp8", "int8", "fp4", "int4")),
-            "cache": rng.choice((None, "bf16", "fp8")),
+            "kv_cache_dtype": rng.choice((None, "bf16", "fp8")),
         }
         new |= {name: 2.0 for name, _ in of(case, "price")}
-        new |= {name: rng.choice((1, 2, 7, 32, 100, 512, 4096)) for name, _ in of(case, "users", "batch")}
+        new |= {
+            name: rng.choice((1, 2, 7, 32, 100, 512, 4096)) for name, _ in of(case, "concurrency", "batch")
+        }
         new |= {
             name: rng.choice((1, 100, 1024, 4096, 30000, 131072))
-            for name, _ in of(case, "prompt", "context", "output")
+            for name, _ in of(case, "prompt_tokens", "context", "output_tokens")
         }
         with contextlib.suppress(ValueError):  # refused at the door
             case = case.replace(**new)
@@ -207,7 +211,7 @@ def test_a_random_case_runs_to_the_end(seed, coarse):  # noqa: F811
 
 V3 = {"model": "DeepSeek V3", "weights": "fp8"}
 ODD = [
-    {"model": "Llama 3 8B", "machine": "1x T4", "weights": None, "cache": None},  # has no bf16
+    {"model": "Llama 3 8B", "machine": "1x T4", "weights": None, "kv_cache_dtype": None},  # has no bf16
     V3 | {"machine": "16x H200", "layout": "DP16 EP16"},
     {"model": "Kimi K2", "machine": "1x A100 80GB"},  # does not fit, and has no fp8
     {"machine": "8x MI300X", "weights": "int4"},
@@ -225,28 +229,91 @@ def test_an_odd_case_runs_to_the_end(chapter, odd, coarse):  # noqa: F811
 # Chapter, its box, a state of the box (nothing: as it opens), one of its outputs, and the chapter's own number for it
 # after a statement that begins so; whose answer to the case it is, if anybody's.
 BOXES = [
-    ("introduction", "opening.one_token", "batch=16", "tokens/s for each user", "tables = ",
-     "(1e3 / tables['users'].query('n == 16').drop(columns='n').sum(axis=1)).get(2)", None),
-    ("principles", "explorers.one_step", "", "all overlaps: total", "answer = ask",
-     "1e3 * answer.seconds if answer.feasible else None", "principles"),
+    (
+        "introduction",
+        "opening.one_token",
+        "batch=16",
+        "tokens/s for each user",
+        "tables = ",
+        "(1e3 / tables['users'].query('n == 16').drop(columns='n').sum(axis=1)).get(2)",
+        None,
+    ),
+    (
+        "principles",
+        "explorers.one_step",
+        "",
+        "all overlaps: total",
+        "answer = ask",
+        "1e3 * answer.seconds if answer.feasible else None",
+        "principles",
+    ),
     ("steinhardt2022", "explorers.multiply", "", "least time", "", "1e6 * st.elapsed_time(a100)", None),
-    ("pope2022", "explorers.switch", "tokens=512", "WS 2D", "moved = ",
-     "float(moved.sel(layout='WS 2D')[0]) / 1e6", None),
-    ("pope2022", "explorers.switch", "", "tokens of the switch over those of the batch", "switches = ",
-     "next(iter(switches.values())) / users", None),
-    ("erdil2025_toy", "explorers.waiting_against_reading", "", "token", "size, fastest",
-     "1e3 * erdil2025.critical_latency(model, chip, round(size), hop)", None),
-    ("erdil2025_toy", "explorers.waiting_against_reading", "n_gpu=case.machine.count, batch=case.batch", "token", "",
-     "1e3 * toy(case.model, own, case.workload.replace(context=0)).total", None),
-    ("erdil2025_model", "explorers.one_layout", "", "total", "cut, best",
-     "1e3 * best.total if best.feasible else None", "erdil2025"),
-    ("liminal2025", "explorers.limits", "chips=few, latency=1e9 * latency(few), bandwidth=hbm3.bandwidth / 1e12",
-     "as it is", "ax = figures.draw_timelines",
-     "figures.timelines(llama, context, systems, latency).UTPS.dropna().get(f'{few} chips, HBM3')", None),
+    (
+        "pope2022",
+        "explorers.switch",
+        "tokens=512",
+        "WS 2D",
+        "moved = ",
+        "float(moved.sel(layout='WS 2D')[0]) / 1e6",
+        None,
+    ),
+    (
+        "pope2022",
+        "explorers.switch",
+        "",
+        "tokens of the switch over those of the batch",
+        "switches = ",
+        "next(iter(switches.values())) / users",
+        None,
+    ),
+    (
+        "erdil2025_toy",
+        "explorers.waiting_against_reading",
+        "",
+        "tpot",
+        "size, fastest",
+        "1e3 * erdil2025.critical_latency(model, chip, round(size), hop)",
+        None,
+    ),
+    (
+        "erdil2025_toy",
+        "explorers.waiting_against_reading",
+        "n_gpu=case.machine.count, batch=case.batch",
+        "tpot",
+        "",
+        "1e3 * toy(case.model, own, case.workload.replace(context=0)).total",
+        None,
+    ),
+    (
+        "erdil2025_model",
+        "explorers.one_layout",
+        "",
+        "total",
+        "cut, best",
+        "1e3 * best.total if best.feasible else None",
+        "erdil2025",
+    ),
+    (
+        "liminal2025",
+        "explorers.limits",
+        "chips=few, latency=1e9 * latency(few), bandwidth=hbm3.bandwidth / 1e12",
+        "as it is",
+        "ax = figures.draw_timelines",
+        "figures.timelines(llama, context, systems, latency).UTPS.dropna().get(f'{few} chips, HBM3')",
+        None,
+    ),
     ("mazurek2025", "explorers.one_step", "", "total", "step = ", "1e3 * step.total", "mazurek2025"),
     ("mazurek2025", "explorers.one_step", "", "two-batch overlap", "answer = ", "answer", None),
-    ("mazurek2025", "explorers.experts_waking", "batch=3200", "cache", "each = ", "100 * context * each / 1e9", None),
-]  # fmt: skip
+    (
+        "mazurek2025",
+        "explorers.experts_waking",
+        "batch=3200",
+        "kv_cache_dtype",
+        "each = ",
+        "100 * context * each / 1e9",
+        None,
+    ),
+]
 
 
 def stands(chapter, box, after, expression, case):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from inferlib import System, load_chip, load_model
-from tokenprice import Promise, Question, ask, change, constants
+from tokenprice import SLO, Question, ask, calibration, change
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 
@@ -19,11 +19,11 @@ def seconds(system):
 
 def test_the_changed_machine_reaches_the_target():
     """Bandwidth by hand: the chip is typed with the factor, and asked again."""
-    found = change(QUESTION, token=0.012)
+    found = change(QUESTION, tpot=0.012)
     faster = FOUR.chip.replace(memory_bandwidth=FOUR.chip.memory_bandwidth * found["memory bandwidth"].factor)
     assert seconds(System(faster, 4)) == pytest.approx(0.012, rel=1e-6)
-    slower = change(QUESTION, token=0.9 * NOW)["engine time"].factor
-    engine = constants.engine()
+    slower = change(QUESTION, tpot=0.9 * NOW)["engine time"].factor
+    engine = calibration.engine()
     changed = {n: getattr(engine, n) * slower for n in ("base", "layer", "rank", "sequence", "together")}
     step = decode_step(MODEL, FOUR, QUESTION.workload, engine=Engine(**changed, box=engine.box))
     assert step.total == pytest.approx(0.9 * NOW, rel=1e-6)
@@ -31,7 +31,7 @@ def test_the_changed_machine_reaches_the_target():
 
 def test_what_does_not_bind_does_not_help():
     """Eight chips hide their arithmetic behind reading; the limit without an engine is the step less its term."""
-    found = change(QUESTION, token=0.004)
+    found = change(QUESTION, tpot=0.004)
     assert found["arithmetic peak"].factor is None and "does not matter" in found["arithmetic peak"].words
     terms = ask(QUESTION).step.terms
     for name, resource in (("engine", "engine time"), ("kernel launch", "kernel launch")):
@@ -42,22 +42,22 @@ def test_what_does_not_bind_does_not_help():
 
 
 def test_one_chip_has_no_network():
-    found = change("Llama 3 8B", "H200", token=1e-4)
+    found = change("Llama 3 8B", "H200", tpot=1e-4)
     assert found["network latency"].words == found["network bandwidth"].words == "does not matter here"
 
 
 def test_dollars_by_hand():
     """A price is in proportion; half of today's cost needs half the price, or a step of half the time."""
     cost = 4 * FOUR.chip.price * NOW / 3600 / 32 * 1e6
-    found = change(QUESTION, dollars=cost / 2)
+    found = change(QUESTION, usd_per_million=cost / 2)
     price = found["price of a chip"]
     assert found.now == pytest.approx(cost) and price.factor == pytest.approx(0.5) and price.limit == 0
-    half = change(QUESTION, token=NOW / 2)
+    half = change(QUESTION, tpot=NOW / 2)
     assert found["memory bandwidth"].factor == pytest.approx(half["memory bandwidth"].factor, rel=1e-6)
 
 
 def test_a_target_that_is_reached_says_by_how_much_each_may_be_worse():
-    found = change(QUESTION, token=2 * NOW)
+    found = change(QUESTION, tpot=2 * NOW)
     assert found.reached and "reached" in str(found)
     for each in found.changes:
         less = each.resource in ("network latency", "kernel launch", "engine time")
@@ -70,10 +70,10 @@ def test_chips_are_asked_one_by_one():
     """The nearest number of chips that is fast enough, in copies where there are copies."""
     sizes = {n: seconds(System(load_chip("H100"), n)) for n in (8, 16, 32, 64)}
     target = float(np.mean([sizes[8], NOW]))
-    found = change(QUESTION, token=target)["chips"]
+    found = change(QUESTION, tpot=target)["chips"]
     assert found.factor == 2 and found.limit == pytest.approx(min(sizes.values()))
     asked = Question("DeepSeek V3", "16x H200", batch=1024, context=4096, weights="fp8", layout="DP16 EP16")
-    found = change(asked, Promise(token=0.03))["chips"]
+    found = change(asked, SLO(tpot=0.03))["chips"]
     assert "attention DP" in found.words
     n = int(16 * found.factor)
     assert ask(asked.replace(machine=f"{n}x H200", layout=f"DP{n} EP{n}")).seconds <= 0.03
@@ -83,16 +83,16 @@ def test_chips_are_asked_one_by_one():
     ("given", "promise", "words"),
     [
         ((QUESTION,), {}, "promise one thing"),
-        ((QUESTION,), {"token": 1, "dollars": 1}, "promise one thing"),
-        ((QUESTION,), {"first_token": 1}, "promise one thing"),
-        ((QUESTION,), {"token": -1}, "token is -1"),
-        ((QUESTION,), {"dollars": 0}, "dollars is 0"),
-        ((QUESTION, "H100"), {"token": 1}, "machine is given twice"),
-        ((QUESTION, Promise(token=1)), {"dollars": 1}, "dollars has no effect beside a Promise"),
-        ((MODEL, Promise(token=1)), {}, "machine is missing"),
-        ((MODEL, FOUR), {"prompt": 100, "output": 10, "token": 1}, "change is about a step"),
-        ((QUESTION.replace(machine="8x H800"),), {"dollars": 1}, "no price of H800"),
-        ((QUESTION.replace(machine="H100"),), {"token": 1}, "no time: infeasible: needs"),
+        ((QUESTION,), {"tpot": 1, "usd_per_million": 1}, "promise one thing"),
+        ((QUESTION,), {"ttft": 1}, "promise one thing"),
+        ((QUESTION,), {"tpot": -1}, "tpot is -1"),
+        ((QUESTION,), {"usd_per_million": 0}, "usd_per_million is 0"),
+        ((QUESTION, "H100"), {"tpot": 1}, "machine is given twice"),
+        ((QUESTION, SLO(tpot=1)), {"usd_per_million": 1}, "usd_per_million has no effect beside an SLO"),
+        ((MODEL, SLO(tpot=1)), {}, "machine is missing"),
+        ((MODEL, FOUR), {"prompt_tokens": 100, "output_tokens": 10, "tpot": 1}, "change is about a step"),
+        ((QUESTION.replace(machine="8x H800"),), {"usd_per_million": 1}, "no price of H800"),
+        ((QUESTION.replace(machine="H100"),), {"tpot": 1}, "no time: infeasible: needs"),
     ],
 )
 def test_refusals(given, promise, words):
@@ -102,7 +102,7 @@ def test_refusals(given, promise, words):
 
 def test_a_resource_that_is_none_is_refused():
     with pytest.raises(LookupError, match="no resource 'memory'"):
-        change(QUESTION, token=1)["memory"]
+        change(QUESTION, tpot=1)["memory"]
 
 
 HALVES = {
@@ -116,33 +116,33 @@ def test_half_a_term_takes_half_the_latency_or_twice_the_bandwidth(resource):
     """Terms add up: with a resource twice as good its term is half as long and all others are as they were."""
     term, factor = HALVES[resource]
     left = NOW - ask(QUESTION).step.terms[term] / 2
-    assert change(QUESTION, token=left)[resource].factor == pytest.approx(factor, rel=1e-3)
-    assert ask(QUESTION).doubled[resource] == pytest.approx(NOW / left, rel=1e-6)
+    assert change(QUESTION, tpot=left)[resource].factor == pytest.approx(factor, rel=1e-3)
+    assert ask(QUESTION).speedup_if_doubled[resource] == pytest.approx(NOW / left, rel=1e-6)
 
 
 def test_a_promise_kept_exactly_is_kept():
-    found = change(QUESTION, token=NOW)
+    found = change(QUESTION, tpot=NOW)
     assert found.reached and found["memory bandwidth"].factor == pytest.approx(1, rel=1e-6)
     assert found["arithmetic peak"].factor < 1  # hidden behind reading, it may be worse
 
 
 def test_chips_go_from_one_to_512():
     """As the documentation says: powers of two, in the layout that goes on."""
-    small = change("Llama 3 8B", "4x H100", token=1)["chips"]
+    small = change("Llama 3 8B", "4x H100", tpot=1)["chips"]
     assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
-    assert change("Llama 3 8B", System(load_chip("H100"), 4.0), token=1)["chips"].words == small.words
+    assert change("Llama 3 8B", System(load_chip("H100"), 4.0), tpot=1)["chips"].words == small.words
     two = Question("Qwen3 30B-A3B", "2x H200", batch=64, layout="DP2 EP2")
     four = ask(two.replace(machine="4x H200", layout="DP4 EP4")).seconds
-    assert change(two, token=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
+    assert change(two, tpot=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
     for layout in ("DP2", "DP64", "DP512"):  # each copy has fewer sequences, and gets faster
-        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=512, context=256, layout=layout, token=1e-4)[
+        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=512, context=256, layout=layout, tpot=1e-4)[
             "chips"
         ]
         assert many.factor is None and many.words.endswith(" would be left, with 512")
 
 
 def test_what_is_said_of_a_change():
-    assert str(change(QUESTION, token=0.012)).startswith(f"{1e3 * NOW:.3g} ms now, 12 ms asked; each alone")
-    found = change(QUESTION.replace(price=3, utilisation=0.5), dollars="$1")
+    assert str(change(QUESTION, tpot=0.012)).startswith(f"{1e3 * NOW:.3g} ms now, 12 ms asked; each alone")
+    found = change(QUESTION.replace(price=3, paid_hours_used=0.5), usd_per_million="$1")
     assert str(found).startswith(f"${found.now:.3g} a million now, $1 a million asked")
     assert found["price of a chip"].words == f"× {1 / found.now:.3g}, to ${6 / found.now:.3g} per used hour"

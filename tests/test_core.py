@@ -19,7 +19,7 @@ from hypothesis.extra import numpy as hnp
 
 import inferlib
 import tokenprice
-from inferlib import Breakdown, frontier, ops, tables
+from inferlib import Breakdown, frontier, lazy_toml, ops
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -29,9 +29,9 @@ def test_total_is_the_sum_of_the_longest(times):
     stages = tuple({f"{i}.{j}": t for j, t in enumerate(stage)} for i, stage in enumerate(times))
     step = Breakdown(stages)
     assert step.total == pytest.approx(sum(max(stage) for stage in times))
-    assert sum(step.counted.values()) == pytest.approx(step.total)
-    assert set(step.counted) | set(step.hidden) == set(step.terms)
-    assert step.terms[step.binding] == max(step.counted.values())
+    assert sum(step.critical.values()) == pytest.approx(step.total)
+    assert set(step.critical) | set(step.overlapped) == set(step.terms)
+    assert step.terms[step.bottleneck] == max(step.critical.values())
     assert step.table().ms["total"] == pytest.approx(1e3 * step.total)
 
 
@@ -40,7 +40,7 @@ def test_breakdowns_sweep_over_labelled_axes_without_a_single_binding_term_and_r
     step = Breakdown(({"weights": 2.0, "arithmetic": batch}, {"network": 0.5}))
     assert step.total.values.tolist() == [2.5, 4.5]
     with pytest.raises(TypeError, match="differs over the points"):
-        step.binding  # noqa: B018
+        step.bottleneck  # noqa: B018
     for stages, message in (
         (({},), "needs a term"),
         (({"x": 1.0}, {"x": 2.0}), "names of their own"),
@@ -109,15 +109,16 @@ def test_ceil_snaps_rounding_noise(n):
     "words",
     [
         "ask 'Llama 3.3 70B' '4x H100' --batch 32 --context 8k --electricity 0.1",
-        "ask DeepSeek-V3 '8x H200' --prompt 4k --output 300 --users 8 --cached 50% --layout 'DP8 EP8'",
-        "ask Nemotron-3-Nano '2x H200' --drafted 3 --length 2 --json",
-        "change 'Llama 3.3 70B' '4x H100' --token '10 ms'",
+        "ask DeepSeek-V3 '8x H200' --prompt-tokens 4k --output-tokens 300 --concurrency 8 --cached 50% "
+        "--layout 'DP8 EP8'",
+        "ask Nemotron-3-Nano '2x H200' --draft-tokens 3 --acceptance-length 2 --json",
+        "change 'Llama 3.3 70B' '4x H100' --tpot '10 ms'",
         "models llama",
         "chips",
     ],
 )
 def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_verbs_need(words):
-    absent = ["numpy", "sympy", "pint", "tokenprice.offers", "tokenprice.simulation"]
+    absent = ["numpy", "sympy", "pint", "tokenprice.recommendation", "tokenprice.simulation"]
     code = f"import sys; sys.modules.update(dict.fromkeys({absent})); from tokenprice import terminal; "
     code += "sys.exit(terminal.main())"
     command = [sys.executable, "-c", code, *shlex.split(words)]
@@ -127,7 +128,10 @@ def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_ve
 
 @pytest.mark.parametrize(
     ("more", "most"),
-    [({"batch": 32, "context": "8k"}, 3400), ({"prompt": "4k", "output": 500, "users": 8}, 7200)],
+    [
+        ({"batch": 32, "context": "8k"}, 3400),
+        ({"prompt_tokens": "4k", "output_tokens": 500, "concurrency": 8}, 7200),
+    ],
     ids=["step", "request"],
 )
 def test_a_second_answer_does_its_work_once(more, most):
@@ -160,14 +164,14 @@ def test_lines_between_points_are_those_of_numpy(x):
 )
 def test_tables_that_are_read_one_by_one_are_those_of_the_file(file, key):
     text = (Path(inferlib.__file__).parents[1] / file).read_text("utf-8")
-    found = tables.read(text, key)
+    found = lazy_toml.read(text, key)
     assert found | {key: dict(found[key])} == tomllib.loads(text)
 
 
 @pytest.mark.parametrize("file", ["chips.toml", "models.toml", "names.toml", "prices.toml"])
 def test_tables_of_the_catalogue_are_those_of_the_file(file):
     text = (Path(inferlib.catalog.__file__).parent / file).read_text("utf-8")
-    assert dict(tables.Tables(text)) == tomllib.loads(text)
+    assert dict(lazy_toml.Tables(text)) == tomllib.loads(text)
 
 
 def test_every_public_name_can_be_reached_and_every_public_function_has_a_docstring():
@@ -222,6 +226,6 @@ def test_records_of_plain_numbers_are_equal_by_value():
     chip = inferlib.load_chip("H100")
     assert chip.replace(sources={}) == chip != chip.replace(power=1.0)
     assert {inferlib.System(chip, 8): 1}[inferlib.System(chip, 8)]
-    asked = tokenprice.Question("Llama 3 8B", "H100", keep="attention=bf16")
-    assert asked == tokenprice.Question("Llama 3 8B", "1x H100", keep={"attention": "BF16"})
+    asked = tokenprice.Question("Llama 3 8B", "H100", layer_formats="attention=bf16")
+    assert asked == tokenprice.Question("Llama 3 8B", "1x H100", layer_formats={"attention": "BF16"})
     assert hash(asked) == hash(asked.replace()) and asked != asked.replace(batch=2)

@@ -7,22 +7,22 @@ import pytest
 from questions import numbers
 
 from inferlib import load_chip, load_model
-from tokenprice import Promise, Question, ask, decide
-from tokenprice.constants import box
-from tokenprice.layouts import layouts
-from tokenprice.offers import sizes
-from tokenprice.words import in_words
+from tokenprice import SLO, Question, ask, decide
+from tokenprice.calibration import chips_per_node
+from tokenprice.formatting import format_layout
+from tokenprice.parallelism import layouts
+from tokenprice.recommendation import machine_sizes
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
-ASKED = {"prompt": 2000, "output": 500}
-PROMISE = {"token": 1 / 50, "first_token": 1}
+ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
+PROMISE = {"tpot": 1 / 50, "ttft": 1}
 FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
-SLOWER = {"token": "30 tokens/s", "first_token": 2}
+SLOWER = {"tpot": "30 tokens/s", "ttft": 2}
 EXPERTS = decide(DEEPSEEK, **SLOWER, **ASKED, weights="fp8", chips=["H200"], counts=(8, 16, 64))
 
 
 def again(model, offer, users):
-    return ask(model, offer.system, **ASKED, users=users, layout=offer.layout, weights="fp8").request
+    return ask(model, offer.system, **ASKED, concurrency=users, layout=offer.layout, weights="fp8").request
 
 
 @pytest.mark.parametrize("found, model, speed, first", [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)])
@@ -30,13 +30,13 @@ def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed
     """Seen through ``ask``, which knows nothing of the search."""
     assert len(found.offers) > 3
     for offer in found.offers:
-        one = again(model, offer, offer.users)
-        told = offer.request.first_token, offer.request.token, offer.dollars
-        assert (one.first_token, one.token, one.dollars) == pytest.approx(told, rel=1e-9)
-        assert one.first_token <= first and one.token <= 1 / speed
-        users = offer.users + offer.layout.dp
+        one = again(model, offer, offer.concurrency)
+        told = offer.request.ttft, offer.request.tpot, offer.dollars
+        assert (one.ttft, one.tpot, one.dollars) == pytest.approx(told, rel=1e-9)
+        assert one.ttft <= first and one.tpot <= 1 / speed
+        users = offer.concurrency + offer.layout.dp
         more = again(model, offer, users)
-        assert more.users < users or more.first_token > first or more.token > 1 / speed
+        assert more.concurrency < users or more.ttft > first or more.tpot > 1 / speed
 
 
 def test_nothing_cheaper_by_brute_force():
@@ -45,8 +45,8 @@ def test_nothing_cheaper_by_brute_force():
     cheapest = float("inf")
     for machine in machines:
         for users in range(1, 400):
-            one = ask(LLAMA, machine, **ASKED, users=users, weights="fp8").request
-            if one is None or one.users < users or one.token > 1 / 50 or one.first_token > 1:
+            one = ask(LLAMA, machine, **ASKED, concurrency=users, weights="fp8").request
+            if one is None or one.concurrency < users or one.tpot > 1 / 50 or one.ttft > 1:
                 break  # more users are never faster
             cheapest = min(cheapest, one.dollars)
     found = decide(LLAMA, **PROMISE, **ASKED, weights="fp8", chips=["H100", "H200", "A100"], counts=(2, 4, 8))
@@ -60,45 +60,54 @@ def test_cheapest_first_one_runner_up_a_chip_and_a_frontier_that_ends_in_the_che
     assert len(names) == len(set(names)) == len({offer.system.chip.name for offer in FOUND.offers})
     table = FOUND.frontier()
     assert (table.speed.diff().dropna() < 0).all() and (table.usd_per_request.diff().dropna() < 0).all()
-    assert (table.first_token <= 1).all()
+    assert (table.ttft <= 1).all()
     assert table[table.kept].usd_per_request.min() == pytest.approx(FOUND.best.dollars)
 
 
 def test_every_machine_is_an_offer_or_a_miss():
     """Every chip with a price and timed kernels; each is tried in every layout of every count."""
-    chips = {point["chip"] for point in FOUND.points} | {miss.chip for miss in FOUND.misses}
+    chips = {point["chip"] for point in FOUND.points} | {miss.chip for miss in FOUND.rejected}
     assert chips == {"A100 80GB", "H100 SXM", "H200", "B200", "B300", "GB200 NVL72", "L40S", "RTX PRO 6000"}
-    domain = {chip: int(box(load_chip(chip)) or 8) for chip in chips}
+    domain = {chip: int(chips_per_node(load_chip(chip)) or 8) for chip in chips}
     counts = {chip: [n for n in (1, 2, 4, 8, 16, 32, 64, 72) if n <= domain[chip]] for chip in chips}
     tried = sum(len(layouts(LLAMA, load_chip(chip), n)) for chip in chips for n in counts[chip])
-    assert len(FOUND.offers) + len(FOUND.misses) == tried == len(FOUND.offers) + sum(FOUND.why_not.values())
+    assert len(FOUND.offers) + len(FOUND.rejected) == tried == len(FOUND.offers) + sum(FOUND.why_not.values())
 
 
 def test_without_a_promise_memory_sets_the_number_of_users():
     """By hand: what 72.7 GB of weights and 4 GB of workspace leave of nine tenths of four times 143,771 MiB."""
     found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
     by_hand = (4 * (0.9 * 143771 * 2**20 - 4e9) - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2250)
-    assert found.users == pytest.approx(by_hand, rel=2e-3)
-    more = again(LLAMA, found, found.users + 1)
-    assert more.users == found.users and any("the others wait" in caution for caution in more.cautions)
+    assert found.concurrency == pytest.approx(by_hand, rel=2e-3)
+    more = again(LLAMA, found, found.concurrency + 1)
+    assert more.concurrency == found.concurrency and any(
+        "the others wait" in caution for caution in more.warnings
+    )
 
 
 def test_what_has_no_room_for_one_user_says_the_bytes():
     """70.6 billion weights of two bytes and a cache of 320 KiB for each of 4,500 tokens, against one H100."""
-    found = decide("Llama 3 70B", prompt=4000, output=500, token="30 tokens/s", chips="H100 SXM", counts=1)
-    assert found.misses[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
+    found = decide(
+        "Llama 3 70B", prompt_tokens=4000, output_tokens=500, tpot="30 tokens/s", chips="H100 SXM", counts=1
+    )
+    assert found.rejected[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
 
 
 def test_a_chip_on_which_nothing_was_measured_says_so_beside_its_rank():
     found = decide(
-        "zai-org/GLM-5.2", prompt=4000, output=500, token="30 tokens/s", weights="bf16", chips=RACK
+        "zai-org/GLM-5.2",
+        prompt_tokens=4000,
+        output_tokens=500,
+        tpot="30 tokens/s",
+        weights="bf16",
+        chips=RACK,
     )
     assert str(found).startswith("Cheapest, with nothing measured on GB200 NVL72: ")
 
 
-@pytest.mark.parametrize("work", [{}, {"arrivals": 30}])
+@pytest.mark.parametrize("work", [{}, {"request_rate": 30}])
 def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(work):
-    asked = {"prompt": 1000, "output": 300, "token": "50 tokens/s", "chips": "H100 SXM", **work}
+    asked = {"prompt_tokens": 1000, "output_tokens": 300, "tpot": "50 tokens/s", "chips": "H100 SXM", **work}
     found, other = (decide("Qwen3 32B", **asked, weights=weights) for weights in ("bf16", "fp8"))
     best = other.best
     chips = best.fleet.chips if work else best.system.count
@@ -112,7 +121,13 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
 
 def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
     """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
-    asked = {"prompt": 4000, "output": 500, "token": "30 tokens/s", "chips": RACK, "counts": (8,)}
+    asked = {
+        "prompt_tokens": 4000,
+        "output_tokens": 500,
+        "tpot": "30 tokens/s",
+        "chips": RACK,
+        "counts": (8,),
+    }
     found = decide("zai-org/GLM-5.2", **asked, weights="bf16")
     assert not found.offers
     assert (
@@ -122,7 +137,12 @@ def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promis
 
 
 def test_a_model_that_has_the_fewest_bits_is_told_of_no_others():
-    assert decide("GPT-OSS 120B", prompt=1000, output=300, token="30 tokens/s", chips="B200").narrower == ""
+    assert (
+        decide(
+            "GPT-OSS 120B", prompt_tokens=1000, output_tokens=300, tpot="30 tokens/s", chips="B200"
+        ).narrower
+        == ""
+    )
 
 
 RACK = "GB200 NVL72"
@@ -133,13 +153,13 @@ def test_reasons():
     asked = {**ASKED, "weights": "fp8", "counts": (1,)}
     assert decide(LLAMA, **asked, chips=["L40S"]).why_not == {"does not fit": 1}
     for promise, reason, times in (
-        ({"token": 1e-4}, "too slow", lambda speed: 1e4 / speed),
-        ({"first_token": 1e-6}, "first token too late", lambda seconds: seconds / 1e-6),
-        ({"dollars": 1e-6}, "too expensive", lambda dollars: dollars / 1e-6),
-        ({"dollars": 1e-6, "arrivals": 1}, "too expensive", lambda dollars: dollars / 1e-6),
+        ({"tpot": 1e-4}, "too slow", lambda speed: 1e4 / speed),
+        ({"ttft": 1e-6}, "first token too late", lambda seconds: seconds / 1e-6),
+        ({"usd_per_million": 1e-6}, "too expensive", lambda dollars: dollars / 1e-6),
+        ({"usd_per_million": 1e-6, "request_rate": 1}, "too expensive", lambda dollars: dollars / 1e-6),
     ):
         found = decide(LLAMA, **asked, chips=["H200"], **promise)
-        (miss,) = found.misses
+        (miss,) = found.rejected
         assert found.why_not == {reason: 1}
         assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
     assert "no price" in decide(LLAMA, **asked, chips=["H800"]).left_out["H800"]
@@ -152,10 +172,16 @@ def test_reasons():
 
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     """Lent chips, and copies that share experts, are not preferred for an error."""
-    asked = {"prompt": 2000, "output": 500, "token": "20/s", "weights": "fp8", "chips": ["H200", "MI300X"]}
+    asked = {
+        "prompt_tokens": 2000,
+        "output_tokens": 500,
+        "tpot": "20/s",
+        "weights": "fp8",
+        "chips": ["H200", "MI300X"],
+    }
     found = decide(DEEPSEEK, **asked, counts=[8], prices={"MI300X": 2})
     ranks = [offer.ranked for offer in found.offers]
-    unsure = {(offer.system.chip.name, offer.layout.dp > 1, offer.unsure) for offer in found.offers}
+    unsure = {(offer.system.chip.name, offer.layout.dp > 1, offer.unsure_reason) for offer in found.offers}
     lent = [("MI300X", copies, "kernels are lent") for copies in (False, True)]
     assert ranks == sorted(ranks) and unsure == {
         ("H200", False, ""),
@@ -163,26 +189,29 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
         *lent,
     }
     for offer in found.offers:
-        assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure else 1)
+        assert offer.ranked == offer.dollars * (offer.request.step_factor if offer.unsure_reason else 1)
     assert "Ranked by its slow end" in str(found)
 
 
 def test_layouts_by_hand_and_what_is_tried():
     """Powers of two to the domain, and that; eight chips where none is stated, 72 at most; 8,192 users."""
     h100, gb200 = load_chip("H100"), load_chip("GB200")
-    assert [in_words(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
-    assert [in_words(at) for at in layouts(DEEPSEEK, h100, 8)] == [
+    assert [format_layout(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
+    assert [format_layout(at) for at in layouts(DEEPSEEK, h100, 8)] == [
         "TP8", "TP8 x EP8", "attention DP8 with EP8", "attention DP4 x TP2 with EP8", "attention DP2 x TP4 with EP8",
     ]  # fmt: skip
-    assert [in_words(at) for at in layouts(LLAMA, h100, 1)] == ["one chip"]
+    assert [format_layout(at) for at in layouts(LLAMA, h100, 1)] == ["one chip"]
     for chip, n in itertools.product((h100, gb200, load_chip("RTX 4090")), range(1, 73)):
         for at in layouts(DEEPSEEK, chip, n):
             assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
     powers = [1, 2, 4, 8, 16, 32, 64]
     several = {None: powers[:4], 6: [1, 2, 4, 6], 72: [*powers, 72], 73: powers}
     for domain, counts in several.items():
-        assert sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
-    assert decide("Llama 3 8B", prompt=1, output=1, chips="B200", counts=8).best.users == 8192
+        assert machine_sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
+    assert (
+        decide("Llama 3 8B", prompt_tokens=1, output_tokens=1, chips="B200", counts=8).best.concurrency
+        == 8192
+    )
 
 
 def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
@@ -191,7 +220,7 @@ def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
     several = decide(LLAMA, **asked, prices={"H200": {"dear": 6, "cheap": 2}}).best
     assert several.dollars == pytest.approx(one.dollars) and several.seller == "cheap"
     assert several.row()["usd_per_request_high"] == pytest.approx(3 * one.row()["usd_per_request_high"])
-    assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.request.spread == 3
+    assert decide(LLAMA, **asked, prices={"H200": (2, 6)}).best.request.price_ratio == 3
 
 
 @pytest.mark.parametrize(
@@ -204,7 +233,7 @@ def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
         ({"prices": {"H20O": 1}}, "did you mean .*'H200'"),
         ({"chips": ["H20O"]}, "did you mean .*'H200'"),
         ({"layouts": 5}, "layouts"),
-        ({"users": 3}, "decide chooses"),
+        ({"concurrency": 3}, "decide chooses"),
         ({"speed": 3}, "no option 'speed'"),
     ],
 )
@@ -215,26 +244,26 @@ def test_refusals_name_the_argument(wrong, words):
 
 def test_copies_read_prompts_together():
     """Prompts that fall into one step; Little's law: what all users wait is what the machine does for all of them."""
-    asked = {"prompt": 4096, "output": 512, "users": 64, "cached": 1024, "weights": "fp8"}
+    asked = {"prompt_tokens": 4096, "output_tokens": 512, "concurrency": 64, "cached": 1024, "weights": "fp8"}
     r = ask(DEEPSEEK, "8x H200", layout="DP8 EP8", **asked).request
     passes = 512 * (1 - (1 - 8 / 512) ** 8)
     assert 64 * (r.fresh_seconds + r.cached_seconds) == pytest.approx(passes * r.prompt.total)
-    waited = r.prompt.total + r.output_tokens * r.token
-    assert r.users * r.machine_seconds < waited < r.seconds
-    assert any("copies of the attention" in caution for caution in r.cautions)
+    waited = r.prompt.total + r.output_tokens * r.tpot
+    assert r.concurrency * r.machine_seconds < waited < r.seconds
+    assert any("copies of the attention" in caution for caution in r.warnings)
 
 
 def test_it_says_so():
     assert FOUND.text(3).count("tokens/s per user, first") >= 3
     assert "Machines that fail" in str(FOUND) and "<table" in FOUND._repr_html_()
-    nothing = decide(LLAMA, **ASKED, token=1e-4)
+    nothing = decide(LLAMA, **ASKED, tpot=1e-4)
     assert nothing.best is None and nothing.table().empty and "No machine keeps the promise" in str(nothing)
-    records = decide(Question(LLAMA, **ASKED), Promise(token=1e-4))
+    records = decide(Question(LLAMA, **ASKED), SLO(tpot=1e-4))
     assert records.to_dict() == nothing.to_dict()
     # the nearest misses are told
-    nothing = decide(LLAMA, **ASKED, weights="fp8", token=1 / 200, counts=(4, 8, 16))
+    nothing = decide(LLAMA, **ASKED, weights="fp8", tpot=1 / 200, counts=(4, 8, 16))
     short = [miss.times for miss in nothing.nearest()]
-    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.misses if miss.times)
+    assert short == sorted(short) and short[0] == min(miss.times for miss in nothing.rejected if miss.times)
     fastest = max(point["speed"] for point in nothing.points)
     assert short[0] == pytest.approx(200 / fastest) and nothing.nearest()[0].layout in str(nothing)
 
@@ -244,7 +273,7 @@ OFFER = decide(
 ).best
 
 
-@pytest.mark.parametrize("name", ["speed", "first_token"])
+@pytest.mark.parametrize("name", ["speed", "ttft"])
 def test_the_interval_of_an_offer_is_a_factor_both_ways(name):
     row = OFFER.row()
     assert row[f"{name}_low"] < row[name] < row[f"{name}_high"]
@@ -254,7 +283,7 @@ def test_the_interval_of_an_offer_is_a_factor_both_ways(name):
 def test_the_money_of_an_offer_has_the_interval_of_its_time_and_of_its_sellers():
     row = OFFER.row()
     factor = row["speed_high"] / row["speed"]
-    assert row["speed"] == pytest.approx(1 / OFFER.request.token) and row["usd_per_hour"] == 8
+    assert row["speed"] == pytest.approx(1 / OFFER.request.tpot) and row["usd_per_hour"] == 8
     assert row["usd_per_request_high"] == pytest.approx(1.5 * factor * row["usd_per_request"])
     assert row["usd_per_request_low"] == pytest.approx(row["usd_per_request"] / factor)
 
@@ -265,16 +294,16 @@ def test_an_offer_says_the_numbers_of_its_row():
     cents = [100 * row[f"usd_per_request{end}"] for end in ("", "_low", "_high")]
     prices = [row[f"usd_per_million_{kind}"] for kind in ("input", "cached", "output")]
     said = numbers(str(OFFER).partition(" users: ")[2])
-    assert said == pytest.approx([row["speed"], 1e3 * row["first_token"], *cents, *prices], rel=6e-3)
+    assert said == pytest.approx([row["speed"], 1e3 * row["ttft"], *cents, *prices], rel=6e-3)
     paid = sum(n * price / 1e6 for n, price in zip((1000, 1000, 500), prices, strict=True))
     assert paid == pytest.approx(row["usd_per_request"])
 
 
 def test_an_offer_says_its_interval():
     row = OFFER.row()
-    slow, fast, early, late = numbers(OFFER.span())
+    slow, fast, early, late = numbers(OFFER.interval())
     assert [slow, fast] == pytest.approx([row["speed_low"], row["speed_high"]], rel=5e-3)
-    told = [1e3 * row[f"first_token_{end}"] for end in ("low", "high")]
+    told = [1e3 * row[f"ttft_{end}"] for end in ("low", "high")]
     assert [early, late] == pytest.approx(told, abs=0.5)
 
 
@@ -282,8 +311,8 @@ def test_five_offers_are_told_or_the_three_nearest_misses():
     places = re.findall(r"^(Cheapest:|\d+\.) ", str(FOUND), re.M)
     assert places == ["Cheapest:", "2.", "3.", "4.", "5."] and "   In 80 % of cases " in str(FOUND)
     assert f"{len(FOUND.offers) - 5} more machines keep it." in str(FOUND)
-    late = decide(LLAMA, **ASKED, weights="fp8", token=1e-4, chips=["H100", "H200"])
-    assert str(late).count("too slow, ") == 3 < len(late.misses)
+    late = decide(LLAMA, **ASKED, weights="fp8", tpot=1e-4, chips=["H100", "H200"])
+    assert str(late).count("too slow, ") == 3 < len(late.rejected)
 
 
 def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
@@ -292,4 +321,4 @@ def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
     assert sure.offers and sure.best.dollars > decide(LLAMA, **asked).best.dollars
     for offer in sure.offers:
         row = offer.row()
-        assert row["speed_low"] >= 50 and row["first_token_high"] <= 1
+        assert row["speed_low"] >= 50 and row["ttft_high"] <= 1

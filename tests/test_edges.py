@@ -7,29 +7,29 @@ import pytest
 from questions import MACHINES, MODELS, drawn
 
 from tokenprice import Question, ask, change, decide
+from tokenprice.formatting import format_layout
 from tokenprice.terminal import main
-from tokenprice.words import in_words
 
-SMALL, REQUEST = '"Llama 3 8B" H100', "--prompt 100 --output 10"
+SMALL, REQUEST = '"Llama 3 8B" H100', "--prompt-tokens 100 --output-tokens 10"
 # What is typed, and the exit code: 0 where zero or one is an answer, 2 where it is none.
 EDGES = {
     f"ask {SMALL} --context 0": 0,
     'ask "DeepSeek V3" "8x H200" --context 0 --batch 1': 0,
-    f"change {SMALL} --context 0 --token 1ms": 0,
-    f"ask {SMALL} --prompt 1 --output 1 --users 1": 0,
-    f"ask {SMALL} --prompt 1 --output 1 --arrivals 1 --cached 0": 0,
-    f"ask {SMALL} {REQUEST} --users 1 --chunk 1": 0,
-    f"ask {SMALL} {REQUEST} --arrivals 1e-9": 0,
-    f"ask {SMALL} {REQUEST} --arrivals 1e7": 0,
-    f"ask {SMALL} {REQUEST} --arrivals 1e-300": 2,
-    f"ask {SMALL} {REQUEST} --arrivals 1e30/s": 2,
-    f"ask {SMALL} {REQUEST} --chunk 1e-320": 2,
-    f"ask {SMALL} {REQUEST} --machines 1 --arrivals 1": 0,
-    f"simulate {SMALL} --prompt 1 --output 1 --arrivals 1 --requests 1": 0,
-    f"simulate {SMALL} --prompt 1 --output 1 --users 1 --requests 1": 0,
-    f"simulate {SMALL} {REQUEST} --arrivals 1e7": 2,
-    'decide "Llama 3 8B" --prompt 1 --output 1 --chips H100 --counts 1': 0,
-    'decide "Llama 3 8B" --prompt 1 --output 1 --chips H100 --counts 1 --arrivals 1e9 --top 1': 0,
+    f"change {SMALL} --context 0 --tpot 1ms": 0,
+    f"ask {SMALL} --prompt-tokens 1 --output-tokens 1 --concurrency 1": 0,
+    f"ask {SMALL} --prompt-tokens 1 --output-tokens 1 --request-rate 1 --cached 0": 0,
+    f"ask {SMALL} {REQUEST} --concurrency 1 --prefill-chunk 1": 0,
+    f"ask {SMALL} {REQUEST} --request-rate 1e-9": 0,
+    f"ask {SMALL} {REQUEST} --request-rate 1e7": 0,
+    f"ask {SMALL} {REQUEST} --request-rate 1e-300": 2,
+    f"ask {SMALL} {REQUEST} --request-rate 1e30/s": 2,
+    f"ask {SMALL} {REQUEST} --prefill-chunk 1e-320": 2,
+    f"ask {SMALL} {REQUEST} --replicas 1 --request-rate 1": 0,
+    f"simulate {SMALL} --prompt-tokens 1 --output-tokens 1 --request-rate 1 --requests 1": 0,
+    f"simulate {SMALL} --prompt-tokens 1 --output-tokens 1 --concurrency 1 --requests 1": 0,
+    f"simulate {SMALL} {REQUEST} --request-rate 1e7": 2,
+    'decide "Llama 3 8B" --prompt-tokens 1 --output-tokens 1 --chips H100 --counts 1': 0,
+    'decide "Llama 3 8B" --prompt-tokens 1 --output-tokens 1 --chips H100 --counts 1 --request-rate 1e9 --top 1': 0,
     'decide "Llama 3 8B" ""': 2,
     f"--json ask {SMALL}": 0,
     f"--context 0 ask {SMALL}": 0,
@@ -63,21 +63,21 @@ READERS = {
 @pytest.mark.parametrize("asked", READERS)
 def test_a_machine_that_reads_is_refused_as_one_that_decodes(asked, load):
     model, machine, reader = asked
-    found = ask(model, machine, reader=reader, prompt=496, output=99, **load)
-    alone = ask(model, reader, prompt=496, output=1, users=1)
+    found = ask(model, machine, prefill_machine=reader, prompt_tokens=496, output_tokens=99, **load)
+    alone = ask(model, reader, prompt_tokens=496, output_tokens=1, concurrency=1)
     assert not found.feasible and found.reason == alone.reason and READERS[asked] in found.reason
 
 
 def test_the_first_token_is_one_of_the_answer():
     """A user alone who asks for two tokens gets them after the first token and one more."""
-    found = ask("Llama 3 8B", "H100", prompt=100, output=2, users=1).request
-    assert found.seconds == pytest.approx(found.first_token + found.token)
+    found = ask("Llama 3 8B", "H100", prompt_tokens=100, output_tokens=2, concurrency=1).request
+    assert found.seconds == pytest.approx(found.ttft + found.token)
 
 
 @pytest.mark.parametrize("rate", [0.001, 0.01])
 def test_a_fleet_that_waits_draws_what_a_chip_draws_at_any_moment(rate):
     """36.5 % of 700 W on each of eight chips, for 300 tokens of a request."""
-    found = ask("Llama 3.3 70B", "8x H100", prompt=2000, output=300, arrivals=rate)
+    found = ask("Llama 3.3 70B", "8x H100", prompt_tokens=2000, output_tokens=300, request_rate=rate)
     assert found.joules == pytest.approx(0.365 * 700 * 8 / (300 * rate), rel=0.1)
     assert "prompts not counted, idle chips are" in str(found)
 
@@ -89,7 +89,7 @@ def test_a_layout_that_fits_is_accepted():
     choose, told = random.Random(1), 0
     for _ in range(120):
         found = ask(choose.choice(MODELS), f"{choose.choice((1, 2, 3, 4, 8))}x {choose.choice(MACHINES)}")
-        for layout in (one.removesuffix(" fits.") for one in found.remarks if one.endswith(" fits.")):
+        for layout in (one.removesuffix(" fits.") for one in found.question_notes if one.endswith(" fits.")):
             told += 1
             assert ask(found.question.replace(layout=layout)).feasible, layout
     assert told > 2
@@ -99,11 +99,11 @@ def test_as_many_machines_as_are_enough_answer():
     choose, told = random.Random(2), 0
     for _ in range(60):
         found = drawn(choose, "fleet")
-        if found is None or not found.feasible or found.fleet.machines == 1:
+        if found is None or not found.feasible or found.fleet.replicas == 1:
             continue
-        fewer = ask(found.question.replace(machines=found.fleet.machines - 1))
+        fewer = ask(found.question.replace(replicas=found.fleet.replicas - 1))
         enough = int(fewer.reason.replace(",", "").split(" are enough")[0].rsplit(" ", 1)[-1])
-        assert ask(found.question.replace(machines=enough)).feasible
+        assert ask(found.question.replace(replicas=enough)).feasible
         told += 1
     assert told > 8
 
@@ -111,16 +111,18 @@ def test_as_many_machines_as_are_enough_answer():
 def test_a_factor_of_a_change_reaches_the_goal():
     q = Question("Llama 3.3 70B", "8x H100", batch=32, context=8192)
     goal = 0.8 * ask(q).seconds
-    (factor,) = (c.factor for c in change(q, token=goal).changes if c.resource == "memory bandwidth")
+    (factor,) = (c.factor for c in change(q, tpot=goal).changes if c.resource == "memory bandwidth")
     chip = q.machine.chip.replace(memory_bandwidth=q.machine.chip.memory_bandwidth * factor)
     assert ask(q.replace(machine=q.machine.replace(chip=chip))).seconds == pytest.approx(goal, rel=1e-5)
 
 
 def test_an_offer_asked_again_is_the_offer():
     found = decide(
-        "Llama 3.3 70B", prompt="2k", output=500, token="50 tokens/s", first_token="1s", counts=[4, 8]
+        "Llama 3.3 70B", prompt_tokens="2k", output_tokens=500, tpot="50 tokens/s", ttft="1s", counts=[4, 8]
     )
     for offer in found.offers:
-        again = ask(found.question.replace(machine=offer.system, layout=offer.layout, users=offer.users))
-        assert again.seconds == pytest.approx(offer.request.token, rel=1e-9), in_words(offer.layout)
+        again = ask(
+            found.question.replace(machine=offer.system, layout=offer.layout, concurrency=offer.users)
+        )
+        assert again.seconds == pytest.approx(offer.request.tpot, rel=1e-9), format_layout(offer.layout)
         assert again.seconds <= 0.02 * (1 + 1e-9)

@@ -128,7 +128,7 @@ def test_a_very_long_context_costs_its_cache_over_the_attainable_bandwidth():
     ],
 )
 def test_what_binds_at_long_context(model, case, binding):
-    assert e.best_layout(model, H100, 64, 64, **case)[1].binding == binding
+    assert e.best_layout(model, H100, 64, 64, **case)[1].bottleneck == binding
 
 
 def test_speculation_never_hurts_and_needs_acceptance():
@@ -183,7 +183,7 @@ def test_decode_step():
         e.decode_step(model, system, work, Layout(tp=4))
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
     (lambda: e.token_latency(LLAMA, H100, 8, 0), ValueError, "batch is 0"),
     (lambda: e.token_latency("Llama", H100, 8, 1), TypeError, "model is a str"),

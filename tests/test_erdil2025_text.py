@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 from test_explorer import asked, page_of
 
-from book.audit import ledger
+from book.audit import grading
 from book.papers.erdil2025 import economics, explorers
 from book.papers.erdil2025.claims import context, long_contexts, model, parallel, takeaways
 from book.papers.erdil2025.claims.economics import cells_as_printed
 from book.papers.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.papers.erdil2025.figures import served_points
-from book.principles import opening
+from book.principles import introduction
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
 from inferlib.papers.erdil2025.equations import model as model_equations, printed
@@ -25,7 +25,7 @@ SEVENTY, EIGHT_BIT, MISTRAL = (e.models[n] for n in ("Llama 3 70B", "Llama 3 70B
 
 @pytest.mark.parametrize("chip", economics.GENERATIONS)
 def test_rents_are_those_that_the_text_rounds(chip):
-    rent = ledger.as_number(ledger.published("erdil2025")["Text 4", "rents", chip].text)
+    rent = grading.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
     assert e.chips[chip].price == pytest.approx(rent, abs=0.01)
 
 
@@ -173,7 +173,7 @@ def test_bytes_of_an_all_reduce_as_derived():
 
 # Numbers of the stories' prose that no cell of a chapter prints.
 def test_the_power_of_the_palm_latencies():
-    read = ledger.Reader("erdil2025", "Text 2.2.3")
+    read = grading.Reader("erdil2025", "Text 2.2.3")
     assert palm_power(read) == pytest.approx(0.49, abs=0.005)  # "with the power 0.49"
     assert "PaLM 62B -14%" in palm_errors(read)
 
@@ -193,11 +193,11 @@ def test_the_cheap_ends_hold_more_cache_than_their_memory_takes():
 
 def test_what_a_box_of_eight_does_with_its_time():
     step = e.best_layout(SEVENTY, H100, 8, 32, context=4096)[1]
-    reading = sum(step.counted[name] for name in ("weights", "activations", "cache"))
-    network = step.counted["collective latency"] + step.counted["collective bandwidth"]
+    reading = sum(step.critical[name] for name in ("weights", "activations", "cache"))
+    network = step.critical["collective latency"] + step.critical["collective bandwidth"]
     assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
-    assert step.counted["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
-    assert "arithmetic" not in step.counted and 0.2 < network / step.total < 0.25
+    assert step.critical["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
+    assert "arithmetic" not in step.critical and 0.2 < network / step.total < 0.25
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ def test_a_box_marks_the_least_point_where_the_pencil_finds_it():
 
 
 def test_whole_gpus_have_room_for_the_caches_of_all_their_users():
-    case = opening.RUNNING.replace(weights="fp8", price=2.1)
+    case = introduction.RUNNING.replace(weights="fp8", price=2.1)
     found = economics.offers(case, (50, 100))
     needed = EIGHT_BIT.n_params + found.users.astype(float) * 4096 * EIGHT_BIT.cache_bytes
     assert (needed <= 80e9 * found.GPUs.astype(float)).all()

@@ -120,7 +120,7 @@ def test_decode_step_by_hand():
     weights = 70_552_387_584 * 2 / (8 * 3.35e12)
     network = 80 * 4 * 2e-6 * (math.sqrt(8) - 1)
     assert step.total == pytest.approx(weights + network, rel=1e-12)
-    assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
+    assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic"}
 
 
 def test_the_tree_of_a_step_holds_what_it_was_made_of():
@@ -141,7 +141,7 @@ def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout
     assert step.status == status and reason in step.reason
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
     (lambda: e.toy_decode_step(MODEL, BOX, None), TypeError, "workload is a NoneType"),
     (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),

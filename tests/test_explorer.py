@@ -19,10 +19,22 @@ from py_mini_racer import MiniRacer
 
 import inferlib
 from book import style
-from book.calculator import fields, instrument
-from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Guess, Kind, Limit, Slider, beside, still
+from book.calculator import fields, page
+from book.explorer import (
+    Bars,
+    Choice,
+    Curves,
+    Explorer,
+    Gauge,
+    Guess,
+    Limit,
+    Slider,
+    StructureChoice,
+    kernel_model_line,
+    static_start,
+)
 from book.explorer.page import _shared, digits
-from book.principles import opening
+from book.principles import introduction
 from inferlib import load_model
 from inferlib.papers import erdil2025 as e
 from tokenprice import ask
@@ -83,7 +95,7 @@ def page_of(shown, hash=""):
     *shared, call = re.findall(r"<script>(.*?)</script>", shown._repr_html_(), re.S)
     shared = "\n".join(shared)
     page = MiniRacer()
-    stand_in = still.page(controls, hash=hash) + MOVE
+    stand_in = static_start.static_page(controls, hash=hash) + MOVE
     page.eval(f"{stand_in}{shared}\nconst inferlibExplorer = window.inferlibExplorer, api = {call}")
     return page
 
@@ -133,7 +145,7 @@ def test_the_page_adds_up_a_breakdown_as_the_library_does():
         answer = step(n_gpu=n_gpu, hop=1, chip=CHIPS["H100 SXM"], model=MODELS["Llama 3 70B"])
         shown = told(page)
         assert number(said(page, "v0-s0-t")) == pytest.approx(1e3 * answer.total, rel=5e-3)
-        assert {name for name, (_, hidden) in shown.items() if hidden} == set(answer.hidden)
+        assert {name for name, (_, hidden) in shown.items() if hidden} == set(answer.overlapped)
 
     def groups(a):
         return inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3}))
@@ -161,7 +173,7 @@ RICH = Explorer(
         Slider("n", "Chips", 1, 64, 8, log=True, whole=True),
         Slider("batch", "Batch", 1, 512, 32, log=True),
         Choice("price", "Price", {"low": 1.0, "high": 4.0}, sets={"high": {"batch": 100}}),
-        Kind("kind", "Kind", {"dense": "dense", "sparse": "sparse"}),
+        StructureChoice("kind", "Kind", {"dense": "dense", "sparse": "sparse"}),
         Slider("size", "Size", 1, 100, 1),
     ],
     [
@@ -345,7 +357,7 @@ def test_a_slider_reaches_as_far_as_its_start():
         (lambda: curve(None, A, A), "own"),
     ],
 )  # fmt: skip
-def test_doors(make, message):
+def test_argument_checks(make, message):
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -415,16 +427,16 @@ def test_a_guess_reaches_as_far_as_its_answer():
 
 def every_explorer():
     """Each public function of each source's ``explorers`` module makes one."""
-    from book.audit import ledger
+    from book.audit import grading
 
-    rooms = {source: f"papers.{source}" for source in ledger.sources()} | {"principles": "principles"}
+    rooms = {source: f"papers.{source}" for source in grading.sources()} | {"principles": "principles"}
     for source, room in rooms.items():
         module = import_module(f"book.{room}.explorers")
         for name, make in vars(module).items():
             own = getattr(make, "__module__", "") == module.__name__
             if isfunction(make) and own and not name.startswith("_"):
                 yield pytest.param(cache(make), id=f"{source}.{name}")
-    yield pytest.param(cache(opening.one_token), id="introduction.one_token")
+    yield pytest.param(cache(introduction.one_token), id="introduction.one_token")
 
 
 EVERY = list(every_explorer())
@@ -615,7 +627,7 @@ class URLSearchParams {
 
 
 def of_calculator(address):
-    """What the sixth model says to a link of the calculator, whose words are those of Python."""
+    """What the kernel model says to a link of the calculator, whose words are those of Python."""
     path, _, pairs = address.partition("#ask?")
     given = {name: words[0] for name, words in parse_qs(pairs).items()}
     assert path == "calculator.html" and given.pop("mode") == "step"
@@ -623,33 +635,35 @@ def of_calculator(address):
     try:
         found = ask(given.pop("model"), given.pop("machine"), **given)
     except ValueError as refusal:
-        return f"The sixth model does not answer: {refusal}"
+        return f"The kernel model does not answer: {refusal}"
     if not found.feasible:
-        return f"The sixth model does not answer: {found.reason}"
+        return f"The kernel model does not answer: {found.reason}"
     at, low, high = (digits(1e3 * seconds) for seconds in (found.seconds, found.low, found.high))
-    return f"The sixth model says {at} ms ({low} to {high} ms in 80 % of cases)."
+    return f"The kernel model says {at} ms ({low} to {high} ms in 80 % of cases)."
 
 
-def test_below_a_box_stands_what_the_sixth_model_says_to_its_question():
+def test_below_a_box_stands_what_the_kernel_model_says_to_its_question():
     """In the page and in Python, for every box that can ask, with its refusals; nothing for one's own model."""
-    script = (Path(still.__file__).parents[1] / "site" / "static" / "beside.js").read_text("utf-8")
+    script = (Path(static_start.__file__).parents[1] / "site" / "static" / "beside.js").read_text("utf-8")
     engine = MiniRacer()
-    engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{instrument.core()}return D;}})();{script}")
+    engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{page.core()}return D;}})();{script}")
     random, answers, own = np.random.default_rng(5), [], " Your own model: "
     for shown in filter(lambda shown: shown.asks is not None, (make() for make in MADE.values())):
-        told = json.dumps(beside.asked(shown))
+        told = json.dumps(kernel_model_line.ask_row(shown))
         for values in ({}, *(random_inputs(shown, random) for _ in range(8))):
             link = json.dumps(shown.link(**values))
-            answers.append(beside.said(shown, digits, **values))
+            answers.append(kernel_model_line.format_answer(shown, digits, **values))
             engine.eval(f"node.textContent = ''; inferlibBeside(node, {told}, {link})")
             assert engine.eval("node.textContent") == answers[-1] + own, link
             assert of_calculator(engine.eval("node.href")) == answers[-1], link
     assert len(answers) == 9 * 4 and 9 < sum("not answer" in answer for answer in answers) < 54
     llama = load_model("Llama 3 70B")
     unknown, make = llama.replace(vocab_size=2 * llama.vocab_size), MADE["principles.one_step"]
-    running = digits(1e3 * ask(opening.RUNNING).seconds)
-    assert beside.said(make(opening.RUNNING), digits).startswith(f"The sixth model says {running} ms")
-    assert beside.said(make(opening.RUNNING.replace(model=unknown)), digits) == ""
+    running = digits(1e3 * ask(introduction.RUNNING).seconds)
+    assert kernel_model_line.format_answer(make(introduction.RUNNING), digits).startswith(
+        f"The kernel model says {running} ms"
+    )
+    assert kernel_model_line.format_answer(make(introduction.RUNNING.replace(model=unknown)), digits) == ""
 
 
 def test_one_frame_has_one_redraw():

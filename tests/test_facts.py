@@ -13,14 +13,14 @@ from prose import notebook
 
 import inferlib
 from book import audit
-from book.audit.printed import published
+from book.audit.published_rows import published
 from book.papers import cases
-from book.principles import opening
-from book.serving import fit, lists, tables
-from book.synthesis import against
+from book.principles import introduction
+from book.serving import fit, price_lists, tables
+from book.synthesis import comparison
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
-from tokenprice import answerers, ask
+from tokenprice import ask, predictors
 
 BOOK = Path(__file__).parents[1] / "book"
 
@@ -66,10 +66,10 @@ def test_years_of_the_bibliography_are_those_of_the_first_versions():
     for key, first in FIRST.items():
         year, month = f"20{first[:2]}", first[2:]
         assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year
-        assert papers.about(key)["date"] == f"{year}-{month}" and key.endswith(year)
+        assert papers.metadata(key)["date"] == f"{year}-{month}" and key.endswith(year)
         number = re.search(r"\beprint\s*=\s*\{(\d{4})\.", found[key])
         assert number is None or number[1] == first
-        assert year in answerers.label(key)
+        assert year in predictors.label(key)
 
 
 def printed_at(source, *place):
@@ -186,12 +186,12 @@ def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
 
 def test_what_the_lecture_itself_computes():
     """A hundred billion active weights, 200,000 tokens, 1/300: Patel reads 1667 off his calculator."""
-    assert round(lists.implied_bytes(1e11, 300, 200_000)) == 1667
+    assert round(price_lists.implied_bytes(1e11, 300, 200_000)) == 1667
 
 
 def test_where_the_cache_of_llama_is_read_as_long_as_its_weights_are_multiplied():
     """In 8 bits: a cache of 80 layers, 8 heads, 128 wide, twice; two FLOP a weight but those of the embedding."""
-    row = lists.where_cache_meets_work(load_chip("H100 SXM")).loc["Llama 3 70B"]
+    row = price_lists.where_cache_meets_work(load_chip("H100 SXM")).loc["Llama 3 70B"]
     weights, kept = load_model("Llama 3 70B").n_params - 128256 * 8192, 80 * 8 * 128 * 2
     assert (row["bytes a token"], row.context) == (
         kept,
@@ -200,19 +200,19 @@ def test_where_the_cache_of_llama_is_read_as_long_as_its_weights_are_multiplied(
 
 
 def test_no_model_of_the_catalogue_that_sees_all_comes_near_two_hundred_thousand_tokens():
-    table = lists.where_cache_meets_work(load_chip("H100 SXM"))
+    table = price_lists.where_cache_meets_work(load_chip("H100 SXM"))
     assert len(table) > 30 and table.context.max() < 200_000 / 5
 
 
 def test_the_price_of_speed_is_that_of_the_cheapest_row_that_is_fast_enough():
     rows = pd.DataFrame({"speed": [10.0, 20.0, 30.0, 25.0, 5.0], "rate": [100.0, 50.0, 20.0, 10.0, 90.0]})
-    assert [lists.dearer(rows, speed) for speed in (1, 2, 2.5)] == [1, 2, 5] and math.isnan(
-        lists.dearer(rows, 4)
+    assert [price_lists.dearer(rows, speed) for speed in (1, 2, 2.5)] == [1, 2, 5] and math.isnan(
+        price_lists.dearer(rows, 4)
     )
 
 
 def test_a_fifth_of_the_benchmarks_ask_six_times_the_price():
-    assert (lists.prices_of_speed(2.5) >= 6).mean() == pytest.approx(0.2, abs=0.025)
+    assert (price_lists.prices_of_speed(2.5) >= 6).mean() == pytest.approx(0.2, abs=0.025)
 
 
 # --- Sentences about all of a set ----------------------------------------------------------------------------
@@ -220,13 +220,13 @@ def test_a_fifth_of_the_benchmarks_ask_six_times_the_price():
 
 def test_output_costs_more_than_input_at_any_batch_that_fits_on_the_box():
     users = range(8, 400, 8)
-    answers = [ask(opening.SERVED.replace(users=n)) for n in users]
+    answers = [ask(introduction.SERVED.replace(concurrency=n)) for n in users]
     paid = [one.request.per_million for one in answers if one.feasible]
     assert len(paid) > 40 and all(prices["output"] > 2 * prices["input"] for prices in paid)
 
 
 def test_clean_rows_are_of_short_contexts_and_of_gpus():
-    rows = against.rows()
+    rows = comparison.rows()
     clean = rows[rows.use == "clean"]
     assert clean.context.max() < 5000
     assert [name for name in set(clean.hardware) if name.startswith(erdil2025.records.NO_GPUS)] == []
@@ -242,7 +242,7 @@ def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
 
 
 def test_up_to_a_box_a_token_gets_faster_with_every_doubling_and_then_slower():
-    times = opening.chips_and_users(opening.RUNNING)["chips"].set_index("n").sum(axis=1)
+    times = introduction.chips_and_users(introduction.RUNNING)["chips"].set_index("n").sum(axis=1)
     assert times[2] > times[4] > times[8] < times[16] < times[32]
 
 
@@ -254,10 +254,10 @@ def test_gains_past_the_loss_are_close_for_all_three_and_equal_for_none():
 
 
 def test_all_answers_come_nearer_where_no_chip_waits():
-    far, near = (against.case_of(name) for name in ("aic-32", "gf-18"))
+    far, near = (comparison.case_of(name) for name in ("aic-32", "gf-18"))
     missed = [
-        (against.everybody(case, row).loc["total"] / (1e3 * row.tpot) - 1).abs()
-        for case, row in ((case, against.row_of(case)) for case in (far, near))
+        (comparison.all_predictors(case, row).loc["total"] / (1e3 * row.tpot) - 1).abs()
+        for case, row in ((case, comparison.row_of(case)) for case in (far, near))
     ]
     assert (missed[1] < missed[0]).all()
 

@@ -5,27 +5,27 @@ from functools import cache
 
 import pytest
 
-from book.explorer import sixth
-from book.principles import opening
-from book.serving import rent
-from book.synthesis import against, grid
+from book.explorer import kernel_model_text
+from book.principles import introduction
+from book.serving import services
+from book.synthesis import comparison, grid
 from inferlib import load_chip
 from inferlib.system import System
-from tokenprice import answerers, ask
-from tokenprice.constants import engine
+from tokenprice import ask, predictors
+from tokenprice.calibration import engine
 
-CASE = opening.RUNNING.replace(price=2.0)
+CASE = introduction.RUNNING.replace(price=2.0)
 H100 = load_chip("H100 SXM")
 SPEED, PRICE = "tokens/s for each user", "$ per million tokens"
 
 
 @cache
 def box():
-    return opening.one_token(CASE)
+    return introduction.one_token(CASE)
 
 
 def test_the_printed_case_needs_no_word(capsys):
-    opening.yours(opening.RUNNING)
+    introduction.note_changed_case(introduction.RUNNING)
     assert capsys.readouterr().out == ""
 
 
@@ -42,17 +42,17 @@ def test_the_printed_case_needs_no_word(capsys):
     ],
 )
 def test_another_case_says_so(change, says, capsys):
-    opening.yours(opening.RUNNING.replace(**change))
+    introduction.note_changed_case(introduction.RUNNING.replace(**change))
     assert says in capsys.readouterr().out
 
 
 def test_users_of_requests_are_no_batch(capsys):
-    opening.yours(opening.SERVED.replace(users=64), opening.SERVED)
+    introduction.note_changed_case(introduction.SERVED.replace(concurrency=64), introduction.SERVED)
     assert "SXM, users 64; the text speaks" in capsys.readouterr().out
 
 
 def test_another_input_beside_the_case_says_so(capsys):
-    opening.yours(opening.RUNNING, hop=(2e-6, 1e-6), layers=(80, 80))
+    introduction.note_changed_case(introduction.RUNNING, hop=(2e-6, 1e-6), layers=(80, 80))
     assert capsys.readouterr().out == "yours: another hop than the text speaks of\n"
 
 
@@ -81,7 +81,7 @@ def test_the_price_of_the_box_is_rent_over_tokens():
     assert found[PRICE] == pytest.approx(1e6 * 8 * 2 / 3600 / 100 / found[SPEED])
 
 
-def test_the_box_opens_at_the_case_and_asks_the_sixth_model_the_same():
+def test_the_box_opens_at_the_case_and_asks_the_kernel_model_the_same():
     at = box().state()
     assert (at["n_chips"], at["batch"], at["context"]) == (8, 32, 4096)
 
@@ -89,17 +89,17 @@ def test_the_box_opens_at_the_case_and_asks_the_sixth_model_the_same():
 def test_inputs_of_the_second_row_are_folded():
     page = box()._repr_html_()
     folded = page[page.index('class="more"') : page.index("</details>")]
-    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "cache"}
+    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "kv_cache_dtype"}
 
 
 def sold():
-    return opening.offers(opening.frontiers(CASE))
+    return introduction.offers(introduction.frontiers(CASE))
 
 
-def test_the_three_offers_are_the_sixth_models():
+def test_the_three_offers_are_the_kernel_models():
     for at in sold().values():
         answer = ask(CASE.replace(machine=System(H100, int(at.chips)), batch=at.users))
-        assert at.seconds == answer.seconds and at.usd == pytest.approx(answer.dollars_per_million)
+        assert at.seconds == answer.seconds and at.usd == pytest.approx(answer.usd_per_million)
 
 
 def test_no_offer_is_made_on_more_chips_than_a_box():
@@ -107,56 +107,60 @@ def test_no_offer_is_made_on_more_chips_than_a_box():
 
 
 def test_a_chat_is_as_fast_as_it_is_promised():
-    assert sold()["chat"].speed >= opening.CHAT
+    assert sold()["chat"].speed >= introduction.CHAT
 
 
-def test_the_sixth_model_never_beats_the_simple_picture():
-    edge = opening.frontiers(CASE)
+def test_the_kernel_model_never_beats_the_simple_picture():
+    edge = introduction.frontiers(CASE)
     top = edge.groupby("who").speed.max()
-    assert top[opening.SIXTH] < top.drop(opening.SIXTH).min()
+    assert top[introduction.KERNEL_MODEL] < top.drop(introduction.KERNEL_MODEL).min()
 
 
 def test_the_table_of_eight_and_sixteen_holds_everybody():
-    table = opening.eight_or_sixteen(CASE).set_index("who")
-    assert set(table.index) == {answerers.label(key) for key in opening.WHOSE}
+    table = introduction.eight_or_sixteen(CASE).set_index("who")
+    assert set(table.index) == {predictors.label(key) for key in introduction.WHOSE}
 
 
-def test_the_sixth_models_row_is_its_answer():
-    row = opening.eight_or_sixteen(CASE).set_index("who").loc[opening.SIXTH]
+def test_the_kernel_models_row_is_its_answer():
+    row = introduction.eight_or_sixteen(CASE).set_index("who").loc[introduction.KERNEL_MODEL]
     stages = ask(CASE.replace(machine="16x H100", layout="PP2 TP8"))
     assert row["two stages"].startswith(f"{1e3 * stages.seconds:.1f} ms ({1e3 * stages.low:.1f} to")
 
 
 def test_who_does_not_describe_a_layout_says_nothing_of_it():
-    table = opening.eight_or_sixteen(CASE).set_index("who")
+    table = introduction.eight_or_sixteen(CASE).set_index("who")
     assert set(table.loc["Mazurek & Schreiber 2025"].drop("beside")) == {"n/a"}
 
 
 def test_a_case_that_does_not_fit_is_said_by_every_part_of_the_page():
     case = CASE.replace(model="GPT-3 175B", batch=64)
     answer = ask(case)
-    for said in (opening.verdict(case), opening.in_three_lines(answer), sixth.says(case)):
+    for said in (
+        introduction.verdict(case),
+        introduction.in_three_lines(answer),
+        kernel_model_text.kernel_model_sentence(case),
+    ):
         assert "needs 1586 GB" in repr(said)
-    assert "needs 1586 GB" in opening.draw_answers(case, answer).texts[-1].get_text()
+    assert "needs 1586 GB" in introduction.draw_answers(case, answer).texts[-1].get_text()
 
 
 def test_what_does_not_fit_has_no_bar():
-    tables = opening.chips_and_users(CASE.replace(model="GPT-3 175B"))
+    tables = introduction.chips_and_users(CASE.replace(model="GPT-3 175B"))
     assert tables["chips"].n.min() == 8
 
 
 def test_only_two_measured_runs_leave_a_box():
     """The page says that no verdict is stronger than two rows."""
-    assert len(opening.measured_beyond()) == 2
+    assert len(introduction.measured_beyond()) == 2
 
 
 @pytest.fixture(scope="module")
 def rented():
-    return rent.offers(CASE.model, opening.CHIPS)
+    return services.offers(CASE.model, introduction.CHIPS)
 
 
 def test_a_fleet_that_is_sure_keeps_its_promise_at_the_slow_end(rented):
-    least = {name: float(promise["token"].split()[0]) for name, (_, promise) in rent.SERVICES.items()}
+    least = {name: float(promise["tpot"].split()[0]) for name, (_, promise) in services.SERVICES.items()}
     assert all(sure.row()["speed_low"] >= least[name] for name, (_, sure) in rented.items())
 
 
@@ -168,12 +172,12 @@ def test_to_be_sure_costs_no_less(rented):
 def test_a_month_of_a_fleet_is_its_chips_at_the_price_of_the_list(rented):
     for at, _ in rented.values():
         paid = at.fleet.chips * load_chip(at.system.chip.name).price * 730
-        assert f"${paid:,.0f} a month" in rent.rented(at)
+        assert f"${paid:,.0f} a month" in services.machine_price(at)
 
 
 def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_sixteen():
-    rows = against.rows()
-    assert against.row_of(CASE, rows) is None
+    rows = comparison.rows()
+    assert comparison.row_of(CASE, rows) is None
     sixteen = rows[
         (rows.model == CASE.model.name) & rows.hardware.str.startswith("H100") & (rows.n_gpus == 16)
     ]
@@ -208,29 +212,29 @@ def test_all_spend_five_to_nine_milliseconds_reading():
     assert 5 < read.min() and read.max() < 9.5
 
 
-def test_the_sixth_models_interval_reaches_both_others_that_charge_for_software():
+def test_the_kernel_models_interval_reaches_both_others_that_charge_for_software():
     answer = ask(CASE)
     for who in ("LIMINAL 2025, eq. 8", "Erdil 2025"):
         assert 1e3 * answer.low < answers()[who]["total"] < 1e3 * answer.high
 
 
 def test_a_chip_without_a_price_has_an_answer_without_dollars():
-    said = opening.in_three_lines(ask("Phi-4", "2x TPU v6e", batch=7, context=1024, weights="fp8"))
+    said = introduction.in_three_lines(ask("Phi-4", "2x TPU v6e", batch=7, context=1024, weights="fp8"))
     assert "No price of the chip is known." in said._repr_markdown_()
 
 
 def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tokens_a_second():
-    said = repr(opening.users_at(CASE)).replace(",", "")
+    said = repr(introduction.users_at(CASE)).replace(",", "")
     picture, step = map(int, re.findall(r"(\d+) users", said))
     requests = int(re.search(r"and (\d+) if each", said)[1])
-    served = opening.SERVED
+    served = introduction.SERVED
     for users, keeps in ((0, True), (1, False)):
         assert (box().evaluate(n_chips=8, batch=picture + users)[SPEED] >= 50) is keeps
         assert (ask(CASE.replace(batch=step + users)).speed >= 50) is keeps
-        assert (ask(served.replace(users=requests + users)).speed >= 50) is keeps
+        assert (ask(served.replace(concurrency=requests + users)).speed >= 50) is keeps
     assert 230 == pytest.approx(picture, rel=0.02)  # as the text says
 
 
 def test_two_copies_of_a_request_cost_what_a_request_of_half_the_users_does():
-    half, whole = (ask(opening.SERVED.replace(users=n)).request.dollars for n in (16, 32))
-    assert f" faster at {half / whole:.1f} times, since" in repr(opening.verdict(CASE))
+    half, whole = (ask(introduction.SERVED.replace(concurrency=n)).request.dollars for n in (16, 32))
+    assert f" faster at {half / whole:.1f} times, since" in repr(introduction.verdict(CASE))

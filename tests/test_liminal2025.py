@@ -9,7 +9,7 @@ from facts import refused
 import inferlib
 import tokenprice
 from book import audit
-from book.audit import ledger
+from book.audit import grading
 from book.papers.liminal2025 import (
     ablation,
     cells,
@@ -30,7 +30,7 @@ APPS = {name: lim.model_of(model) for name, model in MODELS.items()}
 FIXED = lim.Assumptions.corrected()
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
 LLAMA, WORK = inferlib.load_model("Llama 3 70B"), inferlib.Workload(batch=32, context=4096)
-PUBLISHED = ledger.published("liminal2025")
+PUBLISHED = grading.published("liminal2025")
 
 
 # --- The printed cells -----------------------------------------------------------------------------------
@@ -264,7 +264,7 @@ def test_ceilings_of_large_and_of_small_models():
     assert 34_000 < min(small) < max(small) < 42_000  # "near forty"
 
 
-def test_the_sixth_model_waits_some_eighteen_times_as_long():
+def test_the_kernel_model_waits_some_eighteen_times_as_long():
     sixth = tokenprice.ask("Llama 3 70B", "8x H100", batch=32, context="4k").step.terms
     exchange = sum(t for name, t in sixth.items() if "collective" in name) / 80
     assert 17 < exchange / (2 * lim.collective_latency(8)) < 18.5
@@ -291,7 +291,7 @@ def test_running_question_by_hand():
     assert step.terms["weights"] == pytest.approx(2 * 68.451e9 / rate, rel=1e-4)
     assert step.terms["cache"] == pytest.approx(32 * 4096 * 327680 / rate)
     assert step.terms["network"] == pytest.approx(160 * 438.147e-9, rel=1e-5)
-    assert step.hidden == {"arithmetic": step.terms["arithmetic"]}
+    assert step.overlapped == {"arithmetic": step.terms["arithmetic"]}
     assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"] + step.terms["network"])
 
 
@@ -309,7 +309,7 @@ def test_decode_step_agrees_with_the_equations_and_sweeps():
 
 
 # --- Doors -----------------------------------------------------------------------------------------------
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: lim.load_chip("HBM 3"), LookupError, "did you mean 'HBM3'"),
     (lambda: lim.transformer("DeepSeek V3"), LookupError, "DeepSeekV3"),
     (lambda: lim.model_of("Llama 3 70B"), TypeError, "must be a Transformer"),

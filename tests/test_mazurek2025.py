@@ -332,7 +332,7 @@ def test_the_layout_of_the_source_may_be_named():
     assert named.total == mz.decode_step(SHARED, box(), work()).total
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
     (lambda: mz.model_of("Llama 3 70B"), ValueError, "latent attention"),
     (lambda: mz.model_of(3), TypeError, "model is a int"),

@@ -31,16 +31,16 @@ def seconds(q):
 
 
 # In an answer of a few tokens each waits for prompts of others, and shorter steps let more of them in.
-@pytest.mark.parametrize("q", STEPS + [q for q in LOOPS if q.output > 20], ids=repr)
+@pytest.mark.parametrize("q", STEPS + [q for q in LOOPS if q.output_tokens > 20], ids=repr)
 def test_twice_as_good_is_never_slower(q):
-    assert all(gain >= 1 - 1e-9 for gain in ask(q).doubled.values())
+    assert all(gain >= 1 - 1e-9 for gain in ask(q).speedup_if_doubled.values())
 
 
 @pytest.mark.parametrize("q", STEPS + LOOPS, ids=repr)
 def test_money_is_in_proportion(q):
-    one, half = ask(q.replace(price=2)), ask(q.replace(price=4, utilisation=0.5))
-    assert half.dollars_per_million == pytest.approx(4 * one.dollars_per_million)
-    assert half.price_span == pytest.approx(one.price_span)
+    one, half = ask(q.replace(price=2)), ask(q.replace(price=4, paid_hours_used=0.5))
+    assert half.usd_per_million == pytest.approx(4 * one.usd_per_million)
+    assert half.price_interval == pytest.approx(one.price_interval)
     assert half.seconds == one.seconds and half.joules == one.joules
 
 
@@ -55,17 +55,17 @@ def test_more_work_is_never_faster(q):
 @pytest.mark.parametrize("q", LOOPS, ids=repr)
 def test_more_users_and_longer_prompts_wait_longer(q):
     one = ask(q).request
-    more = ask(q.replace(users=2 * q.users)).request
-    longer = ask(q.replace(prompt=2 * q.prompt)).request
+    more = ask(q.replace(concurrency=2 * q.concurrency)).request
+    longer = ask(q.replace(prompt_tokens=2 * q.prompt_tokens)).request
     cached = ask(q.replace(cached="50%")).request
-    assert more.token >= one.token * (1 - 1e-9) and more.first_token >= one.first_token * (1 - 1e-9)
-    assert longer is None or longer.first_token > one.first_token
-    assert cached.first_token <= one.first_token and cached.dollars < one.dollars
+    assert more.tpot >= one.tpot * (1 - 1e-9) and more.ttft >= one.ttft * (1 - 1e-9)
+    assert longer is None or longer.ttft > one.ttft
+    assert cached.ttft <= one.ttft and cached.dollars < one.dollars
 
 
 @pytest.mark.parametrize("q", LOOPS, ids=repr)
 def test_more_users_never_lower_the_total(q):
-    totals = [ask(q.replace(users=n * q.users)).throughput for n in (1, 2, 4, 16, 64)]
+    totals = [ask(q.replace(concurrency=n * q.concurrency)).throughput for n in (1, 2, 4, 16, 64)]
     assert all(more >= less * (1 - 1e-9) for less, more in itertools.pairwise(totals)), totals
 
 
@@ -75,7 +75,7 @@ def test_more_bandwidth_never_delays_a_first_token(q):
     fast = q.replace(
         machine=System(chip.replace(memory_bandwidth=1.5 * chip.memory_bandwidth), q.machine.count)
     )
-    assert ask(fast).request.first_token <= ask(q).request.first_token * (1 + 1e-9)
+    assert ask(fast).request.ttft <= ask(q).request.ttft * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("q", FLEETS, ids=repr)
@@ -83,6 +83,6 @@ def test_more_bandwidth_never_delays_a_first_token(q):
 def test_more_machines_or_fewer_arrivals_never_slow_a_token_or_a_first_token(q, machines, arrivals):
     one = ask(q)
     if one.feasible:
-        more = ask(q.replace(machines=machines * one.fleet.machines, arrivals=arrivals * q.arrivals))
+        more = ask(q.replace(replicas=machines * one.fleet.replicas, request_rate=arrivals * q.request_rate))
         assert more.seconds <= one.seconds * (1 + 1e-9)
-        assert more.request.first_token <= one.request.first_token * (1 + 1e-9)
+        assert more.request.ttft <= one.request.ttft * (1 + 1e-9)

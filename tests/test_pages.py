@@ -18,12 +18,12 @@ from sphinx import addnodes
 
 from book import card, measured, style
 from book.papers.steinhardt2022.explorers import multiply
-from book.principles import opening
+from book.principles import introduction
 from book.principles.explorers import one_step
-from book.site.ext import desk, maths, paper, reader
+from book.site.ext import maths, page_transforms, print_and_epub, search
 from book.site.tools import formats, links
 from book.teaching.problems import sheet
-from inferlib import sweep
+from inferlib import axis
 
 ROOT = Path(__file__).parents[1]
 CATALOG = ROOT / "inferlib" / "catalog"
@@ -32,14 +32,16 @@ REFERENCES = (ROOT / "book" / "references.bib").read_text("utf-8")
 
 def test_explorers_share_one_runtime():
     shown = [multiply()._repr_html_(), one_step()._repr_html_()]
-    page = reader.once("".join(shown))
+    page = page_transforms.once("".join(shown))
     assert page.count("window.inferlibExplorer = ") == 1 and page.count("<style>") == 1
     assert page.count('class="inferlib-explorer"') == page.count("inferlibExplorer(Object") == 2
     assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
 
 
-CELL = f'{reader.CODE}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
-FOLDED = reader.switched("<h1>A</h1>" + 2 * CELL)
+CELL = (
+    f'{page_transforms.CODE}\n<summary aria-label="Toggle hidden content"><p>‹›</p></summary>x = 1</details>'
+)
+FOLDED = page_transforms.switched("<h1>A</h1>" + 2 * CELL)
 
 
 def test_a_page_with_folded_code_has_one_switch():
@@ -51,22 +53,22 @@ def test_folded_code_is_named_for_who_listens():
 
 
 def test_a_page_without_code_has_no_switch():
-    assert reader.switched("<h1>A</h1>") == "<h1>A</h1>"
+    assert page_transforms.switched("<h1>A</h1>") == "<h1>A</h1>"
 
 
 def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     figure = '<figure id="a"><img alt="x" src="../_images/a.svg"/><figcaption>One.</figcaption></figure>'
-    page = reader.downloads(figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
+    page = page_transforms.downloads(figure + '<figure id="c"><figcaption>No picture.</figcaption></figure>')
     assert page.count("<a ") == page.count('<a class="save" href="../_images/a.svg" download>SVG</a>') == 1
     # it waits for the reader in a place kept for it
     page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
-    finished = reader.patient(page, {"a.svg": (640, 380)})
+    finished = page_transforms.patient(page, {"a.svg": (640, 380)})
     assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
-    assert reader.patient(finished, {"a.svg": (640, 380)}) == finished
+    assert page_transforms.patient(finished, {"a.svg": (640, 380)}) == finished
     # its drawing keeps its scales
     drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'
     before, after = "M 10.123456 -0.004\nL 3 4.5", "M 10.12 -0.00 L 3 4.5"
-    assert reader.lighter(drawn.format(before)) == drawn.format(after)
+    assert page_transforms.lighter(drawn.format(before)) == drawn.format(after)
 
 
 def test_the_build_checks_the_state_of_a_box_that_a_link_sets(tmp_path):
@@ -82,7 +84,7 @@ def test_the_build_checks_the_state_of_a_box_that_a_link_sets(tmp_path):
 
 def test_a_curve_follows_what_it_is_given():
     """t = n/4 + 1/n is least at 2, where it is 1; marks and names are read off the values."""
-    n = sweep("chips", 0.5, 8, points=5)
+    n = axis("chips", 0.5, 8, points=5)
     reading, waiting = 1e-3 / n, 1e-3 * n / 4
     both = xr.Dataset({"weights": reading, "waiting": waiting, "total": reading + waiting})
     ax = style.curve(both, mark={"equal": (2, 5e-4)}, unit="ms")
@@ -107,18 +109,18 @@ def test_no_head_of_a_table_is_empty():
 
     empty = re.compile(r"<th[^>]*>\s*</th>")
     for table in tables:
-        headed = reader.headed(table)
+        headed = page_transforms.headed(table)
         assert empty.search(table) and not empty.search(headed) and cells(table) == cells(headed)
-    assert reader.headed(plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
-    assert reader.headed(tables[3]).count("visually-hidden") == 2
+    assert page_transforms.headed(plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
+    assert page_transforms.headed(tables[3]).count("visually-hidden") == 2
 
 
 def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
     for address, there in (("", False), ("https://example.org/book", True)):
         options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}
-        reader.launch(None, SimpleNamespace(html_theme_options=options))
+        page_transforms.launch(None, SimpleNamespace(html_theme_options=options))
         assert ("launch_buttons" in options) == there
-    assert "commit" in reader.stamp(ROOT / "book" / "bibliography.md")
+    assert "commit" in page_transforms.stamp(ROOT / "book" / "bibliography.md")
 
 
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():
@@ -140,13 +142,13 @@ def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited()
 
 def test_an_epub_keeps_what_needs_no_script_and_its_own_links():
     """XML, without dead controls."""
-    page = paper.still(sheet("Ada", "session-5")._repr_html_())
+    page = print_and_epub.still(sheet("Ada", "session-5")._repr_html_())
     assert "<script" not in page and "<style" not in page
     assert page.count("<details>") == 4 and page.count('<ol class="options"') == 2
     assert 'href="price.xhtml#rent"' in page and ".html" not in page
-    assert 'href="https://a.org/b.html"' in paper.still('<a href="https://a.org/b.html">b</a>')
-    for made, number in ((opening.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
-        text = paper.still(made._repr_html_())
+    assert 'href="https://a.org/b.html"' in print_and_epub.still('<a href="https://a.org/b.html">b</a>')
+    for made, number in ((introduction.one_token(), "5.19"), (card("erdil2025", "Table 1"), "234.3")):
+        text = print_and_epub.still(made._repr_html_())
         ElementTree.fromstring(f"<div>{text}</div>")
         assert number in text
         assert not any(part in text for part in ("<input", "<script", "<button", "popover"))
@@ -182,7 +184,7 @@ def test_a_file_of_the_epub_is_what_its_standard_allows(name, text, wanted):
     ],
 )
 def test_html_of_a_cell_is_what_an_epub_reader_takes(text, wanted):
-    assert wanted in paper.still(text) and "halign" not in paper.still(text)
+    assert wanted in print_and_epub.still(text) and "halign" not in print_and_epub.still(text)
 
 
 def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
@@ -209,7 +211,7 @@ def test_a_plain_link_to_a_figure_or_a_source_is_numbered_and_cited():
         page += addnodes.pending_xref("", nodes.inline("", words), refdomain="doc", **source)
     there = dict(reftarget="book/x", reftargetid="cell-id=x-y", reftype="myst")
     page += addnodes.pending_xref("", nodes.inline("", "there"), refdomain="doc", **there)
-    reader.Links(page).apply()
+    page_transforms.Links(page).apply()
     told = [(x["refdomain"], x["reftype"], x["reftarget"]) for x in page.findall(addnodes.pending_xref)]
     assert told == [("std", "numref", "fig-a"), ("cite", "t", "erdil2025"), ("cite", "p", "erdil2025")]
     left = {link["refuri"]: link.get("id_link") for link in page.findall(nodes.reference)}
@@ -227,7 +229,7 @@ def test_on_paper_no_link_leads_to_what_is_not_there():
     page += nodes.paragraph("", "", dead, live)
     page += nodes.raw("", '<a href="../slides/x.html#1">One</a>', format="html")
     for builder, left in (("html", ["#there", "#here"]), ("singlehtml", ["#here"])):
-        paper.settle(SimpleNamespace(builder=SimpleNamespace(name=builder)), page, "page")
+        print_and_epub.settle(SimpleNamespace(builder=SimpleNamespace(name=builder)), page, "page")
         assert [link["refuri"] for link in page.findall(nodes.reference)] == left
     assert page.astext().count("the record") == 1
     assert page[1].astext() == "<a>One</a>"
@@ -256,7 +258,7 @@ def test_a_search_leads_to_sections_entries_and_words():
     <div class="entry" id="eq-1"><p><strong>Equation (1)</strong> time, function: long</p><math><mi>t</mi></math></div>
     <dl><dt id="word-slo">SLO</dt><dd>a promise</dd></dl><section id="a-content">x</section>
     </section></article>"""
-    rows = desk.sections("n.html", page)
+    rows = search.sections("n.html", page)
     assert [tuple(place) for place, _ in rows] == [
         ("Notation", "n.html#top"),
         ("Notation · Erdil", "n.html#one"),
@@ -268,7 +270,7 @@ def test_a_search_leads_to_sections_entries_and_words():
 
 def test_a_search_holds_whole_sections():
     page = f"""<article><section id="a"><h1>A</h1><p>{9000 * "word "}end</p></section></article>"""
-    assert desk.sections("n.html", page)[0][1].endswith("word end")
+    assert search.sections("n.html", page)[0][1].endswith("word end")
 
 
 @pytest.mark.parametrize(("name", "words"), [
@@ -276,7 +278,7 @@ def test_a_search_holds_whole_sections():
     ("H800", "price, dollars an hour: none"), ("Llama 3 70B", "Llama 3.3 70B"),
 ])  # fmt: skip
 def test_a_search_holds_each_model_and_chip(name, words):
-    told = {title: text for (title, _), text in desk.listed()}
+    told = {title: text for (title, _), text in search.listed()}
     assert words in told[f"Catalogue, {name}"]
 
 
@@ -290,7 +292,7 @@ def test_what_a_cell_prints_under_a_heading_is_a_section():
         made.append(nodes.container("", nodes.container("", *parts, mime_type="text/markdown")))
     chapter += nodes.container("", nodes.container("", *made, classes=["cell_output"]), classes=["cell"])
     chapter += nodes.section("", nodes.title("", "Last"))
-    reader.Headings(document).apply()
+    page_transforms.Headings(document).apply()
     sections = list(chapter.findall(nodes.section))
     assert [one.next_node(nodes.title).astext() for one in sections] == ["Equations", "Pope", "Erdil", "Last"]
     assert [one["ids"] for one in sections[1:3]] == [["pope"], ["erdil"]]
@@ -302,7 +304,7 @@ def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_numb
         toc_secnumbers={"book/pope2022": {"": (3,)}}, config=SimpleNamespace(root_doc="book/introduction"),
         toc_fignumbers={page: {"figure": figures} for page, figures in counted.items()},
     )  # fmt: skip
-    reader.records(None, env)
+    page_transforms.records(None, env)
     assert counted == {
         "book/scorecard": {"a": ("S", 1), "b": ("S", 2)},
         "book/pope2022_record": {"c": ("R3", 1)},
@@ -310,5 +312,5 @@ def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_numb
 
 
 def test_stories_say_how_long_they_take_and_others_do_not():
-    story = f"<h1>A</h1>{reader.TAKEAWAYS}"
-    assert "minutes" in reader.timed(story) and "minutes" not in reader.timed("<h1>A</h1>")
+    story = f"<h1>A</h1>{page_transforms.TAKEAWAYS}"
+    assert "minutes" in page_transforms.timed(story) and "minutes" not in page_transforms.timed("<h1>A</h1>")

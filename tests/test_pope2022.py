@@ -9,7 +9,7 @@ from facts import refused
 
 import inferlib
 from book import audit
-from book.audit import ledger
+from book.audit import grading
 from book.papers.pope2022 import (
     benchmarks,
     evidence,
@@ -23,7 +23,7 @@ TPU, MESH = p.load_chip(), p.load_mesh(64)
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
 LLAMA = inferlib.load_model("Llama 3 70B")
 OURS, CHIP = p.model_of(LLAMA), p.chip_of(BOX.chip)
-PUBLISHED = ledger.published("pope2022")
+PUBLISHED = grading.published("pope2022")
 
 
 # --- Costs -----------------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ def test_decode_step_is_weights_and_cache_over_bandwidth():
     memory = 8 * BOX.chip.memory_bandwidth
     assert step.terms["weights"] == pytest.approx(sum(LLAMA.weight_bytes().values()) / memory, rel=1e-4)
     assert step.terms["cache"] == pytest.approx(32 * LLAMA.cache_bytes(4096) / memory)
-    assert step.binding == "weights" and set(step.hidden) == {"arithmetic", "network"}
+    assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic", "network"}
     # two blocks a layer, gather and scatter of 16-bit numbers 8192 wide in 1D; the best box moves no more
     plain = 80 * 4 * 32 * 8192 * 2 / BOX.chip.scale_up_bandwidth
     assert 0.5 * plain < step.terms["network"] <= plain
@@ -328,18 +328,18 @@ def test_exposed_communication_adds_and_one_chip_moves_nothing():
 @pytest.mark.parametrize(("work", "layout"), [({"context": 1024}, "WS"), ({"tokens": 4096}, "WG XYZ")])
 def test_many_tokens_gather_weights_and_few_do_not(work, layout):
     chip = p.chip_of(inferlib.load_chip("B200"))
-    assert p.advice(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
+    assert p.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
 
 
 # a prompt of four users, which gathered weights would want more of; long contexts over twice as many chips as heads
 @pytest.mark.parametrize("at", [(8, 4, 2048), (16, 64, 1, 4096)], ids=["prompt", "decode"])
 def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
-    runs = [way.bound for way in p.ways(OURS, CHIP, *at) if not way.why_not]
-    best = p.advice(OURS, CHIP, *at)
+    runs = [way.bound for way in p.sharding_plans(OURS, CHIP, *at) if not way.why_not]
+    best = p.best_plan(OURS, CHIP, *at)
     assert best.bound == min(runs) and not best.why_not
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: p.load_model("PaLM 54B"), LookupError, "did you mean 'PaLM 540B'"),
     (lambda: p.load_model("PaLM 8B", padded=True), ValueError, "only PaLM 540B"),
     (lambda: p.load_mesh(48), LookupError, "no slice of 48 chips"),
@@ -348,8 +348,8 @@ test_doors = refused(
     (lambda: p.Constants(efficiency=1.5), ValueError, "efficiency is 1.5"),
     (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
     (lambda: p.model_of(inferlib.load_model("DeepSeek V3")), ValueError, "dense models only"),
-    (lambda: p.advice(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
-    (lambda: p.advice(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),
+    (lambda: p.best_plan(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
+    (lambda: p.best_plan(OURS, CHIP, 2.5, batch=1), ValueError, "count is 2.5"),
     (lambda: p.why_not(PALM, TPU, MESH, "WS 2d", "Head", 1, 1), LookupError, "did you mean 'WS 2D'"),
     (lambda: schedules.collectives(1), ValueError, "k is 1"),
     (lambda: schedules.piece(None, MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),

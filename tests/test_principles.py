@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 import inferlib
 from book.principles import figures
-from book.principles.opening import RUNNING
+from book.principles.introduction import RUNNING
 from inferlib import catalog, principles
 from inferlib.principles import derivations
 from tokenprice import ask
@@ -50,7 +50,7 @@ def test_by_hand():
     assert step.terms["weights"] == pytest.approx(2 * read / (8 * 3.35e12))
     assert step.terms["cache"] == pytest.approx(32 * 4096 * 320 * 1024 / (8 * 3.35e12))
     assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"])
-    assert step.binding == "weights" and set(step.hidden) == {"arithmetic"}
+    assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic"}
     assert principles.cost_per_million(0.01, 100, 8, 2.0) == pytest.approx(16 / 36)
     with pytest.raises(ValueError, match="price is 0"):
         principles.cost_per_million(0.01, 100, 8, 0)
@@ -182,6 +182,12 @@ def test_the_opening_picture_reads_two_bytes_a_weight():
 
 def test_a_need_just_above_what_a_machine_has_is_told_with_the_digit_that_differs():
     answer = ask(
-        "Llama 3 70B", "8x H100", weights="bf16", cache="bf16", batch=372, context=4096, by="principles"
+        "Llama 3 70B",
+        "8x H100",
+        weights="bf16",
+        kv_cache_dtype="bf16",
+        batch=372,
+        context=4096,
+        by="principles",
     )
-    assert "needs 640.4 GB" in answer.in_words() and "has 640.0 GB" in answer.in_words()
+    assert "needs 640.4 GB" in answer.summary() and "has 640.0 GB" in answer.summary()

@@ -13,7 +13,7 @@ from docutils.nodes import make_id
 from prose import notebook
 from py_mini_racer import MiniRacer
 
-from book.synthesis import against
+from book.synthesis import comparison
 from book.teaching import lab
 from book.teaching.problems import BANK, LEVELS, TOPICS, checker, mark, problems, sheet
 from book.teaching.problems.bank import say
@@ -339,7 +339,7 @@ def test_a_slip_of_the_pen_is_named(name, answer, said):
 def test_rows_that_are_held_back_are_scored_against_what_was_measured():
     rows = lab.held_back("Ada", 4)
     assert "tpot" not in rows and len(rows) == 4 and not rows.equals(lab.held_back("Bob", 4))
-    truth = against.rows().tpot.loc[rows.index].tolist()
+    truth = comparison.rows().tpot.loc[rows.index].tolist()
     assert lab.score("Ada", truth).loc["mean error", "yours"] == "0 %"
     assert lab.score("Ada", [2 * t for t in truth]).loc["mean error", "yours"] == "100 %"
     assert lab.score("Ada", truth).loc["mean error", "principles"] != "0 %"

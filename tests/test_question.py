@@ -15,15 +15,16 @@ from questions import numbers
 
 import inferlib
 import tokenprice
-from book.site.tools import options
+from book.site.tools import signatures
 from inferlib import Layout, Workload, load_chip, load_model
-from tokenprice import Promise, Question, ask, decide, words as read
+from tokenprice import SLO, Question, ask, decide, formatting, parsing
 from tokenprice.decode import decode_step
-from tokenprice.layouts import layouts
-from tokenprice.prompt import Protocol
+from tokenprice.formatting import format_layout
+from tokenprice.parallelism import layouts
+from tokenprice.parsing import checkpoint_formats, parse_layout, parse_machine
+from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import GROUPS, group_of
-from tokenprice.terminal import main, spoken
-from tokenprice.words import in_words, layout, machine, published
+from tokenprice.terminal import as_option, main
 
 MODELS = (
     "Llama 3.3 70B", "Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "Qwen3 235B-A22B", "Mixtral 8x7B", "Gemma 9",
@@ -53,7 +54,11 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
     draw, codes = random.Random(23), []
     for _ in range(300):
         asked = question(draw)
-        line = [f"--{name}={value}" for name, value in asked.items() if name not in ("model", "machine")]
+        line = [
+            f"--{name.replace('_', '-')}={value}"
+            for name, value in asked.items()
+            if name not in ("model", "machine")
+        ]
         code = main(["ask", asked["model"], asked["machine"], "--json", *line])
         printed = capsys.readouterr()
         codes.append(code)
@@ -61,7 +66,7 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
             found = ask(asked.pop("model"), asked.pop("machine"), **asked)
         except (ValueError, LookupError, TypeError) as mistake:
             assert code == 2 and not printed.out and printed.err.count("\n") == 1, asked
-            assert spoken(" ".join(str(mistake).split())) in printed.err
+            assert as_option(" ".join(str(mistake).split())) in printed.err
             continue
         assert code == (0 if found.feasible else 1) and not printed.err
         assert same(printed.out, found), asked
@@ -72,23 +77,23 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
 
 def test_a_step_is_the_step_of_the_equations():
     """Seen through ``decode_step``, which knows nothing of words."""
-    model, box = load_model("Llama 3.3 70B"), machine("", "4x H100")
-    found = ask(model, "H100x4", batch=32, context="8k", weights="FP8", price="$2", utilisation="40%")
+    model, box = load_model("Llama 3.3 70B"), parse_machine("", "4x H100")
+    found = ask(model, "H100x4", batch=32, context="8k", weights="FP8", price="$2", paid_hours_used="40%")
     step = decode_step(model, box, Workload(32, 8192, "fp8"))
     assert found.seconds == step.total and found.low < step.total < found.high
-    assert found.dollars_per_million == pytest.approx(4 * 2 / 0.4 / 3600 * step.total / 32 * 1e6)
-    drafted = ask(found.question.replace(drafted=3, length=2.6))
+    assert found.usd_per_million == pytest.approx(4 * 2 / 0.4 / 3600 * step.total / 32 * 1e6)
+    drafted = ask(found.question.replace(draft_tokens=3, acceptance_length=2.6))
     factor = drafted.seconds / found.seconds
     assert 1 / 2.6 < factor < 1
-    assert drafted.dollars_per_million / found.dollars_per_million == pytest.approx(factor)
+    assert drafted.usd_per_million / found.usd_per_million == pytest.approx(factor)
     assert drafted.joules < found.joules
 
 
 def test_the_headline_of_a_request_is_the_requests():
     """200 users wait for one another's prompts; what all of them get cannot exceed what the machine makes."""
-    found = ask(L33, BOX, weights="fp8", prompt="2k", output=500, users=200)
-    assert found.seconds == found.request.token > found.step.total
-    assert found.to_dict()["speed"] == pytest.approx(1 / found.request.token)
+    found = ask(L33, BOX, weights="fp8", prompt_tokens="2k", output_tokens=500, concurrency=200)
+    assert found.seconds == found.request.tpot > found.step.total
+    assert found.to_dict()["speed"] == pytest.approx(1 / found.request.tpot)
     assert found.throughput <= found.batch / found.step.total
     assert f"{1e3 * found.seconds:.3g} ms per token" in str(found).splitlines()[1]
     assert found.to_dict()["usd_per_million"] == pytest.approx(found.request.per_million["output"])
@@ -97,13 +102,13 @@ def test_the_headline_of_a_request_is_the_requests():
 
 def test_everybody_answers_one_question():
     found = ask(L70, "8x H100", batch=32, context=4096, by="all")
-    assert list(found) == tokenprice.answerers.keys() and found["sixth"].low and "eq. 8" in str(found)
+    assert list(found) == tokenprice.predictors.keys() and found["kernels"].low and "eq. 8" in str(found)
     for key in inferlib.papers.sources():
         asked = found[key].question
         step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
         assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
-        assert found[key].doubled == {}
-    refused = ask(L70, "8x H100", prompt=1000, output=100, by="liminal2025")
+        assert found[key].speedup_if_doubled == {}
+    refused = ask(L70, "8x H100", prompt_tokens=1000, output_tokens=100, by="liminal2025")
     assert refused.status == "n/a" and "does not describe requests" in refused.reason
     with pytest.raises(LookupError, match="no answerer 'liminal'; did you mean 'liminal2025'"):
         ask(L70, "8x H100", by="liminal")
@@ -114,12 +119,12 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     assert "28 heads in 8" in ask("Qwen2.5 7B", "8x H100").reason
     assert "has none" in ask(L8, BOX, layout="DP4 EP4").reason
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
-    assert found.status == "infeasible" and " fits." in str(found) and found.doubled == {}
+    assert found.status == "infeasible" and " fits." in str(found) and found.speedup_if_doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
-TP4 = layout("", "TP4")
+TP4 = parse_layout("", "TP4")
 MACHINES = "4x H100,4 H100,H100x4,H100:4,4xH100,4*H100,h100 x 4,4 × H100".split(",")
 TIMES = [
     ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
@@ -130,60 +135,86 @@ TIMES = [
 # What a practitioner typed, and what it means.
 @pytest.mark.parametrize(("name", "typed", "meant"), [
     ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
-    ("weights", "4.85 bits", 4.85 / 8), ("cache", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
-    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"), ("length", "1.8", 1.8),
-    ("weights", "bfloat16", "bf16"), ("cache", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"), ("length", 1, 1),
-    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("utilisation", "40%", 0.4), ("context", 0, 0),
-    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt", "8,192", 8192), ("context", "8K tokens", 8192),
-    ("prompt", "1M", 1024**2), ("prompt", "0.5k", 512),
+    ("weights", "4.85 bits", 4.85 / 8), ("kv_cache_dtype", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
+    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"), ("acceptance_length", "1.8", 1.8),
+    ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"), ("acceptance_length", 1, 1),
+    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4), ("context", 0, 0),
+    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt_tokens", "8,192", 8192), ("context", "8K tokens", 8192),
+    ("prompt_tokens", "1M", 1024**2), ("prompt_tokens", "0.5k", 512),
     ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
-    ("keep", "attention=BF16", {"attention": "bf16"}), ("keep", ["head=fp16"], {"head": "fp16"}),
-    ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("utilisation", "100%", 1), ("utilisation", "0.5", 0.5),
-    ("weights", "mxfp4", "mxfp4"), ("weights", "fp8 block", "fp8"), ("keep", "head=mxfp4", {"head": "mxfp4"}),
-    *(("equal", word, True) for word in ("yes", "TRUE", "1")),
-    *(("equal", word, False) for word in ("no", "False", "0")),
+    ("layer_formats", "attention=BF16", {"attention": "bf16"}), ("layer_formats", ["head=fp16"], {"head": "fp16"}),
+    ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("paid_hours_used", "100%", 1), ("paid_hours_used", "0.5", 0.5),
+    ("weights", "mxfp4", "mxfp4"), ("weights", "fp8 block", "fp8"), ("layer_formats", "head=mxfp4", {"head": "mxfp4"}),
+    *(("fixed_lengths", word, True) for word in ("yes", "TRUE", "1")),
+    *(("fixed_lengths", word, False) for word in ("no", "False", "0")),
     *(("machine", typed, inferlib.System(load_chip("H100 SXM"), 4)) for typed in MACHINES),
 ])  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
-    more = {"length": {"drafted": 3}, "equal": {"prompt": 8, "output": 8}, "prompt": {"output": 100}}
-    more["cached"] = {"prompt": "60k", "output": 300}
+    more = {
+        "acceptance_length": {"draft_tokens": 3},
+        "fixed_lengths": {"prompt_tokens": 8, "output_tokens": 8},
+        "prompt_tokens": {"output_tokens": 100},
+    }
+    more["cached"] = {"prompt_tokens": "60k", "output_tokens": 300}
     assert getattr(Question(L70, **{name: typed}, **more.get(name, {})), name) == meant
 
 
 @pytest.mark.parametrize(("typed", "seconds"), TIMES)
 def test_times_as_people_type_them(typed, seconds):
-    assert Promise(first_token=typed).first_token == pytest.approx(seconds)
+    assert SLO(ttft=typed).ttft == pytest.approx(seconds)
 
 
-REQUEST, NEEDS = "--prompt 8 --output 8 ", "needs both prompt and output"
+REQUEST, NEEDS = "--prompt-tokens 8 --output-tokens 8 ", "needs both prompt_tokens and output_tokens"
 # What is typed after the name of a model and of a machine, or after those of a model that must serve a request.
 ASKED = [
-    ("--wieghts fp8", "did you mean --weights"), ("--weigh fp8", "did you mean --weights"),
-    ("--weights Q4_K_M", "mixes formats: give bits of a weight"), ("--cache fp5", "no format of cache 'fp5'"),
-    ("--weights fp5", "no format of weights 'fp5'; did you mean"), ("--utilisation 101%", "utilisation is 1.01"),
-    ("--weights 0.5", "1 to 32 bits"), ("--weights 32.5", "1 to 32 bits"), ("--batch 0", "batch is 0"),
-    ("--batch 1.5", "batch is '1.5', but must be a whole"), ("--users 1,8,64", "users is '1,8,64', but must"),
-    ("--price 3,99", "price is '3,99', but must be dollars"), ("--machines 128,256", "machines is '128,256', but must"),
-    ("--context 1,2", "context is '1,2', but must"), ("--memory 40%x", "memory is '40%x', but must be like"),
+    ("--wieghts fp8", "did you mean --weights"),
+    ("--weigh fp8", "did you mean --weights"),
+    ("--weights Q4_K_M", "mixes formats: give bits of a weight"),
+    ("--kv-cache-dtype fp5", "no format of kv_cache_dtype 'fp5'"),
+    ("--weights fp5", "no format of weights 'fp5'; did you mean"),
+    ("--paid-hours-used 101%", "paid_hours_used is 1.01"),
+    ("--weights 0.5", "1 to 32 bits"),
+    ("--weights 32.5", "1 to 32 bits"),
+    ("--batch 0", "batch is 0"),
+    ("--batch 1.5", "batch is '1.5', but must be a whole"),
+    ("--concurrency 1,8,64", "concurrency is '1,8,64', but must"),
+    ("--price 3,99", "price is '3,99', but must be dollars"),
+    ("--replicas 128,256", "replicas is '128,256', but must"),
+    ("--context 1,2", "context is '1,2', but must"),
+    ("--memory-utilization 40%x", "memory_utilization is '40%x', but must be like"),
     ("--price $2/million", "price is '$2/million', but must"),
-    ("--batch=-3", "batch is '-3'"), ("--batch " + "9" * 400, "batch is"), ("--price x", "price is 'x'"),
-    ("--price 0", "price is 0"), ("--prompt 8", NEEDS), ("--cached 8", NEEDS), ("--chunk 1k", "belong to a request"),
-    ("--layout TQ8", "layout is 'TQ8', but must be like"), ("--context 8q", "context is '8q', but must be a number"),
-    ("--drafted 3", "drafts need both"), ("--drafted 3 --length 9", "length is 9"), ("--chip H200", "given twice"),
-    ("--drafted 3 --length 0.9", "length is 0.9"), ("--seed 1", "unrecognized arguments: --seed"),
-    ("--drafted 3 --length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"), ("--chip-file no.toml", "no.toml"),
-    ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"), ("--engine fast", "no engine 'fast'"),
-    ("--prices =2", "prices is '=2', but must be like H100=2.5"), ("--reader H100", "belong to a request"),
-    ("--keep attention", "keep is 'attention', but must be like"), (REQUEST + "--batch 2", "belongs to a step"),
-    (REQUEST + "--cached 9", "cached is 9, but must be below prompt"), (REQUEST + "--cached 8", "must be below prompt"),
-    (REQUEST + "--machines 2", "machines belongs to arrivals"),
-    (REQUEST + "--rounds 2", "unrecognized arguments: --rounds"),
-    (REQUEST + "--arrivals 1 --utilisation 40%", "follows from arrivals"),
-]  # fmt: skip
+    ("--batch=-3", "batch is '-3'"),
+    ("--batch " + "9" * 400, "batch is"),
+    ("--price x", "price is 'x'"),
+    ("--price 0", "price is 0"),
+    ("--prompt-tokens 8", NEEDS),
+    ("--cached 8", NEEDS),
+    ("--prefill-chunk 1k", "belong to a request"),
+    ("--layout TQ8", "layout is 'TQ8', but must be like"),
+    ("--context 8q", "context is '8q', but must be a number"),
+    ("--draft-tokens 3", "drafts need both"),
+    ("--draft-tokens 3 --acceptance-length 9", "length is 9"),
+    ("--chip H200", "given twice"),
+    ("--draft-tokens 3 --acceptance-length 0.9", "length is 0.9"),
+    ("--seed 1", "unrecognized arguments: --seed"),
+    ("--draft-tokens 3 --acceptance-length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"),
+    ("--chip-file no.toml", "no.toml"),
+    ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"),
+    ("--engine fast", "no engine 'fast'"),
+    ("--prices =2", "prices is '=2', but must be like H100=2.5"),
+    ("--prefill-machine H100", "belong to a request"),
+    ("--layer-formats attention", "layer_formats is 'attention', but must be like"),
+    (REQUEST + "--batch 2", "belongs to a step"),
+    (REQUEST + "--cached 9", "cached is 9, but must be below prompt"),
+    (REQUEST + "--cached 8", "must be below prompt"),
+    (REQUEST + "--replicas 2", "replicas belongs to request_rate"),
+    (REQUEST + "--requests-per-user 2", "unrecognized arguments: --requests-per-user"),
+    (REQUEST + "--request-rate 1 --paid-hours-used 40%", "follows from request_rate"),
+]
 DECIDED = [
     ("--top x", "top is 'x', but must be a number"), ("--counts 1,x", "counts is 'x'"),
     ("--prices H100=cheap", "prices is 'cheap'"), ("--chip H101", "did you mean"),
-    ("--first-token 500", "did you mean '500 ms'"), ("--first-token 60.5", "did you mean '60.5 ms'"),
+    ("--ttft 500", "did you mean '500 ms'"), ("--ttft 60.5", "did you mean '60.5 ms'"),
 ]  # fmt: skip
 
 
@@ -195,7 +226,7 @@ DECIDED = [
     ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"), ("ask absent/config.json H100", "absent/config.json"),
     ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"), ("change Llama-3.3-70B 8xH100", "promise one thing"),
     ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"), ("", "arguments are required: COMMAND"),
-    ("change Llama-3-8B H100 --token 5parsecs", "token is '5parsecs', but must be like"),
+    ("change Llama-3-8B H100 --tpot 5parsecs", "tpot is '5parsecs', but must be like"),
 ])  # fmt: skip
 def test_mistakes_are_one_line(capsys, line, words):
     assert main(line.split()) == 2
@@ -210,8 +241,8 @@ def run(capsys, *line):
 
 
 def test_decide_and_change_are_those_of_python(capsys):
-    words = {"prompt": "2k", "output": "500", "cached": "1k", "weights": "FP8"}
-    words |= {"token": "40 tokens/s", "first_token": "1s"}
+    words = {"prompt_tokens": "2k", "output_tokens": "500", "cached": "1k", "weights": "FP8"}
+    words |= {"tpot": "40 tokens/s", "ttft": "1s"}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
     line = ["decide", "Llama-3.3-70B", *options]
     code, out = run(capsys, *line, "--json", "--chips=H100, H200", "--counts=4,8", "--prices=H100=2-4")
@@ -220,10 +251,17 @@ def test_decide_and_change_are_those_of_python(capsys):
     assert code == 0 and same(out, found) and len(found.offers) > 1
     _, told = run(capsys, *line, "--chips=H100, H200")
     assert told.count(" users: ") == 5 and "more machines keep it" in told  # five, as the help says
-    code, out = run(capsys, *line, "--json", "--token=1us")
+    code, out = run(capsys, *line, "--json", "--tpot=1us")
     assert code == 1 and json.loads(out)["offers"] == []
-    for name, value in (("token", "12 ms"), ("dollars", "$2")):
-        asked = "change", "Llama-3.3-70B", "4xH100", "--weights=fp8", f"--{name}={value}", "--json"
+    for name, value in (("tpot", "12 ms"), ("usd_per_million", "$2")):
+        asked = (
+            "change",
+            "Llama-3.3-70B",
+            "4xH100",
+            "--weights=fp8",
+            f"--{name.replace('_', '-')}={value}",
+            "--json",
+        )
         code, out = run(capsys, *asked)
         assert code == 0 and same(out, tokenprice.change(L33, BOX, weights="fp8", **{name: value}))
 
@@ -232,29 +270,36 @@ def test_options_of_other_tools_mean_the_same(capsys):
     """Those of vLLM, SGLang's benchmark and aiconfigurator."""
     line = "--isl 2k --osl 500 --dtype fp8 --kv-cache-dtype fp8 --request-rate 2 --max-concurrency 64"
     code, out = run(capsys, "ask", "Llama-3.3-70B", "4xH100", *line.split(), "--json")
-    more = {"prompt": 2048, "output": 500, "weights": "fp8", "cache": "fp8", "arrivals": 2, "users": 64}
+    more = {
+        "prompt_tokens": 2048,
+        "output_tokens": 500,
+        "weights": "fp8",
+        "kv_cache_dtype": "fp8",
+        "request_rate": 2,
+        "concurrency": 64,
+    }
     told = ask(L33, BOX, **more)
     assert code == 0 and same(out, told)
-    assert "2 requests/s" in str(told) and "1 request/s" in str(ask(told.question.replace(arrivals=1)))
+    assert "2 requests/s" in str(told) and "1 request/s" in str(ask(told.question.replace(request_rate=1)))
 
 
 def test_what_is_said_reads_well():
     # the published acceptance of three drafts: 2.82 tokens a step, 2.28 times the speed (within a tenth)
     asked = Question("DeepSeek-R1", "8x B200", weights="fp4", context="1k", engine="trtllm")
-    drafted = ask(asked.replace(drafted=3, length="DeepSeek R1, MTP"))
-    assert drafted.seconds == ask(asked.replace(drafted=3, length=2.82)).seconds
+    drafted = ask(asked.replace(draft_tokens=3, acceptance_length="DeepSeek R1, MTP"))
+    assert drafted.seconds == ask(asked.replace(draft_tokens=3, acceptance_length=2.82)).seconds
     said = float(re.search(r"drafts make it (.*) times as fast", str(drafted))[1])
     assert (ask(asked).seconds / drafted.seconds, said) == pytest.approx((2.28, 2.28), rel=0.1)
     rack = ask("Kimi K2", "72x GB200")  # 64 heads
     assert rack.status == "n/a" and rack.notes[0].endswith("fits.") and "TP72" not in rack.notes[0]
     assert ask("Kimi K2", "72x GB200", layout=rack.notes[0].removesuffix(" fits.")).feasible
-    late = ask("Llama 3.1 405B", "8x H100", weights="fp8", prompt="100k", output=1)
+    late = ask("Llama 3.1 405B", "8x H100", weights="fp8", prompt_tokens="100k", output_tokens=1)
     assert re.search(r"first token after \d+ s \(", str(late)) and "e+0" not in str(late)
 
 
-PAID = {"weights": "fp8", "price": "2-3", "utilisation": "50%"}
-DRAFTING = ask(L33, BOX, batch=32, context="8k", drafted=3, length=2.6, **PAID)
-SHARING = ask(L33, BOX, users=16, prompt="2k", output=500, cached=1000, **PAID)
+PAID = {"weights": "fp8", "price": "2-3", "paid_hours_used": "50%"}
+DRAFTING = ask(L33, BOX, batch=32, context="8k", draft_tokens=3, acceptance_length=2.6, **PAID)
+SHARING = ask(L33, BOX, concurrency=16, prompt_tokens="2k", output_tokens=500, cached=1000, **PAID)
 
 
 def line(found, n):
@@ -266,7 +311,7 @@ def test_an_answer_begins_with_its_question():
     assert line(DRAFTING, 0).startswith("Llama 3.3 70B on 4 × H100 SXM, weights in fp8, ")
     assert "batch 32, context 8,192, 3 drafts per step" in line(DRAFTING, 0)
     assert "16 users, prompt 2,048, output 500" in line(SHARING, 0)
-    alone = ask(SHARING.question.replace(users=1))
+    alone = ask(SHARING.question.replace(concurrency=1))
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
 
 
@@ -287,7 +332,7 @@ def test_a_step_says_its_rates_and_dollars():
 
 
 def test_a_step_with_drafts_says_what_they_gain():
-    plain = ask(DRAFTING.question.replace(drafted=None, length=None))
+    plain = ask(DRAFTING.question.replace(draft_tokens=None, acceptance_length=None))
     gained = [1e3 * plain.seconds, plain.seconds / DRAFTING.seconds]
     assert numbers(line(DRAFTING, 3)) == pytest.approx(gained, rel=5e-3)
     assert "without drafts" not in str(plain)
@@ -307,7 +352,7 @@ def test_a_request_says_its_rates():
 
 def test_a_request_says_its_first_token_and_interval():
     told = SHARING.to_dict()["request"]
-    first = [1e3 * told[name] for name in ("first_token", "first_token_low", "first_token_high")]
+    first = [1e3 * told[name] for name in ("ttft", "ttft_low", "ttft_high")]
     assert numbers(line(SHARING, 3)) == pytest.approx(first, rel=6e-3)
     assert first[1] * first[2] == pytest.approx(first[0] ** 2)
 
@@ -326,7 +371,7 @@ def test_a_request_says_its_parts_and_what_they_cost():
 
 def test_a_request_says_what_memory_holds_and_its_step():
     d = SHARING.to_dict()
-    assert numbers(line(SHARING, 6)) == [d["room"]] and line(SHARING, 6).startswith("memory holds ")
+    assert numbers(line(SHARING, 6)) == [d["max_sequences"]] and line(SHARING, 6).startswith("memory holds ")
     assert numbers(line(SHARING, 7)) == pytest.approx([1e3 * d["step"]], rel=5e-3)
 
 
@@ -337,13 +382,13 @@ def test_without_a_price_there_are_no_dollars():
 
 
 def test_what_is_found_cannot_be_changed_and_can_be_kept_in_a_set():
-    asked = {"prompt": 1000, "output": 100, "weights": "fp8"}
+    asked = {"prompt_tokens": 1000, "output_tokens": 100, "weights": "fp8"}
     answer = ask(L8, "H100", **asked)
-    found = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1, 2], token="0.1 ms")
-    changes = tokenprice.change("Llama 3 8B", "H100", weights="fp8", token=1)
+    found = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1, 2], tpot="0.1 ms")
+    changes = tokenprice.change("Llama 3 8B", "H100", weights="fp8", tpot=1)
     offers = tokenprice.decide("Llama 3 8B", **asked, chips=["H100"], counts=[1])
-    records = [answer, answer.request, answer.question, found, *found.misses, *offers.offers]
-    for record in (*records, changes, *changes.changes, Promise(token=1), Protocol()):
+    records = [answer, answer.request, answer.question, found, *found.rejected, *offers.offers]
+    for record in (*records, changes, *changes.changes, SLO(tpot=1), ArrivalProcess()):
         with pytest.raises(dataclasses.FrozenInstanceError):
             record.note = "mine"
         assert record in {record}
@@ -364,9 +409,11 @@ def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
     _, out = run(capsys, "ask", str(config), "4x mine", "--batch", "32", "--context", "8k", *more)
     own, usual = json.loads(out), ask(L33, BOX, weights="fp8", batch=32, context="8k")
     assert own["seconds"] == pytest.approx(usual.seconds, rel=1e-3)
-    assert own["usd_per_million"] == pytest.approx(usual.dollars_per_million / 3.99, rel=1e-3)
-    assert any("mine" in caution for caution in own["cautions"])
-    _, out = run(capsys, "decide", str(config), "--token=20/s", "--prompt=1k", "--output=500", *more)
+    assert own["usd_per_million"] == pytest.approx(usual.usd_per_million / 3.99, rel=1e-3)
+    assert any("mine" in caution for caution in own["warnings"])
+    _, out = run(
+        capsys, "decide", str(config), "--tpot=20/s", "--prompt-tokens=1k", "--output-tokens=500", *more
+    )
     assert json.loads(out)["offers"][0]["chip"] == "mine"
 
 
@@ -384,13 +431,13 @@ def test_fewer_bits_that_take_longer_are_said_to():
 
 def test_formats_of_a_checkpoint():
     """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
-    assert published(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
-    assert published(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
+    assert checkpoint_formats(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
+    assert checkpoint_formats(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
     # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4; Kimi's are groups of 32
-    assert published(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == "int4"
-    assert published(load_model("moonshotai/Kimi-K2-Thinking"))[0] == (4 + 16 / 32) / 8
+    assert checkpoint_formats(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == "int4"
+    assert checkpoint_formats(load_model("moonshotai/Kimi-K2-Thinking"))[0] == (4 + 16 / 32) / 8
     odd = load_model("Llama 3 8B").replace(formats={"attention": 1.0})
-    assert published(odd)[2] == "bf16"  # a cache as plain
+    assert checkpoint_formats(odd)[2] == "bf16"  # a cache as plain
     oss = ask("gpt-oss-120b", "H100", context="1k")
     assert oss.question.formats[0] == "mxfp4" and oss.question.formats[2]["attention"] == "bf16"
     shape = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
@@ -404,15 +451,15 @@ def test_formats_of_a_checkpoint():
 def test_words_and_layouts_go_both_ways():
     for name, count in (("DeepSeek V3", 64), ("Llama 3 70B", 16), ("Llama 3 70B", 1)):
         for one in layouts(load_model(name), load_chip("H100"), count):
-            assert layout("layout", in_words(one)) == one
+            assert parse_layout("layout", format_layout(one)) == one
 
 
 @pytest.mark.parametrize(("found", "words"), [
-    (in_words(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (in_words(Layout(tp=2, pp=2)), "PP2 x TP2"),
-    (in_words(Layout(dp=2)), "DP2"), (in_words(Layout(ep=2)), "EP2"), (read.format_in_words(4.85 / 8), "4.85 bits"),
-    (read.between(2, 2), "2"), (read.between(2, 3), "2 to 3"), (read.durations(10), "10 s"),
-    (read.durations(9.9), "9,900 ms"), (str(machine("machine", load_chip("H200"))), "1 × H200"),
-    (str(machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
+    (format_layout(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (format_layout(Layout(tp=2, pp=2)), "PP2 x TP2"),
+    (format_layout(Layout(dp=2)), "DP2"), (format_layout(Layout(ep=2)), "EP2"), (formatting.format_dtype(4.85 / 8), "4.85 bits"),
+    (formatting.format_range(2, 2), "2"), (formatting.format_range(2, 3), "2 to 3"), (formatting.format_durations(10), "10 s"),
+    (formatting.format_durations(9.9), "9,900 ms"), (str(parse_machine("machine", load_chip("H200"))), "1 × H200"),
+    (str(parse_machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
 ])  # fmt: skip
 def test_what_is_written(found, words):
     assert found == words
@@ -424,23 +471,28 @@ def test_a_list_is_not_one_number_and_of_prices_the_lowest_its_seller_and_the_hi
             Question(L8, batch=several)
     listed = {"H100": "$2", "H200": (2, 4), "B200": {"dear": 6, "cheap": 5}, "mine": [1]}
     told = {"H100 SXM": (2, "", None), "H200": (2, "", 4), "B200": (5, "cheap", 6), "mine": (1, "", None)}
-    assert read.price_list(listed, ["mine"]) == told
+    assert parsing.parse_prices(listed, ["mine"]) == told
 
 
 def test_work_and_dollars_by_hand():
     """An answer is half written on average; 700 W at ten cents, 1.3 times for the site, are 9.1 cents an hour."""
-    more = {}, {"prompt": 1000, "output": 200}
+    more = {}, {"prompt_tokens": 1000, "output_tokens": 200}
     plain, asked = (Question(L8, "H100", **one).workload for one in more)
     assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
-    kept = Question(L8, weights=4.85, keep={"head": "fp16"})
+    kept = Question(L8, weights=4.85, layer_formats={"head": "fp16"})
     assert kept.formats == (4.85 / 8, "bf16", {"head": "fp16"})
-    assert repr(Promise(token="20 ms")) == "Promise(token=0.02)"
-    assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, keep={'head': 'fp16'})"
-    fleet = Question(L8, "H100", prompt=8, output=8, arrivals=2, users=5)
-    assert fleet.workload.batch == 1 and fleet.spread(fleet.machine.chip) == 1
-    q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, utilisation="50%")
-    assert q.rate == pytest.approx(2 * 2.091) and q.spread(q.machine.chip) == pytest.approx(4.091 / 2.091)
-    assert q.replace(pue=None).rate == pytest.approx(2 * 2.07) and Question(L8, price=3).rate == 3
+    assert repr(SLO(tpot="20 ms")) == "SLO(tpot=0.02)"
+    assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, layer_formats={'head': 'fp16'})"
+    fleet = Question(L8, "H100", prompt_tokens=8, output_tokens=8, request_rate=2, concurrency=5)
+    assert fleet.workload.batch == 1 and fleet.price_ratio(fleet.machine.chip) == 1
+    q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")
+    assert q.price_per_chip_hour == pytest.approx(2 * 2.091) and q.price_ratio(
+        q.machine.chip
+    ) == pytest.approx(4.091 / 2.091)
+    assert (
+        q.replace(pue=None).price_per_chip_hour == pytest.approx(2 * 2.07)
+        and Question(L8, price=3).price_per_chip_hour == 3
+    )
 
 
 PRINTED = {"ascii": b"8 x H100", "latin-1": b"8 x H100", "utf-8": "8 × H100".encode()}
@@ -493,7 +545,7 @@ def test_what_is_worth_typing_is_what_dir_and_help_show():
     line = [sys.executable, "-m", "tokenprice", "ask", "-h"]
     help = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
-        "model", "rounds", "equal", "hold", "highest",
+        "model", "requests_per_user", "fixed_lengths", "batching_wait_iters", "price_max",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
 
@@ -509,36 +561,53 @@ def test_the_help_of_python_lists_the_fields_in_the_groups_of_the_terminal():
 
 
 def test_editors_see_the_fields_as_they_are_declared():
-    """``python -m book.site.tools.options`` writes the file."""
-    assert options.PATH.read_text("utf-8") == options.text()
+    """``python -m book.site.tools.signatures`` writes the file."""
+    assert signatures.PATH.read_text("utf-8") == signatures.text()
 
 
 STEP = {"batch": 8}
-SERVED = {"prompt": 2000, "output": 200, "users": 8}
-FLEET = {"prompt": 2000, "output": 200, "arrivals": 5}
+SERVED = {"prompt_tokens": 2000, "output_tokens": 200, "concurrency": 8}
+FLEET = {"prompt_tokens": 2000, "output_tokens": 200, "request_rate": 5}
 TRACES = Path(__file__).parents[1] / "book" / "measured" / "traces"
 EFFECTS = {
-    "model": ({}, "Qwen3 32B", "Llama 3 8B"), "machine": ({}, "4x H100", "8x H100"), "batch": ({}, 8, 16),
-    "context": ({}, "4k", "8k"), "prompt": (SERVED, 2000, 4000), "output": (SERVED, 200, 400),
+    "model": ({}, "Qwen3 32B", "Llama 3 8B"),
+    "machine": ({}, "4x H100", "8x H100"),
+    "batch": ({}, 8, 16),
+    "context": ({}, "4k", "8k"),
+    "prompt_tokens": (SERVED, 2000, 4000),
+    "output_tokens": (SERVED, 200, 400),
     "trace": ({}, f"{TRACES}/azure_code.csv", f"{TRACES}/azure_conv.csv"),
-    "cached": (SERVED, 0, "50%"), "users": (SERVED, 8, 16), "rounds": (SERVED, None, 10),
-    "equal": (SERVED, False, True), "hold": (SERVED, None, 20),
-    "arrivals": (FLEET, 5, 10), "machines": (FLEET, 2, 4),
-    "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
-    "keep": (STEP | {"weights": "fp8"}, None, "attention=bf16"), "engine": (STEP, "serving", "compiled"),
-    "memory": (SERVED | {"users": 4000}, "80%", "95%"), "drafted": (STEP | {"length": 2}, 2, 3),
-    "length": (STEP | {"drafted": 3}, 2, 3), "reader": (FLEET, None, "2x H100"), "chunk": (SERVED, None, 512),
-    "price": (STEP, 2, 4), "highest": (STEP | {"price": 2}, None, 4), "electricity": (STEP, None, 0.1),
-    "pue": (STEP | {"electricity": 0.1}, 1, 1.5), "utilisation": (STEP, 1, 0.5),
-}  # fmt: skip
+    "cached": (SERVED, 0, "50%"),
+    "concurrency": (SERVED, 8, 16),
+    "requests_per_user": (SERVED, None, 10),
+    "fixed_lengths": (SERVED, False, True),
+    "batching_wait_iters": (SERVED, None, 20),
+    "request_rate": (FLEET, 5, 10),
+    "replicas": (FLEET, 2, 4),
+    "layout": (STEP, "TP4", "PP4"),
+    "weights": (STEP, "bf16", "fp8"),
+    "kv_cache_dtype": (STEP, "bf16", "fp8"),
+    "layer_formats": (STEP | {"weights": "fp8"}, None, "attention=bf16"),
+    "engine": (STEP, "serving", "compiled"),
+    "memory_utilization": (SERVED | {"concurrency": 4000}, "80%", "95%"),
+    "draft_tokens": (STEP | {"acceptance_length": 2}, 2, 3),
+    "acceptance_length": (STEP | {"draft_tokens": 3}, 2, 3),
+    "prefill_machine": (FLEET, None, "2x H100"),
+    "prefill_chunk": (SERVED, None, 512),
+    "price": (STEP, 2, 4),
+    "price_max": (STEP | {"price": 2}, None, 4),
+    "electricity": (STEP, None, 0.1),
+    "pue": (STEP | {"electricity": 0.1}, 1, 1.5),
+    "paid_hours_used": (STEP, 1, 0.5),
+}
 PROMISED = {
-    "token": ("25 ms", "8 ms"), "first_token": ("2 s", "120 ms"), "dollars": (100, 0.3),
-    "token_p99": ("60 ms", "30 ms"), "first_token_p99": ("2 s", "500 ms"),
+    "tpot": ("25 ms", "8 ms"), "ttft": ("2 s", "120 ms"), "usd_per_million": (100, 0.3),
+    "tpot_p99": ("60 ms", "30 ms"), "ttft_p99": ("2 s", "500 ms"),
 }  # fmt: skip
 
 
 def test_every_option_has_a_pair_of_values():
-    assert [*EFFECTS, *PROMISED] == Question.names() + Promise.names()
+    assert [*EFFECTS, *PROMISED] == Question.names() + SLO.names()
 
 
 @pytest.mark.parametrize("name", EFFECTS)
@@ -552,6 +621,6 @@ def test_every_option_of_a_question_has_an_effect(name):
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_every_option_of_a_promise_has_an_effect(name):
-    asked = {"chips": "L40S", "counts": 4, "prompt": 2000, "output": 200}
+    asked = {"chips": "L40S", "counts": 4, "prompt_tokens": 2000, "output_tokens": 200}
     one, other = (decide("Llama 3 8B", **asked, **{name: value}) for value in PROMISED[name])
     assert one.offers != other.offers

@@ -9,7 +9,7 @@ import textwrap
 import pytest
 from prose import BOOK
 
-from book.site.tools import picture
+from book.site.tools import readme_figure
 from tokenprice.terminal import main
 
 ROOT = BOOK.parent
@@ -66,4 +66,4 @@ def test_its_commands_answer(capsys):
 
 
 def test_picture_is_what_the_library_draws():
-    assert picture.drawn() == picture.PICTURE.read_text("utf-8"), "run make refresh"
+    assert readme_figure.drawn() == readme_figure.PICTURE.read_text("utf-8"), "run make refresh"

@@ -8,7 +8,7 @@ import pytest
 
 import inferlib
 from book.audit import explain
-from book.audit.said import said
+from book.audit.number_format import format_value
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
 from inferlib.papers.erdil2025.equations import model as erdil_model
 from inferlib.papers.erdil2025.pareto import frontier
@@ -86,7 +86,7 @@ def test_trees_latex_and_answers_follow():
     ):
         step = st.decode_step(llama, BOX, WORK)
         assert step.total == pytest.approx(2 * before.total)
-        assert said(2 * before.total, "s") in str(explain(step))
+        assert format_value(2 * before.total, "s") in str(explain(step))
         assert r"8\, b\, m" in st.memory_time.equation.latex()
 
 

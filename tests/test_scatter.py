@@ -7,26 +7,26 @@ from urllib.parse import parse_qsl
 import pytest
 
 import inferlib
-from book.serving import fit, live
-from book.synthesis import against
+from book.serving import fit, interactive
+from book.synthesis import comparison
 from tokenprice import Question, ask, decide
-from tokenprice.words import in_words
+from tokenprice.formatting import format_layout
 
 MODEL = {"model": "GPT-OSS 120B", "weights": "mxfp4"}
 LENGTHS = [(1024, 1024)]
 B200 = inferlib.load_chip("B200")
-SHOWN = live.price_over_speed({"GPT-OSS 120B": MODEL}, [B200], LENGTHS)
+SHOWN = interactive.price_over_speed({"GPT-OSS 120B": MODEL}, [B200], LENGTHS)
 
 
 def test_the_ring_is_what_decide_would_rent():
     """Of all layouts: same machine, speed and price with prompts; experts are spread at a hundred tokens a second."""
-    work = {"prompt": 1024, "output": 1024, "token": 1 / 100, "first_token": 1}
+    work = {"prompt_tokens": 1024, "output_tokens": 1024, "tpot": 1 / 100, "ttft": 1}
     best = decide(MODEL["model"], weights=MODEL["weights"], **work, chips=[B200], counts=(1, 2, 4, 8)).best
     said = SHOWN.drawn(speed=100.0, first=1.0)["said"].replace(",", "")
     told = re.search(r"estimate by (\d) chips? (.+?) (\d+) users: ([\d.]+) tokens", said).groups()
     dollars = float(re.search(r"\$([\d.]+) per million", said)[1])
-    assert told[:2] == (str(best.system.count), in_words(best.layout)) == ("2", "TP2 x EP2")
-    assert float(told[2]) == pytest.approx(best.users, rel=0.1) and 100 <= float(told[3]) < 110
+    assert told[:2] == (str(best.system.count), format_layout(best.layout)) == ("2", "TP2 x EP2")
+    assert float(told[2]) == pytest.approx(best.concurrency, rel=0.1) and 100 <= float(told[3]) < 110
     assert dollars == pytest.approx(1e6 * best.dollars / 1024, rel=0.1)
 
 
@@ -54,11 +54,11 @@ def test_dots_are_public_rows():
 
 
 def test_every_answer_over_every_measurement():
-    answers, rows = against.all_answers(), against.rows()
+    answers, rows = comparison.all_answers(), comparison.rows()
     mine = Question("Llama 3 70B", "8x H100", batch=32, context="4k")
-    shown = live.answers_over_measurements(answers, rows, [(mine, 10e-3)])
-    who = shown.menus[0].options.index("sixth model")
-    own = answers[(answers.who == "sixth") & (answers.status == "ok") & (answers.use == "clean")]
+    shown = interactive.answers_over_measurements(answers, rows, [(mine, 10e-3)])
+    who = shown.menus[0].options.index("kernel model")
+    own = answers[(answers.who == "kernels") & (answers.status == "ok") & (answers.use == "clean")]
     error = (own.predicted / own.measured - 1).abs()
     ratio = shown.dots[-1]["y"][who]
     whole = shown.drawn(who=who)
@@ -81,7 +81,7 @@ def test_every_answer_over_every_measurement():
 def test_rows_in_blocks_and_rows_of_steps_are_dots_too(model, lengths, chip, least):
     """A format in blocks has eight bits as well, and the second file holds rows of closed loops."""
     words = {"model": model, "weights": "fp8"}
-    shown = live.price_over_speed({"one": words}, [inferlib.load_chip(chip)], [lengths])
+    shown = interactive.price_over_speed({"one": words}, [inferlib.load_chip(chip)], [lengths])
     assert len(shown.dots) >= least
 
 
@@ -89,10 +89,10 @@ def test_the_box_links_to_its_own_promise_in_the_calculator():
     said = SHOWN.drawn(speed=60.0, first=2.0)["said"]
     state = dict(parse_qsl(html.unescape(re.search(r'#ask\?([^"]+)"', said)[1])))
     fields = {
-        "prompt": "1024",
-        "output": "1024",
+        "prompt_tokens": "1024",
+        "output_tokens": "1024",
         "cached": "0%",
-        "token": "60 tokens/s",
-        "first_token": "2 s",
+        "tpot": "60 tokens/s",
+        "ttft": "2 s",
     }
     assert state == MODEL | fields | {"mode": "decide", "only": "B200"}

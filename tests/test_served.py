@@ -12,7 +12,7 @@ from book.audit import catalogue as tables
 from inferlib import catalog, load_model
 from inferlib.config import parse, read_config
 from inferlib.transformer import DeltaAttention, StateSpace
-from tokenprice import answerers, ask
+from tokenprice import ask, predictors
 
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 COUNTS = tables.counts("served")
@@ -352,17 +352,17 @@ def test_formats_that_are_not_understood_leave_the_counts(section, reason):
 
 
 def test_a_checkpoint_that_names_no_exclusions_is_answered_with_a_caution():
-    told = [" ".join(ask(name, "8x B200").cautions) for name in (NANO, SUPER)]
+    told = [" ".join(ask(name, "8x B200").warnings) for name in (NANO, SUPER)]
     assert ["exclude_modules" in text for text in told] == [False, True]
 
 
 # --- New kinds of layers ------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", [QWEN36, V32, KIMI, V4, HYBRID])
-@pytest.mark.parametrize("who", answerers.keys())
+@pytest.mark.parametrize("who", predictors.keys())
 def test_who_does_not_describe_a_kind_answers_na_with_the_reason(name, who):
     box = inferlib.System(inferlib.load_chip("B200"), 8)
-    answer = answerers.ask(who, load_model(name), box, inferlib.Workload(4, 4096, "fp8"))
-    if who == "sixth":  # the only one that knows such layers
+    answer = predictors.ask(who, load_model(name), box, inferlib.Workload(4, 4096, "fp8"))
+    if who == "kernels":  # the only one that knows such layers
         assert answer.feasible or answer.status == "infeasible"
     else:
         assert answer.status == "n/a" and answer.reason

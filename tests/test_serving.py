@@ -1,4 +1,4 @@
-"""The sixth model: every constant has a source; limits; errors left out and their intervals; prompts and prices."""
+"""The kernel model: every constant has a source; limits; errors left out and their intervals; prompts and prices."""
 
 import math
 import tomllib
@@ -12,22 +12,22 @@ from questions import request, step
 
 import inferlib
 from book import measured
-from book.serving import energy as watts, fit, operators, recent, tables
-from book.serving.check import residuals
+from book.serving import energy as watts, fit, operators, sparse_attention_rows, tables
+from book.serving.residuals import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
-from tokenprice import ask, constants, request as requests, speculation
-from tokenprice.decode import Instance, decode_step
-from tokenprice.estimate import CAUTIONS, error_bar, stated
+from tokenprice import ask, calibration, request as requests, speculation
+from tokenprice.decode import ShardedModel, decode_step
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
-from tokenprice.prompt import others_time, prompt_pass, room
+from tokenprice.prefill import max_sequences, prefill_interference, prompt_pass
+from tokenprice.uncertainty import CAUTIONS, error_bar, load_calibration
 
 MODEL, CHIP, WORK = load_model("Llama 3 70B"), load_chip("H100 SXM"), Workload(32, 4096)
 BOX, ONE = System(CHIP, 8), Workload(1)
 H200, ENDLESS = System(load_chip("H200"), 8), CHIP.replace(memory_capacity=None)
 DEEPSEEK = load_model("DeepSeek V3")
 FULL, LINKS = Kernel(0.0, 1.0), {n: Link(0.0, 1e30) for n in (2, 4, 8)}
-ANY = {constants.ANY: FULL}
-IDEAL = constants.Operators(1, gemm=ANY, experts=ANY, attention=ANY, reduce=LINKS, library=LINKS)
+ANY = {calibration.ANY_DTYPE: FULL}
+IDEAL = calibration.Operators(1, gemm=ANY, experts=ANY, attention=ANY, reduce=LINKS, library=LINKS)
 
 
 def test_experts_are_reached_as_timings_of_traffic_say():
@@ -50,7 +50,7 @@ MADE = {"operators.toml": operators.as_toml, "engines.toml": fit.engines_toml}
 MADE |= {
     "calibration.toml": fit.calibration_toml,
     "energy.toml": watts.as_toml,
-    "recent.toml": recent.as_toml,
+    "sparse_attention.toml": sparse_attention_rows.as_toml,
 }
 
 
@@ -63,18 +63,18 @@ def test_a_file_of_constants_is_what_its_source_gives(name, made):
 
 
 def test_every_constant_has_a_unit_a_range_and_an_address():
-    about = constants.stated()["about"]
+    about = calibration.load_operators()["about"]
     assert about["url"].startswith("https://") and about["licence"] and "095f58a" in about["source"]
-    for chip in constants.stated()["chips"].values():
+    for chip in calibration.load_operators()["chips"].values():
         for kind in chip.values():
             for entry in kind.values():
                 for name, (value, least, greatest) in entry.items():
                     assert name in about["units"] and least <= value * 1.0001 and value <= greatest * 1.0001
-    for entry in constants.engines()["class"].values():
+    for entry in calibration.engines()["class"].values():
         for value, least, greatest in entry.values():
             assert 0 <= least <= value * 1.2 and value <= greatest * 1.2
     # cells of the operator tables, read by eye, beside those of test_by_hand
-    h100, b200 = constants.operators("H100 SXM"), constants.operators("B200")
+    h100, b200 = calibration.operators("H100 SXM"), calibration.operators("B200")
     assert (h100.link(4).latency, h100.link(8).bandwidth) == pytest.approx((3.085e-6, 127.4e9))
     assert b200.kernel("attention", "bf16").share == pytest.approx(0.8753)
 
@@ -121,7 +121,7 @@ def test_more_bandwidth_is_never_slower(slow, fast, most, weights):
 def test_what_stands_in_is_named_and_widens():
     timed, lent = (ask("Llama 3 70B", f"8x {chip}", weights="int4", batch=32) for chip in ("H200", "H100"))
     said = "no kernel timings on H100 SXM of matrix products in int4 (using those of H200)"
-    assert timed.cautions == () and lent.cautions == (said,)
+    assert timed.warnings == () and lent.warnings == (said,)
     assert lent.factor > 1.04 * timed.factor and lent.seconds > timed.seconds
 
 
@@ -135,7 +135,7 @@ ODD = {
 
 def test_every_operator_is_held_against_its_kin():
     table = tables.kin(most=1000)
-    far = table[~table["times as long"].between(1 / constants.FAR, constants.FAR)]
+    far = table[~table["times as long"].between(1 / calibration.FAR, calibration.FAR)]
     assert (
         len(table) > 380
         and set(far[["chip", "operator", "lent by"]].itertuples(index=False, name=None)) == ODD
@@ -145,13 +145,19 @@ def test_every_operator_is_held_against_its_kin():
 @pytest.mark.parametrize(("users", "ms"), [(1, 9.92), (4, 14.44), (8, 19.37), (24, 32.64)])
 def test_a_card_is_lent_the_blocks_that_it_was_timed_badly_in(users, ms):
     """V4 Flash on two cards by jasl/vllm-ds4-sm120-harness (c911a0e): 7.6 to 40 times too slow by their own timings."""
-    asked = {"keep": {"experts": "mxfp4"}, "cache": "fp8", "prompt": 69, "output": 185, "layout": "TP2 EP2"}
+    asked = {
+        "layer_formats": {"experts": "mxfp4"},
+        "kv_cache_dtype": "fp8",
+        "prompt_tokens": 69,
+        "output_tokens": 185,
+        "layout": "TP2 EP2",
+    }
     flash, cards = "sgl-project/DeepSeek-V4-Flash-FP8", "2x RTX PRO 6000 Workstation"
-    found = ask(flash, cards, weights="fp8", users=users, engine="vllm", **asked)
+    found = ask(flash, cards, weights="fp8", concurrency=users, engine="vllm", **asked)
     assert found.low < 1e-3 * ms < found.high and found.seconds < 1.55e-3 * ms
     assert (
         "no timings of such attention on RTX PRO 6000 Workstation; using those of B200, RTX PRO 6000"
-        in found.cautions
+        in found.warnings
     )
 
 
@@ -179,7 +185,9 @@ def test_stages_follow_one_another():
     work = Workload(1, 128)
     flat, deep = (decode_step(MODEL, System(CHIP, 4 * n), work, Layout(tp=4, pp=n)) for n in (1, 2))
     assert deep.total - deep.terms["pipeline"] == pytest.approx(flat.total, rel=1e-12)
-    hop = constants.operators("H100 SXM").link(2, "library")  # of one row in 16 bits, between each two stages
+    hop = calibration.operators("H100 SXM").link(
+        2, "library"
+    )  # of one row in 16 bits, between each two stages
     assert deep.terms["pipeline"] == pytest.approx(hop.latency + 2 * 8192 / hop.bandwidth)
     four = decode_step(MODEL, BOX, work, Layout(tp=2, pp=4))
     assert four.terms["pipeline"] == pytest.approx(3 * deep.terms["pipeline"])
@@ -211,10 +219,13 @@ def test_whole_experts_inside_an_instance_add_up_as_its_other_parts_do():
 def test_cards_on_pcie_share_a_box():
     """120 all-reduces of 13 us among four cards; each took 107 us while a domain of one was taken for a box."""
     step = ask("nvidia/Qwen3.5-397B-A17B-NVFP4", "4x RTX PRO 6000", context="1k")
-    link = constants.operators("RTX PRO 6000").link(4)
+    link = calibration.operators("RTX PRO 6000").link(4)
     assert step.step.terms["collective latency"] == pytest.approx(120 * link.latency)
-    assert any("share PCIe" in caution for caution in step.cautions) and step.high > 1.7 * step.seconds
-    assert constants.box(load_chip("GH200")) == 1 and constants.box(load_chip("L40S")) == 8
+    assert any("share PCIe" in caution for caution in step.warnings) and step.high > 1.7 * step.seconds
+    assert (
+        calibration.chips_per_node(load_chip("GH200")) == 1
+        and calibration.chips_per_node(load_chip("L40S")) == 8
+    )
 
 
 def test_what_is_lent_to_another_maker_takes_as_long_as_its_public_rows():
@@ -225,17 +236,17 @@ def test_what_is_lent_to_another_maker_takes_as_long_as_its_public_rows():
             (table.answered / table.measured)[table.chip == chip].groupby(table.publisher).median().median()
         )
         assert away == pytest.approx(1, abs=0.25) and median > 1.2
-        assert "median of public rows" in " ".join(ask("Llama 3 70B", f"8x {chip}").cautions)
+        assert "median of public rows" in " ".join(ask("Llama 3 70B", f"8x {chip}").warnings)
 
 
 @pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     """A full machine ends a request in each of its seconds a request: a hundred more users wait a hundred of those."""
-    ways = {"weights": "fp8", "layout": layout, "prompt": 8000, "output": 2000}
-    full = ask(model, "8x H200", users=10**6, **ways).request.users
-    one, more = (ask(model, "8x H200", users=full + n, **ways).request for n in (0, 100))
-    assert more.users == one.users == full
-    assert more.first_token - one.first_token == pytest.approx(100 * one.machine_seconds)
+    ways = {"weights": "fp8", "layout": layout, "prompt_tokens": 8000, "output_tokens": 2000}
+    full = ask(model, "8x H200", concurrency=10**6, **ways).request.concurrency
+    one, more = (ask(model, "8x H200", concurrency=full + n, **ways).request for n in (0, 100))
+    assert more.concurrency == one.concurrency == full
+    assert more.ttft - one.ttft == pytest.approx(100 * one.machine_seconds)
 
 
 @pytest.mark.parametrize(("model", "chips", "layout", "reason"), [
@@ -262,7 +273,7 @@ def test_experts_over_many_chips():
     chip, layout = load_chip("GB200 NVL72"), Layout(ep=48, dp=48)
     step = decode_step(DEEPSEEK, System(chip, 48), Workload(48 * 64, 2050, "fp8"), layout)
     experts = 58 * 256 * 3 * 7168 * 2048 / 48
-    kernel = constants.operators("GB200 NVL72").kernel("experts", "fp8 block")
+    kernel = calibration.operators("GB200 NVL72").kernel("experts", "fp8 block")
     assert step.terms["expert weights"] == pytest.approx(experts / (kernel.share * 8e12), rel=0.01)
     alone = decode_step(DEEPSEEK, System(chip.replace(memory_capacity=None), 1), Workload(64, 2050, "fp8"))
     assert step.terms["cache"] == pytest.approx(alone.terms["cache"], rel=1e-12)
@@ -274,7 +285,7 @@ def test_experts_over_many_chips():
 def test_tokens_travel_to_their_experts_and_back(layout):
     """One byte of each of 7,168 values to eight experts, or to all other chips, and two bytes back, in 58 layers."""
     n = layout.dp * layout.tp
-    chip, own = load_chip("H200").replace(memory_capacity=None), constants.operators("H200")
+    chip, own = load_chip("H200").replace(memory_capacity=None), calibration.operators("H200")
     step = decode_step(DEEPSEEK, System(chip, n), Workload(1024, 4096), layout)
     sent = 1024 / n * min(8, n - 1) * 7168 * (1 + 2)
     bandwidth = own.exchange * (chip.scale_up_bandwidth if n <= 8 else chip.scale_out_bandwidth)
@@ -291,10 +302,10 @@ def test_what_does_not_fit_has_no_number():
         _ = answer.seconds
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: decode_step(MODEL, BOX, WORK, keep={"heads": "bf16"}), LookupError, "no part .*'heads'"),
     (lambda: decode_step(MODEL, BOX, WORK, keep={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
-    (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "drafted is 9"),
+    (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "draft_tokens is 9"),
     (lambda: speculation.drafted_step(MODEL, BOX, ONE, drafted=1, length=3), ValueError, "length is 3"),
 )  # fmt: skip
 
@@ -341,7 +352,7 @@ def test_a_factor_by_hand():
 def test_a_class_of_fewer_groups_is_never_narrower(engine):
     table = fit.errors().groupby("slice")["groups"].max()
     kinds = sorted(("dense", "experts", "copies"), key=table.get, reverse=True)
-    factors = [stated()["step"][kind][engine]["factor"] for kind in kinds]
+    factors = [load_calibration()["step"][kind][engine]["factor"] for kind in kinds]
     assert factors == sorted(factors)
 
 
@@ -359,11 +370,13 @@ def test_an_engine_has_a_version():
 ])  # fmt: skip
 def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine, waits):
     """61 layers of latent attention take their milliseconds however few the tokens; the machine's time does not."""
-    short = ask(model, "8x B200", prompt=100, output=100, users=1, engine=engine, weights="fp8").request
-    known = constants.engine(constants.engine_class(engine)).door + 2 * short.step.total
-    late = stated()["first_token"]["late"] if short.prompt.terms.get("expert weights") else 1
-    host = constants.engine("serving").host * 61 if waits else late * short.prompt.total
-    assert short.first_token == pytest.approx(known + host) and short.prompt.total < 0.03
+    short = ask(
+        model, "8x B200", prompt_tokens=100, output_tokens=100, concurrency=1, engine=engine, weights="fp8"
+    ).request
+    known = calibration.engine(calibration.engine_class(engine)).door + 2 * short.step.total
+    late = load_calibration()["first_token"]["late"] if short.prompt.terms.get("expert weights") else 1
+    host = calibration.engine("serving").host * 61 if waits else late * short.prompt.total
+    assert short.ttft == pytest.approx(known + host) and short.prompt.total < 0.03
     assert short.machine_seconds == pytest.approx(short.prompt.total + 100 * short.step.total)
 
 
@@ -371,7 +384,7 @@ def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine,
     ("dense", "known", 0.09), ("dense", "unknown", 0.12), ("experts", "known", 0.13),
 ])  # fmt: skip
 def test_errors_reach_their_aims(kind, engine, aim):
-    assert stated()["step"][kind][engine]["error"] < aim
+    assert load_calibration()["step"][kind][engine]["error"] < aim
 
 
 def test_the_prompts_of_others_belong_there_and_operator_tables_carry_over_to_whole_steps():
@@ -397,10 +410,10 @@ def test_tensor_parallel_over_two_nodes():
 
     All-reduces of a recorded graph do not leave a box; beyond it those of the library run.
     """
-    found = ask("DeepSeek R1", "16x H100", prompt=128, output=1024, engine="sglang")
+    found = ask("DeepSeek R1", "16x H100", prompt_tokens=128, output_tokens=1024, engine="sglang")
     assert found.low < 23.2e-3 < found.high and found.seconds < 0.75 * 23.2e-3
-    own = constants.operators("H100 SXM")
-    waits = own.library[8].latency + constants.engine("serving").box
+    own = calibration.operators("H100 SXM")
+    waits = own.library[8].latency + calibration.engine("serving").box
     assert found.step.terms["collective latency"] == pytest.approx(122 * waits, rel=0.05)
 
 
@@ -419,7 +432,7 @@ def test_a_prompt_of_one_copy_stops_the_others():
     """MiniMax M2.5 in two copies, 256 to 2,048 users, by InferenceX; nothing is fitted to copies."""
     table = fit.data().query("copies == 2 and model.str.contains('MiniMax') and fits")
     together = fit.predict(table, fit.fit_all())
-    own = others_time(table.users / 2, table.output_tokens, table.prompt_time)
+    own = prefill_interference(table.users / 2, table.output_tokens, table.prompt_time)
     alone = together - table.others + own
     assert len(table) == 7 and np.mean(np.abs(together / table.measured - 1)) < 0.05
     assert np.mean(alone / table.measured - 1) < -0.08
@@ -453,7 +466,7 @@ def test_rows_that_are_not_scored_are_counted():
 ])  # fmt: skip
 def test_cautions(model, machine, more, word):
     answer = ask(model, machine, **more)
-    assert word in " ".join(answer.cautions) and f"Caution: {answer.cautions[0]}." in str(answer)
+    assert word in " ".join(answer.warnings) and f"Caution: {answer.warnings[0]}." in str(answer)
 
 
 def test_the_estimate():
@@ -461,7 +474,7 @@ def test_the_estimate():
     factor = error_bar(MODEL)["factor"]
     assert blind.high / blind.seconds == pytest.approx(factor) and known.high / known.seconds < factor
     assert known.seconds < blind.seconds and blind.throughput == 32 / blind.seconds
-    assert blind.step.binding == "weights" and "80 % of cases" in str(blind) and blind.cautions == ()
+    assert blind.step.bottleneck == "weights" and "80 % of cases" in str(blind) and blind.warnings == ()
 
 
 # --- Prompts -----------------------------------------------------------------------------------------------
@@ -508,11 +521,11 @@ def test_room_by_hand():
     asked, weights, token = Workload(1, 4096), 2 * MODEL.n_params, 327680
     have, kept = 8 * 81559 * 2**20, 8 * 4e9
     serves = (0.9 * have - kept - weights) / token
-    assert room(MODEL, BOX, asked) == pytest.approx(serves / 4096, rel=1e-6)
-    assert room(MODEL, BOX, asked, longest=4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
+    assert max_sequences(MODEL, BOX, asked) == pytest.approx(serves / 4096, rel=1e-6)
+    assert max_sequences(MODEL, BOX, asked, longest=4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
     less = (0.8 * have - kept - weights) / token / 4096
-    assert room(MODEL, BOX, asked, share=0.8) == pytest.approx(less, rel=1e-6)
-    compiled = room(MODEL, BOX, asked, longest=4196, engine="compiled")
+    assert max_sequences(MODEL, BOX, asked, share=0.8) == pytest.approx(less, rel=1e-6)
+    compiled = max_sequences(MODEL, BOX, asked, longest=4196, engine="compiled")
     assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
 
 
@@ -520,13 +533,13 @@ def test_room_by_hand():
 @pytest.mark.parametrize(
     ("model", "machine", "formats", "logged"),
     [
-        ("nvidia/GLM-5-NVFP4", "8x RTX PRO 6000", {"cache": "bf16"}, 314e3),
+        ("nvidia/GLM-5-NVFP4", "8x RTX PRO 6000", {"kv_cache_dtype": "bf16"}, 314e3),
         ("Qwen3 32B", "1x H100", {}, 32_768),
     ],
 )
 def test_room_for_caches_as_engines_log_it(model, machine, formats, logged):
     asked = ask(model, machine, batch=1, context=1000, **formats).question
-    tokens = 1000 * room(asked.model, asked.machine, asked.workload, **asked.how)
+    tokens = 1000 * max_sequences(asked.model, asked.machine, asked.workload, **asked.serving_config)
     assert tokens == pytest.approx(logged, rel=0.1)
 
 
@@ -535,7 +548,7 @@ def test_room_is_what_a_queue_shows():
     rows, seen = fit.serving_rows(), {False: [], True: []}
     for row in rows[rows.use == "clean"].itertuples():
         *asked, engine = fit.question(row)
-        places = room(*asked, longest=row.prompt_tokens + row.output_tokens, engine=engine)
+        places = max_sequences(*asked, longest=row.prompt_tokens + row.output_tokens, engine=engine)
         assert places >= row.dp
         answer = row.output_tokens * row.tpot
         if row.ttft > 10 and row.concurrency > 1.2 * places:
@@ -548,10 +561,10 @@ def test_room_is_what_a_queue_shows():
 @BY
 def test_the_time_to_the_first_token_is_as_far_off_as_stated(by):
     """The aims: 20 % of dense models, 30 % of copies of the attention, to which nothing is fitted. Both are met."""
-    first, table, logs = stated()["first_token"], fit.first_rows(), fit.first_left_out(by)
+    first, table, logs = load_calibration()["first_token"], fit.first_rows(), fit.first_left_out(by)
     misses, equal = np.abs(np.expm1(logs)), table.equal.astype(bool)
     assert misses[~table.experts].mean() < 0.2
-    wide = math.exp(math.hypot(math.log(first["factor"]), math.log(stated()["widen"]["equal"])))
+    wide = math.exp(math.hypot(math.log(first["factor"]), math.log(load_calibration()["widen"]["equal"])))
     for own, bar in ((logs[~equal], first["factor"]), (logs[equal], wide)):
         assert np.mean(np.abs(own) <= math.log(bar)) >= 0.79
     copied = fit.first_rows(near=False).copies > 1
@@ -561,38 +574,41 @@ def test_the_time_to_the_first_token_is_as_far_off_as_stated(by):
 def test_what_recent_models_wait_for_is_not_the_chip():
     """The same model, engine and layout by InferenceX: a tenth of a second more on its B200s, whatever the prompt."""
     alike = ["model", "version", "weights", "count", "ep", "dp_attention", "isl", "osl", "concurrency"]
-    table = recent.rows().query("use == 'clean'").pivot_table("ttft_ms", alike, "chip")
+    table = sparse_attention_rows.rows().query("use == 'clean'").pivot_table("ttft_ms", alike, "chip")
     later = (table.B200 - table.B300).dropna().groupby("isl")
     assert (later.size() >= 9).all() and later.median().between(100, 140).all()
 
 
 def test_a_protocol_says_when_the_first_token_comes():
-    protocols = {}, {"rounds": 10}, {"equal": True}
+    protocols = {}, {"requests_per_user": 10}, {"fixed_lengths": True}
     calm, burst, equal = (request(MODEL, BOX, 4096, 512, 32, **protocol) for protocol in protocols)
-    assert calm.first_token < burst.first_token < equal.first_token
+    assert calm.ttft < burst.ttft < equal.ttft
     alone = calm.prompt.total
     # a tenth of the others comes in the burst, and no longer at random
-    assert 0.9 < (burst.first_token - calm.first_token) / (31 / 20 * alone) < 1
+    assert 0.9 < (burst.ttft - calm.ttft) / (31 / 20 * alone) < 1
     # one waits for the step in progress, and is read with another; in a row each of these reads a prompt
-    one, row = request(MODEL, BOX, 4096, 512, 1, rounds=1), request(MODEL, BOX, 4096, 512, 3, equal=True)
+    one, row = (
+        request(MODEL, BOX, 4096, 512, 1, requests_per_user=1),
+        request(MODEL, BOX, 4096, 512, 3, fixed_lengths=True),
+    )
     for r, prompts in ((one, 1), (row, 3)):
-        assert r.first_token == pytest.approx(constants.engine().door + prompts * alone + 2 * r.step.total)
-    held = request(MODEL, BOX, 4096, 512, 1, hold=20)
-    assert held.first_token - one.first_token == pytest.approx(20 * one.step.total)
+        assert r.ttft == pytest.approx(calibration.engine().door + prompts * alone + 2 * r.step.total)
+    held = request(MODEL, BOX, 4096, 512, 1, batching_wait_iters=20)
+    assert held.ttft - one.ttft == pytest.approx(20 * one.step.total)
     assert equal.first_factor > calm.first_factor == burst.first_factor
 
 
 def test_every_caution_widens_the_interval():
     """No row, no certainty: a chip whose kernels are lent, and one of another maker, answer with wider intervals."""
-    assert all(caution.factor >= 1.1 for caution in (*CAUTIONS, *requests.CAUTIONS, *requests.FIRST))
+    assert all(caution.factor >= 1.1 for caution in (*CAUTIONS, *requests.CAUTIONS, *requests.TTFT_CAUTIONS))
     found = [step(MODEL, System(load_chip(chip), 8), WORK) for chip in ("H100 SXM", "H20", "MI300X")]
     spans = [(one.high / one.low) ** 0.5 for one in found]
     assert 1.2 < spans[0] < spans[1] < spans[2] and spans[2] > 2.2
     asked = {"batch": 4, "context": 1024}
     plain = ask(MODEL, BOX, **asked)
-    for more in ({"drafted": 2, "length": 2}, {"layout": "PP2 TP4"}):
+    for more in ({"draft_tokens": 2, "acceptance_length": 2}, {"layout": "PP2 TP4"}):
         far = ask(MODEL, BOX, **asked, **more)
-        assert far.factor > 1.03 * plain.factor and len(far.cautions) == 1 and not plain.cautions
+        assert far.factor > 1.03 * plain.factor and len(far.warnings) == 1 and not plain.warnings
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------
@@ -605,8 +621,8 @@ def test_drafts_against_published_speed():
         ("zai-org/GLM-5", "fp8", 3.48, 7.54e-3),
         ("Qwen/Qwen3.5-397B-A17B", "bf16", 3.12, 3.96e-3),
     ):
-        asked = {"prompt": 610, "output": 422, "weights": weights, "engine": "sglang"}
-        found = ask(model, "8x H200", drafted=3, length=length, **asked)
+        asked = {"prompt_tokens": 610, "output_tokens": 422, "weights": weights, "engine": "sglang"}
+        found = ask(model, "8x H200", draft_tokens=3, acceptance_length=length, **asked)
         assert found.seconds < seconds < 1.75 * found.seconds
     # computed from the published acceptance, nothing fitted: within an eighth, most at the fourth draft
     table = tables.drafts()
@@ -619,23 +635,25 @@ REQUEST = request(MODEL, BOX, 4096, 512, 32, cached=1024)
 
 def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
     """In pieces it is later by a step for each but the first."""
-    apart = request(MODEL, BOX, 4096, 512, 32, cached=1024, reader=BOX)
-    assert apart.token == pytest.approx(apart.step.total) and apart.token < REQUEST.token
+    apart = request(MODEL, BOX, 4096, 512, 32, cached=1024, prefill_machine=BOX)
+    assert apart.tpot == pytest.approx(apart.step.total) and apart.tpot < REQUEST.tpot
     assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))
     assert apart.dollars == pytest.approx(REQUEST.dollars)
-    pieces, whole = (request(MODEL, BOX, 4096, 512, 1, cached=1024, chunk=chunk) for chunk in (1024, None))
-    assert pieces.first_token - whole.first_token == pytest.approx(2 * whole.step.total)
+    pieces, whole = (
+        request(MODEL, BOX, 4096, 512, 1, cached=1024, prefill_chunk=chunk) for chunk in (1024, None)
+    )
+    assert pieces.ttft - whole.ttft == pytest.approx(2 * whole.step.total)
 
 
 def test_users_beyond_the_memory_wait():
     r = request(MODEL, System(CHIP, 4), 8192, 512, 100)
-    assert r.users < 100 and any("the others wait" in caution for caution in r.cautions)
-    full = ask(MODEL, "H100", prompt=100, output=10, weights="bf16")
+    assert r.concurrency < 100 and any("the others wait" in caution for caution in r.warnings)
+    full = ask(MODEL, "H100", prompt_tokens=100, output_tokens=10, weights="bf16")
     assert full.request is None and "no room for one" in full.reason
 
 
 def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
-    """The check for pull requests: measured times as in the file, and what the sixth model says."""
+    """The check for pull requests: measured times as in the file, and what the kernel model says."""
     assert 1 < REQUEST.joules < 5 and REQUEST.prompt_joules < REQUEST.joules
     assert REQUEST.joules <= 8 * CHIP.power * REQUEST.step.total / 32
     name = fit.first_rows().id.iloc[0]
@@ -646,7 +664,7 @@ def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
 def test_what_the_service_states_of_itself():
     """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19.
 
-    Its service overlaps two batches, which the sixth model does not: what is computed is 30 and 60 % dearer.
+    Its service overlaps two batches, which the kernel model does not: what is computed is 30 and 60 % dearer.
     """
     table = tables.price_list().set_index("a million tokens")
     cost = table["cost at published speed, $"]
@@ -659,19 +677,19 @@ def test_what_the_service_states_of_itself():
 def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     work = Workload(1, 10_000, "fp8")
-    held = sum(Instance(DEEPSEEK, H200, work.replace(context=0)).memory()[:2])
+    held = sum(ShardedModel(DEEPSEEK, H200, work.replace(context=0)).memory()[:2])
     usable = 0.9 * 143771 * 2**20 - 4e9
-    assert room(DEEPSEEK, H200, work) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
+    assert max_sequences(DEEPSEEK, H200, work) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
     for n in (8, 16):
         free, a_chip = usable - 70.6e9 / n, 80 * 2 * 128 * 2 * 10_000
-        assert room(MODEL, System(H200.chip, n), work) == pytest.approx(free / a_chip, rel=0.03)
+        assert max_sequences(MODEL, System(H200.chip, n), work) == pytest.approx(free / a_chip, rel=0.03)
     for model, system, layout in (
         (MODEL, BOX, None),
         (MODEL, System(CHIP, 16), None),  # more chips than heads of keys
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
     ):
-        most = math.floor(room(model, system, work, layout))
+        most = math.floor(max_sequences(model, system, work, layout))
         found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
         assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
 
@@ -679,7 +697,9 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
 def test_an_interval_has_no_cliff_at_the_longest_prompt_that_was_measured():
     """Benchmarks of 8k draw lengths up to 8,192; beyond it doubts grow with the logarithm of the length."""
     spans = [
-        ask("Llama 3 70B", "8x H100", prompt=tokens, output=500, users=8).request.first_factor
+        ask(
+            "Llama 3 70B", "8x H100", prompt_tokens=tokens, output_tokens=500, concurrency=8
+        ).request.first_factor
         for tokens in (8192, 8200, 12_000, 16_384)
     ]
     assert spans[0] == pytest.approx(spans[1], rel=0.01)
@@ -695,5 +715,5 @@ def test_memory_is_what_the_driver_shows_or_the_driver_is_not_spoken_of(chip, sh
     found = inferlib.load_chip(chip)
     answer = ask("Llama 3.1 405B", f"1x {chip}", weights="bf16")
     said = f"the driver of {answer.machine} shows" if shown else f", but {answer.machine} has"
-    assert constants.memory(found) == (shown or found.memory_capacity) and said in answer.reason
+    assert calibration.memory(found) == (shown or found.memory_capacity) and said in answer.reason
     assert f" {(shown or found.memory_capacity) / 1e9:.0f} GB" in answer.reason

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from tokenprice import Question, ask, simulate
-from tokenprice.fleet import fleet
+from tokenprice.queueing import fleet
 from tokenprice.terminal import main
 
-ASKED = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt="2k", output=500, arrivals=2)
+ASKED = Question(
+    "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=2
+)
 MACHINES = (
     ("Llama 3.3 70B", "8x H100", None), ("gpt-oss-120b", "1x H100", None), ("gpt-oss-120b", "8x B200", "DP8 EP8"),
     ("DeepSeek-V3", "8x H200", None), ("DeepSeek-V3", "8x H200", "DP8 EP8"),
@@ -31,16 +33,20 @@ def drawn(seed, n, loop):
 
     while n:
         model, machine, layout = choose.choice([one for one in MACHINES if one[2] or not loop])
-        more = {"prompt": between(100, 32_000 if loop else 16_000), "output": between(1, 4000)}
-        more |= {"users": between(8, 1024)} if loop else {"arrivals": 2 ** choose.uniform(-1, 6)}
-        more |= {"layout": layout, "chunk": choose.choice((None, None, 512, 2048))}
-        more |= {"reader": machine} if choose.random() < 0.2 and not loop else {}
-        more |= {"drafted": 2, "length": 2} if choose.random() < 0.15 else {}
+        more = {"prompt_tokens": between(100, 32_000 if loop else 16_000), "output_tokens": between(1, 4000)}
+        more |= {"concurrency": between(8, 1024)} if loop else {"request_rate": 2 ** choose.uniform(-1, 6)}
+        more |= {"layout": layout, "prefill_chunk": choose.choice((None, None, 512, 2048))}
+        more |= {"prefill_machine": machine} if choose.random() < 0.2 and not loop else {}
+        more |= {"draft_tokens": 2, "acceptance_length": 2} if choose.random() < 0.15 else {}
         found = ask(Question(model, machine, **more))
         if not found.feasible:
             continue
         many = found.fleet
-        if many.machines <= 8 and many.state.load < 0.85 if many else found.room >= more["users"]:
+        if (
+            many.replicas <= 8 and many.estimate.load < 0.85
+            if many
+            else found.max_sequences >= more["concurrency"]
+        ):
             n -= 1
             yield found.question
 
@@ -52,7 +58,7 @@ def test_formula_and_simulation_are_near_for_nineteen_of_twenty(loop, near):
     off = {"gaps": [], "first": []}
     for asked in drawn(seed=48, n=n, loop=loop):
         found = simulate(asked, requests=3000)
-        known = {"gaps": found.answer.seconds, "first": found.answer.request.first_token}
+        known = {"gaps": found.answer.seconds, "first": found.answer.request.ttft}
         for what, missed in off.items():
             if len(found.gaps) and abs(known[what] / found.mean(what) - 1) > near:
                 missed.append(asked)
@@ -60,20 +66,20 @@ def test_formula_and_simulation_are_near_for_nineteen_of_twenty(loop, near):
 
 
 @pytest.mark.parametrize("users", [1, 8, 64, 512])
-@pytest.mark.parametrize("more", [{}, {"chunk": 2048}, {"prompt": "8k", "output": 100}])
+@pytest.mark.parametrize("more", [{}, {"prefill_chunk": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}])
 def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
-    found = simulate(ASKED.replace(arrivals=None, users=users, **more), requests=4000)
+    found = simulate(ASKED.replace(request_rate=None, concurrency=users, **more), requests=4000)
     assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
-    assert found.answer.request.first_token == pytest.approx(found.mean("first"), rel=0.15)
+    assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.15)
 
 
 def test_where_there_are_too_many_answers_stand_in_line():
     """Sixteen places, so that requests stand in line: the one place where the formula is an approximation."""
-    asked = ASKED.replace(users=16, arrivals=1.2, machines=1)
+    asked = ASKED.replace(concurrency=16, request_rate=1.2, replicas=1)
     found = [simulate(asked, requests=8000, seed=seed) for seed in (1, 2)]
     waits = np.mean([one.mean("first") for one in found])
-    assert found[0].answer.fleet.state.waits > 0.02
-    assert found[0].answer.request.first_token == pytest.approx(waits, rel=0.25)
+    assert found[0].answer.fleet.estimate.wait > 0.02
+    assert found[0].answer.request.ttft == pytest.approx(waits, rel=0.25)
 
 
 def test_every_request_that_came_was_served_with_all_its_tokens():
@@ -81,9 +87,9 @@ def test_every_request_that_came_was_served_with_all_its_tokens():
     assert len(found.first) == len(found.token) == 2000
     assert found.percentile("first", 50) <= found.percentile("first", 90) <= found.percentile("first", 99)
     # users see as many tokens a second as come in, within the noise of 2,000 geometric lengths
-    seconds = 2000 / ASKED.arrivals
-    assert found.many.sum() / seconds == pytest.approx(ASKED.arrivals * ASKED.output, rel=0.1)
-    assert min(found.gaps) >= fleet(ASKED, ASKED.machine).station.steps[0] * (1 - 1e-12)
+    seconds = 2000 / ASKED.request_rate
+    assert found.many.sum() / seconds == pytest.approx(ASKED.request_rate * ASKED.output_tokens, rel=0.1)
+    assert min(found.gaps) >= fleet(ASKED, ASKED.machine).server.steps[0] * (1 - 1e-12)
 
 
 def test_equal_seeds_are_equal():
@@ -92,23 +98,37 @@ def test_equal_seeds_are_equal():
 
 
 def test_tokens_that_kept_the_promise_pay_for_the_others():
-    one = simulate(ASKED, requests=500, seed=7, token="40 tokens/s", first_token="300 ms")
-    assert 0 < one.kept < 1
-    assert one.dollars_per_million_kept == pytest.approx(one.answer.request.per_million["output"] / one.kept)
-    assert simulate(ASKED, requests=500, seed=7).kept == 1
+    one = simulate(ASKED, requests=500, seed=7, tpot="40 tokens/s", ttft="300 ms")
+    assert 0 < one.slo_attainment < 1
+    assert one.usd_per_million_within_slo == pytest.approx(
+        one.answer.request.per_million["output"] / one.slo_attainment
+    )
+    assert simulate(ASKED, requests=500, seed=7).slo_attainment == 1
 
 
 def test_answers_of_one_token_have_no_time_between_two():
-    found = simulate(ASKED.replace(output=1), requests=500)
+    found = simulate(ASKED.replace(output_tokens=1), requests=500)
     assert len(found.gaps) == 0 and "between two tokens" not in str(found)
     assert found.to_dict()["p99"]["first"] > found.to_dict()["p50"]["first"]
 
 
 def test_terminal_and_refusals(capsys):
-    line = ["simulate", "Llama 3.3 70B", "4x H100", "--weights", "fp8", "--prompt", "2k", "--output", "500"]
-    assert main([*line, "--arrivals", "2", "--requests", "200", "--first-token", "300 ms"]) == 0
+    line = [
+        "simulate",
+        "Llama 3.3 70B",
+        "4x H100",
+        "--weights",
+        "fp8",
+        "--prompt-tokens",
+        "2k",
+        "--output-tokens",
+        "500",
+    ]
+    assert main([*line, "--request-rate", "2", "--requests", "200", "--ttft", "300 ms"]) == 0
     printed = capsys.readouterr().out
     assert "p99" in printed and "promise kept for" in printed
-    assert main([*line, "--users", "8", "--requests", "200"]) == 0
+    assert main([*line, "--concurrency", "8", "--requests", "200"]) == 0
     assert "p99" in capsys.readouterr().out
-    assert main([*line, "--arrivals", "99", "--machines", "1"]) == 2 and "steady" in capsys.readouterr().err
+    assert (
+        main([*line, "--request-rate", "99", "--replicas", "1"]) == 2 and "steady" in capsys.readouterr().err
+    )

@@ -104,9 +104,9 @@ PAGES = [content for name, k in ALL for kind, content in slides.deck(name)[k].sh
 def test_the_calculator_understands_what_a_slide_asks(page):
     assert page.startswith("../book/calculator.html?slide#ask?")
     asked = dict(parse_qsl(page.rpartition("?")[2]))
-    promised = {field.name: asked.pop(field.name, None) for field in fields(tokenprice.Promise)}
+    promised = {field.name: asked.pop(field.name, None) for field in fields(tokenprice.SLO)}
     asked.pop("mode", None)
-    assert tokenprice.Question("Llama 3 70B", **asked) and tokenprice.Promise(**promised)
+    assert tokenprice.Question("Llama 3 70B", **asked) and tokenprice.SLO(**promised)
 
 
 @EACH

@@ -192,7 +192,7 @@ def test_decode_step_by_hand():
     vectors = 160 * 2 * 2 * math.sqrt(COUNT / 160 / 8) * 32 / 3.35e12
     assert step.terms["weights and activations"] == pytest.approx(weights + vectors)
     assert step.terms["arithmetic"] == pytest.approx(2 * COUNT * 32 / 8 / 989.5e12)
-    assert step.binding == "weights and activations"
+    assert step.bottleneck == "weights and activations"
     assert step.total * 1e3 == pytest.approx(5.31, abs=0.005)
 
 
@@ -219,7 +219,7 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
 
 
 # --- Doors -----------------------------------------------------------------------------------------------
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),
     (lambda: st.load_chip("A100 warm-up"), LookupError, "A100, warm-up"),
     (lambda: st.chip_of("H100"), TypeError, "accelerator"),
@@ -263,7 +263,7 @@ def test_a_block_wider_than_the_matrices_is_said(state, edge):
 
 def test_the_plane_marks_the_corner_that_a_search_finds():
     """Where the network's wall is the least allowed, and where it is not."""
-    m, b = inferlib.sweep("m", 60, 5000, points=30), inferlib.sweep("b", 40, 1500, points=30)
+    m, b = inferlib.axis("m", 60, 5000, points=30), inferlib.axis("b", 40, 1500, points=30)
     slow, fast = (figures.plane(machine, m, b).texts for machine in (A100, at(2)))
     told = [text.get_text() for text in (slow[0], slow[1], fast[1])]
     assert told[0] == "best for the\nmemory alone: 468 × 468, 0.66 μs"

@@ -72,7 +72,7 @@ def test_a_question_is_swept_in_its_words():
 def test_a_sweep_keeps_intervals_and_prices():
     found = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
     assert (found.low < found.seconds).all() and (found.seconds < found.high).all()
-    rent = 8 * tokenprice.ask("Llama 3 70B", "8x H100").question.rate
+    rent = 8 * tokenprice.ask("Llama 3 70B", "8x H100").question.price_per_chip_hour
     assert np.allclose(found.usd_per_million * 1e-6, rent / 3600 * found.seconds / [1, 32])
 
 

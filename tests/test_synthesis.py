@@ -12,16 +12,16 @@ import sympy as sp
 from facts import refused
 
 from book import audit
-from book.audit import finder, indexes, ledger
+from book.audit import appendices, filter_table, grading
 from book.synthesis import grid
 from inferlib import System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
-from tokenprice import answerers
+from tokenprice import predictors
 
 BOOK = Path(__file__).parents[1] / "book"
 ASKED = MODEL, BOX, WORK = grid.running()
-ANSWER = [key for key in answerers.keys() if answerers.ask(key, *ASKED).feasible]
-EVERYBODY = pytest.mark.parametrize("key", answerers.keys())
+ANSWER = [key for key in predictors.keys() if predictors.ask(key, *ASKED).feasible]
+EVERYBODY = pytest.mark.parametrize("key", predictors.keys())
 
 
 @pytest.fixture(scope="module")
@@ -31,16 +31,16 @@ def card():
 
 # --- Who answers -----------------------------------------------------------------------------------------
 def test_every_room_and_every_source_of_the_book_is_asked():
-    assert set(ledger.sources()) <= set(papers.sources())
+    assert set(grading.sources()) <= set(papers.sources())
     assert len(papers.sources()) >= 5 and papers.sources()[0] == "steinhardt2022"
-    assert {"principles", "sixth", "steinhardt2022", "erdil2025"} <= set(ANSWER)
+    assert {"principles", "kernels", "steinhardt2022", "erdil2025"} <= set(ANSWER)
 
 
 @EVERYBODY
 def test_every_answer_has_a_time_or_a_reason(key):
     for model in ("Llama 3 8B", "DeepSeek V3", "GPT-OSS 120B", "PaLM 540B"):
         for chip in ("A100 80GB", "TPU v4"):
-            step = answerers.ask(key, load_model(model), System(load_chip(chip), 64), Workload(8, 1024))
+            step = predictors.ask(key, load_model(model), System(load_chip(chip), 64), Workload(8, 1024))
             assert step.feasible or (step.reason and not step.reason.startswith("refused")), step.reason
 
 
@@ -49,21 +49,21 @@ def test_a_room_without_an_answer_is_not_guessed_and_its_refusal_is_one(monkeypa
         raise ValueError("odd layers")
 
     with monkeypatch.context() as patch:
-        patch.setattr(papers.source, "room", lambda key: papers.source)
-        step = answerers.ask("erdil2025", *ASKED)
+        patch.setattr(papers.source, "source_package", lambda key: papers.source)
+        step = predictors.ask("erdil2025", *ASKED)
     assert step.status == "n/a" and "no chapter" in step.reason
     monkeypatch.setattr(papers.source, "_answerer", lambda key: refuses)
-    assert answerers.ask("erdil2025", *ASKED).reason == "refused: odd layers"
+    assert predictors.ask("erdil2025", *ASKED).reason == "refused: odd layers"
 
 
 TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
 FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 
-test_doors = refused(
-    (lambda: answerers.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
-    (lambda: answerers.ask("sixth", *ASKED, constants="mine"), LookupError, "constants"),
-    (lambda: answerers.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
+test_argument_checks = refused(
+    (lambda: predictors.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
+    (lambda: predictors.ask("kernels", *ASKED, constants="mine"), LookupError, "constants"),
+    (lambda: predictors.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
     (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
     (
         lambda: grid.constants_or_structure(without=["steinhard"]),
@@ -87,20 +87,20 @@ def test_every_term_of_every_room_has_a_common_name(key):
         model, chip = load_model(name), load_chip("H200")
         for batch in (1, 512):
             system = grid.system_for(model, chip, formats[0])
-            step = answerers.ask(key, model, system, Workload(batch, 4096, *formats))
+            step = predictors.ask(key, model, system, Workload(batch, 4096, *formats))
             names = {papers.common_name(key, term) for term in step.terms}
             assert names <= set(papers.vocabulary()["common"]) - {"other"}, (key, step.terms)
 
 
 @pytest.mark.parametrize("key", ANSWER)
 def test_common_terms_add_up(key):
-    step = answerers.ask(key, *ASKED)
+    step = predictors.ask(key, *ASKED)
     assert sum(papers.common_terms(step).values()) == pytest.approx(step.total, rel=1e-12)
 
 
 def test_what_fits_nowhere_has_reasons_and_no_bars():
     table = grid.decomposition(load_model("GPT-3 175B"), System(load_chip("H100 SXM"), 2), WORK)
-    assert list(table.columns) == [] and "needs 968 GB" in table.attrs["infeasible"]["sixth model"]
+    assert list(table.columns) == [] and "needs 968 GB" in table.attrs["infeasible"]["kernel model"]
 
 
 def test_hidden_terms_are_not_counted():
@@ -112,25 +112,25 @@ def test_hidden_terms_are_not_counted():
 # --- Versions --------------------------------------------------------------------------------------------
 def test_a_version_answers_beside_its_source_and_has_no_vote():
     (key,) = papers.versions("liminal2025")
-    everybody = answerers.keys()
+    everybody = predictors.keys()
     assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in papers.sources()
-    assert papers.source_of(key) == "liminal2025" and answerers.label(key) == "LIMINAL 2025, eq. 8"
+    assert papers.source_of(key) == "liminal2025" and predictors.label(key) == "LIMINAL 2025, eq. 8"
     with_it = grid.what_doubling_buys(*ASKED)
     without = grid.what_doubling_buys(*ASKED, keys=papers.sources())
     for column in ("lowest", "highest", "sources"):
         assert with_it[column].equals(without[column]), column
     # it would have been the lowest: a third of the time is spent reading
-    assert with_it.loc["twice the memory bandwidth", answerers.label(key)] < with_it.lowest.iloc[0]
+    assert with_it.loc["twice the memory bandwidth", predictors.label(key)] < with_it.lowest.iloc[0]
 
 
 def test_equation_8_of_the_running_question_by_hand():
     """141 GB less embeddings and head, the cache, and 80 layers of 114 microseconds."""
     reading = (2 * 68.451e9 + 32 * 4096 * 327680) / (8 * 3.35e12)
-    step = answerers.ask("liminal2025.eq8", *ASKED)
+    step = predictors.ask("liminal2025.eq8", *ASKED)
     assert step.total == pytest.approx(reading + 80 * 114e-6, rel=1e-4) and step.source == "liminal2025"
     low, high = papers.printed_range("liminal2025.eq8", *ASKED)
     assert (low.total, high.total) == pytest.approx((reading + 80 * 95e-6, reading + 80 * 138e-6), rel=1e-4)
-    same = answerers.ask("liminal2025.eq8", *ASKED, constants="same")
+    same = predictors.ask("liminal2025.eq8", *ASKED, constants="same")
     assert same.total == pytest.approx(step.total)  # its constant is the equation
 
 
@@ -143,7 +143,7 @@ def small():
 
 def test_the_grid_is_what_everybody_answers(small):
     at = dict(who="principles", model="Llama 3 70B", chip="H100 SXM", batch=64, context=1024)
-    step = answerers.ask("principles", MODEL, BOX, Workload(64, 1024))
+    step = predictors.ask("principles", MODEL, BOX, Workload(64, 1024))
     point = small.sel(at)
     assert (float(point.latency), float(point.tokens_per_second)) == (step.total, 1 / step.total)
     # a chip costs 3.99 dollars an hour in the catalogue
@@ -152,7 +152,7 @@ def test_the_grid_is_what_everybody_answers(small):
 
 def test_a_frontier_of_the_grid_trades_cost_for_the_speed_of_a_user(small):
     """By default: a small batch is fast and dear, a large one slow and cheap, and both are there."""
-    table = frontier.pareto(small.sel(who="sixth", model="Llama 3 70B", context=1024))
+    table = frontier.pareto(small.sel(who="kernels", model="Llama 3 70B", context=1024))
     assert set(table.batch) == {1, 64} and table.tokens_per_second.iloc[0] > table.tokens_per_second.iloc[-1]
     assert table.usd_per_million.iloc[0] > 10 * table.usd_per_million.iloc[-1]
 
@@ -198,7 +198,7 @@ def test_same_constants_leave_structure_only():
 
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
-    steps = answerers.ask("erdil2025", *ASKED), answerers.ask("erdil2025", *ASKED, constants="same")
+    steps = predictors.ask("erdil2025", *ASKED), predictors.ask("erdil2025", *ASKED, constants="same")
     own, same = (papers.common_terms(step)["weights"] for step in steps)
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
@@ -206,11 +206,11 @@ def test_own_constants_are_the_source_s():
 def test_same_constants_are_peaks():
     """With the same constants all read the same cache in the same time, whatever they think of memory."""
     dense = ("principles", "pope2022", "erdil2025", "liminal2025")
-    cache = [answerers.ask(key, *ASKED, constants="same").terms["cache"] for key in dense]
+    cache = [predictors.ask(key, *ASKED, constants="same").terms["cache"] for key in dense]
     assert np.ptp(cache) < 1e-9
     # Mazurek's two halves of the batch read one cache between them, at the peak
     rack, asked = System(load_chip("H200"), 32), Workload(1024, 4096, "fp8", "bf16")
-    step = answerers.ask("mazurek2025", load_model("DeepSeek V3"), rack, asked, constants="same")
+    step = predictors.ask("mazurek2025", load_model("DeepSeek V3"), rack, asked, constants="same")
     values = 61 * 1024 / 32 * 4096 * (512 + 64) * 2
     assert step.terms["cache"] == pytest.approx(values / 4.8e12, rel=1e-3)
 
@@ -233,7 +233,7 @@ def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
 
 def test_half_the_latency_by_hand():
     """LIMINAL at one microsecond a collective: two in each of 80 layers, beside a transfer that stays."""
-    before = answerers.ask("liminal2025", *ASKED, constants="same").total
+    before = predictors.ask("liminal2025", *ASKED, constants="same").total
     gain = grid.speedup("liminal2025", grid.LATENCY, *ASKED)
     assert gain == pytest.approx(before / (before - 80 * 2 * 0.5e-6))
     assert grid.speedup("erdil2025", grid.LATENCY, *ASKED) > gain
@@ -254,7 +254,7 @@ def test_a_change_that_cannot_be_is_blank(change, work):
 
 # --- The back of the book --------------------------------------------------------------------------------
 def test_the_finder_holds_every_row_and_leads_to_chapters(card):
-    table = indexes.scorecard()
+    table = appendices.scorecard()
     rows = table.rows()
     assert len(rows) == len(card)
     for row, place in zip(rows, card.artefact, strict=True):
@@ -303,7 +303,7 @@ def opened(page, *before):
 def fruit():
     """The page's own script on a small table: what does, and what looks."""
     linked = {"at": ["2.html", "", "2.html"]}
-    return opened(finder.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
+    return opened(filter_table.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
 
 
 def test_cells_of_the_finder_link_where_they_have_an_address(fruit):
@@ -370,7 +370,7 @@ def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     """A status holds a tau as well, Table 5 a 3; a row about one thing comes first; most words, where none has all."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
     config = json.dumps({"id": "x", "ranked": True, "named": 1, "page": 9, "noun": "rows", "rows": rows})
-    script = (BOOK / "audit" / "finder.js").read_text("utf-8").strip()
+    script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()
     _, look = opened(f"<script>location.hash = '#find?q={quote(typed)}';{script}({config});</script>")
     assert look("parts.tbody.children[0].children[0].children[0].text") == first
 
@@ -379,7 +379,7 @@ def test_a_filter_of_what_the_page_holds():
     """Elements stay where they are; a Greek letter is found by its name, and the other way round."""
     texts = ["balance β_eb", "beta_eb in words", "something else"]
     do, look = opened(
-        finder.of_page(".entry", ["form"], "Equations"),
+        filter_table.of_page(".entry", ["form"], "Equations"),
         "class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };",
         f"{json.dumps(texts)}.forEach((t) => entries.push(Object.assign(element(), {{ textContent: t }})));",
         "entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });",
@@ -397,12 +397,12 @@ def test_a_filter_of_what_the_page_holds():
 
 
 def test_places_lead_to_their_sections():
-    assert indexes.page_of("erdil2025", "Table 1") == "erdil2025_record.html#er-table-1"
-    assert indexes.page_of("erdil2025", "Figure 4") == "erdil2025_record.html#fig-em-figure-4"
+    assert appendices.page_of("erdil2025", "Table 1") == "erdil2025_record.html#er-table-1"
+    assert appendices.page_of("erdil2025", "Figure 4") == "erdil2025_record.html#fig-em-figure-4"
 
 
 def test_totals_are_those_of_the_ledger(card):
-    totals = indexes.totals().set_index("source")
+    totals = appendices.totals().set_index("source")
     assert totals.loc["all", "printed"] == len(card) == totals.printed.iloc[:-1].sum()
     assert totals.loc["all", "results"] == card.kind.isin(["model", "derived"]).sum()
     assert totals.loc["all", "wrong"] == (card.right == "no").sum() == totals.wrong.iloc[:-1].sum()
@@ -413,18 +413,18 @@ def test_totals_are_those_of_the_ledger(card):
 
 @pytest.fixture(scope="module")
 def errata():
-    return indexes.errata()
+    return appendices.errata()
 
 
 def test_errata_stand_by_weight(errata):
     for group in errata:
-        weights = [ledger.MATERIALITY.index(texts["weight"]) for _, texts, _ in group]
+        weights = [grading.MATERIALITY.index(texts["weight"]) for _, texts, _ in group]
         assert weights == sorted(weights)
 
 
 def test_errata_lead_to_their_rows_and_escape_what_they_print(errata):
     page = "".join(group._repr_markdown_() for group in errata)
-    address = indexes.page_of("erdil2025", "Table 5")
+    address = appendices.page_of("erdil2025", "Table 5")
     assert f'<a href="{address}">Table 5, ' in page and not re.search(r"<b>printed</b> [^<]*<(?!/div>)", page)
 
 
@@ -436,9 +436,11 @@ def test_notes_are_folded_below_the_errata_of_their_source(errata):
 
 def test_every_entry_has_an_address_of_its_own(errata, monkeypatch):
     """Equations and errata are linked to by name, and of two equal names a browser finds one."""
-    monkeypatch.setattr(indexes, "broken", lambda latex, _: [latex])  # where lines break is no matter here
-    register = [indexes.equations(source) for source in ledger.sources()]
-    register += [indexes.own_equations("principles", "a"), indexes.own_equations("serving", "b")]
+    monkeypatch.setattr(
+        appendices, "wrap_lines", lambda latex, _: [latex]
+    )  # where lines break is no matter here
+    register = [appendices.equations(source) for source in grading.sources()]
+    register += [appendices.own_equations("principles", "a"), appendices.own_equations("serving", "b")]
     for entries in (register, errata):
         shown = "".join(one._repr_markdown_() for one in entries)
         names = re.findall(r'class="entry" id="([^"]*)"', shown)
@@ -449,10 +451,10 @@ def test_every_entry_has_an_address_of_its_own(errata, monkeypatch):
 
 def test_a_broken_equation_says_the_same():
     """Put the named parts back in, the last first: it is the equation again."""
-    from book.audit.said import WIDTH, _short, _width, broken
+    from book.audit.number_format import WIDTH, _short, _width, wrap_lines
     from inferlib.equation import EQUATIONS, latex
 
-    ledger._open("mazurek2025")
+    grading._open("mazurek2025")
     for name in ("attention_time", "expert_time"):
         entry = EQUATIONS["mazurek2025", name]
         whole, named = entry.expression(), {}
@@ -461,10 +463,10 @@ def test_a_broken_equation_says_the_same():
         for symbol, part in reversed(named.values()):
             short = short.subs(symbol, part)
         assert sp.simplify(short - whole) == 0
-        assert len(broken(entry.latex(), lambda left="t", right=whole: (left, right))) > len(named)
-    assert broken("t = a", None) == ["t = a"] and _width("t = " + "a" * WIDTH) > WIDTH
+        assert len(wrap_lines(entry.latex(), lambda left="t", right=whole: (left, right))) > len(named)
+    assert wrap_lines("t = a", None) == ["t = a"] and _width("t = " + "a" * WIDTH) > WIDTH
 
 
 def test_ten_readings_are_open_and_say_what_would_settle_them(errata):
     entries = [entry for group in errata for entry in (*group, *group.notes)]
-    assert sum(bool(texts[indexes.OPEN]) for _, texts, _ in entries) == 10
+    assert sum(bool(texts[appendices.OPEN]) for _, texts, _ in entries) == 10

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 import inferlib
-from book.site.tools import plain
+from book.site.tools import standalone_notebooks
 from book.teaching import slides
 from inferlib.papers import erdil2025
 
@@ -70,7 +70,7 @@ RAW = re.compile(r"\{[\w:+-]+\}`|^`{3,}\{|^:{3,}|^\([\w-]+\)=|\]\(#", re.M)
 
 @EVERY_CHAPTER
 def test_a_download_and_a_lecture_copy_hold_no_raw_markup(path):
-    made = nbformat.reads(plain.notebook(path.read_text("utf-8")), as_version=4)
+    made = nbformat.reads(standalone_notebooks.notebook(path.read_text("utf-8")), as_version=4)
     assert [cell.id for cell in made.cells] == [cell.id for cell in cells_of(path)]
     for cell in [*made.cells, *copied(path)]:
         assert cell.cell_type == "code" or not RAW.search(cell.source), (cell.id, RAW.search(cell.source)[0])

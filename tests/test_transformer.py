@@ -13,7 +13,7 @@ from facts import refused
 from hypothesis import given, strategies as st
 
 from inferlib import Transformer, catalog, load_model
-from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, pairs
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, causal_pairs
 
 COUNTS = files("inferlib.catalog") / "published_counts.csv"
 TABLE = list(csv.DictReader(COUNTS.read_text("utf-8").splitlines()))
@@ -175,8 +175,8 @@ def test_expanding_latents_again_is_a_hundred_times_the_arithmetic():
 def test_pairs_are_those_that_a_loop_counts(tokens, window, chunked):
     attention = Attention(1, 1, 1, window=window, chunked=chunked)
     seen = [(i % window) + 1 if chunked else min(i + 1, window) for i in range(tokens)]
-    assert pairs(attention, tokens) == sum(seen)
-    assert pairs(Attention(1, 1, 1), tokens) == sum(range(1, tokens + 1))
+    assert causal_pairs(attention, tokens) == sum(seen)
+    assert causal_pairs(Attention(1, 1, 1), tokens) == sum(range(1, tokens + 1))
 
 
 # --- Properties --------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_symbolic_model():
 LLAMA = load_model("Llama 3 8B")
 
 
-test_doors = refused(
+test_argument_checks = refused(
     (lambda: LLAMA.flops(math.nan), ValueError, "context is nan"),
     (lambda: LLAMA.prefill_flops(1, logits=-1), ValueError, "logits is -1"),
     (lambda: LLAMA.bytes_read(0, 1), ValueError, "batch is 0"),

@@ -1,4 +1,4 @@
-"""One verdict: no page recommends another machine than the sixth model without its machine and number beside it.
+"""One verdict: no page recommends another machine than the kernel model without its machine and number beside it.
 
 Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
 """
@@ -8,11 +8,11 @@ from itertools import product
 
 import pytest
 from prose import CHAPTERS, notebook
-from test_follows import coarse, needed, run, statements  # noqa: F401
+from test_chapter_inputs import coarse, needed, run, statements  # noqa: F401
 
-from book.explorer import sixth
+from book.explorer import kernel_model_text
 from book.papers.erdil2025 import economics
-from book.principles import opening
+from book.principles import introduction
 from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask
@@ -20,12 +20,12 @@ from tokenprice.ask import ALL
 
 MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
 QUESTIONS = [
-    opening.RUNNING.replace(model=model, machine=machine, batch=users)
+    introduction.RUNNING.replace(model=model, machine=machine, batch=users)
     for model, machine, users in product(MODELS, ("8x H100", "8x H200"), (1, 32))
 ]
 
 
-# Chapter -> who answers in it, whatever the sixth model says.
+# Chapter -> who answers in it, whatever the kernel model says.
 BY = {
     "principles": "principles",
     "steinhardt2022": "steinhardt2022",
@@ -49,8 +49,8 @@ def times(question, factor):
 
 
 def took(question, chapter=None):
-    """Seconds of a token as a chapter computes it, or as the sixth model does; None where there is no answer."""
-    found = ask(question, by=BY.get(chapter, "sixth"))
+    """Seconds of a token as a chapter computes it, or as the kernel model does; None where there is no answer."""
+    found = ask(question, by=BY.get(chapter, "kernels"))
     if chapter == "erdil2025_toy" and found.status != "n/a":  # it has the complete model's models and chips
         toy = erdil2025.toy_decode_step(question.model, question.machine, question.workload)
         return toy.total if toy.feasible else None
@@ -76,13 +76,13 @@ def shown(chapter, start, given, question):
 
 
 @pytest.mark.parametrize("chapter", BY)
-def test_where_a_page_says_otherwise_of_more_chips_it_names_the_sixth_models_machine_and_number(chapter):
+def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_machine_and_number(chapter):
     assert any(one.text.startswith("sixth.says(") for one in statements(chapter))
     for question in QUESTIONS:
         if gains(question, chapter) != gains(question):
             other = ask(times(question, 2))
-            said = repr(sixth.says(question))
-            assert f"on {other.question.machine} as one instance, {other.in_words()}" in said
+            said = repr(kernel_model_text.kernel_model_sentence(question))
+            assert f"on {other.question.machine} as one instance, {other.summary()}" in said
 
 
 def test_pages_do_say_otherwise():
@@ -96,24 +96,24 @@ def test_pages_do_say_otherwise():
 
 
 @pytest.mark.parametrize("chapter", ADVICE)
-def test_a_page_that_compares_machines_prints_the_sixth_models_time_of_each(chapter):
+def test_a_page_that_compares_machines_prints_the_kernel_models_time_of_each(chapter):
     start, given, factors = ADVICE[chapter]
     for question in QUESTIONS[4::3]:
         printed = shown(chapter, start, given, question)
         for factor in factors:
             batch = 1 if chapter == "erdil2025_toy" else max(1, question.batch * factor)
-            assert ask(times(question, factor).replace(batch=batch)).in_words() in printed
+            assert ask(times(question, factor).replace(batch=batch)).summary() in printed
 
 
 @pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
-def test_an_offer_named_as_the_sixth_models_is_its_answer(question):
+def test_an_offer_named_as_the_kernel_models_is_its_answer(question):
     case = question.replace(price=2.0)
     table = economics.offers(case, (50,))
-    promise, _, usd, gpus, users = table[table.by == "the sixth model"].iloc[0]
+    promise, _, usd, gpus, users = table[table.by == "the kernel model"].iloc[0]
     answer = ask(case.replace(machine=System(case.machine.chip, gpus), batch=users))
-    assert answer.speed >= 50 and answer.dollars_per_million == pytest.approx(usd)
+    assert answer.speed >= 50 and answer.usd_per_million == pytest.approx(usd)
     assert f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users" in repr(
-        economics.sixth_keeps(case, table)
+        economics.kernel_model_keeps(case, table)
     )
 
 
@@ -147,19 +147,19 @@ def in_half(question, by):
 
 def for_one_user(question, by):
     counts = [(n, times(question, n).replace(batch=1)) for n in (1, 2, 4)]
-    if by == "sixth":
+    if by == "kernels":
         return fastest(dict(counts), by)
     return min(counts, key=lambda each: took(each[1], "erdil2025_toy"))[0]
 
 
 def for_a_promise(question, by):
     table = economics.offers(question.replace(price=2.0), (100,)).set_index("by")
-    return table.GPUs[{"sixth": "the sixth model"}.get(by, "Erdil 2025")]
+    return table.GPUs[{"kernels": "the kernel model"}.get(by, "Erdil 2025")]
 
 
 def on_four_boxes_or_nine(question, by):
-    served = question.replace(model="DeepSeek V3", weights="fp8", cache="bf16")
-    most = {n: sixth.most(times(served, n / 8), 0.05, by) for n in (32, 72)}
+    served = question.replace(model="DeepSeek V3", weights="fp8", kv_cache_dtype="bf16")
+    most = {n: kernel_model_text.kernel_model_users(times(served, n / 8), 0.05, by) for n in (32, 72)}
     return max(most, key=most.get)
 
 
@@ -175,28 +175,28 @@ PURCHASES = {
 def parts_from_the_sixth(chapter):
     prefers, by = PURCHASES[chapter]
     asked = QUESTIONS[12:14] if chapter in ("erdil2025_model", "mazurek2025") else QUESTIONS  # slow ones: two
-    pairs = [(prefers(question, by), prefers(question, "sixth")) for question in asked]
+    pairs = [(prefers(question, by), prefers(question, "kernels")) for question in asked]
     return any(mine != others for mine, others in pairs if None not in (mine, others))
 
 
-def test_every_story_whose_advice_compares_machines_is_held_to_the_sixth_model():
+def test_every_story_whose_advice_compares_machines_is_held_to_the_kernel_model():
     found = {story for story in CHAPTERS if any(compares_machines(*part) for part in advised(story))}
     assert found == set(PURCHASES)
 
 
-def test_at_most_three_pages_advise_another_purchase_and_each_says_what_the_sixth_model_says():
+def test_at_most_three_pages_advise_another_purchase_and_each_says_what_the_kernel_model_says():
     parting = [chapter for chapter in PURCHASES if parts_from_the_sixth(chapter)]
     assert len(parting) <= 3
     for chapter in parting:
         parts = list(advised(chapter))
         at = next(i for i, part in enumerate(parts) if compares_machines(*part))
         after = next(text for kind, text in parts[at:] if kind == "markdown")
-        assert "sixth" in after.split("\n\n")[0]
+        assert "kernels" in after.split("\n\n")[0]
 
 
 def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
-    """The synthesis' purchase on which all sources agree, the sixth model with them."""
-    case = opening.RUNNING
+    """The synthesis' purchase on which all sources agree, the kernel model with them."""
+    case = introduction.RUNNING
     narrow, copies = (
         case.replace(weights="fp8"),
         case.replace(batch=case.batch / 2),

@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 from py_mini_racer import MiniRacer
 
-from book.calculator import instrument
+from book.calculator import page as calculator_page
 from inferlib import catalog
-from tokenprice import Question, ask, words
+from tokenprice import Question, ask, parsing
 
 N = 3000  # words of each field
 NUMBERS = (
@@ -26,21 +26,29 @@ TIMES = {"": 1, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60} | SPEEDS
 RATES = {"": 1} | {a + b: n for a, (b, n) in product(("", "req", "requests"), (("/s", 1), ("/min", 1 / 60)))}
 HOURS = ("", "/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 # How each field is read, its units, and its least value, its most and whether it is whole.
-WHOLE = words.count, LARGE, (1, 1e12, True)
+WHOLE = parsing.parse_count, LARGE, (1, 1e12, True)
 FIELDS = {
-    "batch": WHOLE, "users": WHOLE, "machines": (words.whole, *WHOLE[1:]), "n_chips": (words.whole, *WHOLE[1:]),
-    "context": (words.tokens, TOKENS, (0, 1e12, False)),
-    "cached": (words.cached, TOKENS | {"%": "share"}, (0, 1e12, False)),
-    "arrivals": (words.rate, RATES, (1e-9, 1e9, False)),
-    "memory": (words.share, {"": 1, "%": 0.01}, (1e-300, 1, False)),
-    "utilisation": (words.share, {"": 1, "%": 0.01}, (1e-300, 1, False)),
-    "pue": (words.positive, {"": 1}, (1e-300, 1e300, False)),
-    "length": (words.length, {"": 1}, (1, 1e300, False)),
-    "token": (words.seconds, TIMES, (1e-300, 1, False)), "first_token": (words.seconds, TIMES, (1e-300, 60, False)),
-    "price": (words.dollars, dict.fromkeys(HOURS, 1), (1e-300, 1e300, False)),
-    "dollars": (words.dollars, dict.fromkeys(("", "/m", "/mtok", "/million"), 1), (1e-300, 1e300, False)),
-    "electricity": (words.dollars, dict.fromkeys(("", "/kwh"), 1), (1e-300, 1e300, False)),
-}  # fmt: skip
+    "batch": WHOLE,
+    "users": WHOLE,
+    "machines": (parsing.parse_int, *WHOLE[1:]),
+    "n_chips": (parsing.parse_int, *WHOLE[1:]),
+    "context": (parsing.parse_tokens, TOKENS, (0, 1e12, False)),
+    "cached": (parsing.parse_cached, TOKENS | {"%": "share"}, (0, 1e12, False)),
+    "arrivals": (parsing.parse_rate, RATES, (1e-9, 1e9, False)),
+    "memory": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
+    "utilisation": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
+    "pue": (parsing.parse_positive, {"": 1}, (1e-300, 1e300, False)),
+    "length": (parsing.parse_acceptance_length, {"": 1}, (1, 1e300, False)),
+    "token": (parsing.parse_seconds, TIMES, (1e-300, 1, False)),
+    "first_token": (parsing.parse_seconds, TIMES, (1e-300, 60, False)),
+    "price": (parsing.parse_dollars, dict.fromkeys(HOURS, 1), (1e-300, 1e300, False)),
+    "dollars": (
+        parsing.parse_dollars,
+        dict.fromkeys(("", "/m", "/mtok", "/million"), 1),
+        (1e-300, 1e300, False),
+    ),
+    "electricity": (parsing.parse_dollars, dict.fromkeys(("", "/kwh"), 1), (1e-300, 1e300, False)),
+}
 MONEY = ("price", "dollars", "electricity")
 FOREIGN = ("k", "%", "ms", "/s", "tokens", "usd", "h", "gb")
 
@@ -49,7 +57,7 @@ FOREIGN = ("k", "%", "ms", "/s", "tokens", "usd", "h", "gb")
 def page():
     """The readers of the page: a list of words to what each is read to, None where it is refused."""
     engine = MiniRacer()
-    engine.eval(instrument.core() + "const A=inferlibAsk(D);")
+    engine.eval(calculator_page.core() + "const A=inferlibAsk(D);")
 
     def read(function, typed):
         call = f"JSON.stringify({json.dumps(typed)}.map((text)=>{{const v={function};return v??null}}))"
@@ -182,7 +190,7 @@ def test_a_machine_is_read_to_what_it_says_or_refused(page):
             )
     for text, there in zip(meant, page("A.machineOf(text)", list(meant)), strict=True):
         try:
-            found = words.machine("machine", text)
+            found = parsing.parse_machine("machine", text)
         except (ValueError, LookupError):
             found = None
         assert (found and (found.chip.name, found.count)) == meant[text], text
@@ -211,7 +219,7 @@ def test_a_layout_is_read_to_what_it_says_or_refused(page):
         every[text] = {"tp": 1, "pp": 1, "dp": 1, "ep": 1} | degrees if good else None
     for text, there in zip(every, page("A.layout({layout:text})", list(every)), strict=True):
         try:
-            found = words.layout("layout", text)
+            found = parsing.parse_layout("layout", text)
             found = {kind: getattr(found, kind) for kind in ("tp", "pp", "dp", "ep")}
         except ValueError:
             found = None
@@ -229,7 +237,7 @@ def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
         [text],
     )
     try:
-        found = float(words.tokens("prompt", text))
+        found = float(parsing.parse_tokens("prompt", text))
     except ValueError:
         found = None
     assert (found, there) == (mean and pytest.approx(mean, rel=1e-6),) * 2
@@ -241,7 +249,7 @@ def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
 def test_parts_are_read_whole_or_refused(text, page):
     assert page("A.keepOf(text)", [text]) == [None]
     with pytest.raises((ValueError, LookupError)):
-        words.keep("keep", text)
+        parsing.parse_layer_formats("keep", text)
 
 
 @pytest.mark.parametrize(("text", "meant"), [
@@ -249,7 +257,7 @@ def test_parts_are_read_whole_or_refused(text, page):
 ])  # fmt: skip
 def test_an_engine_is_one_name_and_perhaps_its_version(text, meant):
     try:
-        assert words.engine("engine", text) == meant
+        assert parsing.parse_engine("engine", text) == meant
     except LookupError as refused:
         assert meant is None and "no engine" in str(refused)
 
@@ -293,7 +301,7 @@ def test_a_name_means_the_checkpoint_of_its_maker(name):
 ])  # fmt: skip
 def test_another_publishers_file_is_named(typed, file):
     answer = ask(typed, "16x B200", batch=8)
-    assert f"the file of {file}" in str(answer.cautions) if file else "the file of" not in str(answer)
+    assert f"the file of {file}" in str(answer.warnings) if file else "the file of" not in str(answer)
 
 
 @pytest.mark.parametrize(("named", "model", "weights"), [
@@ -304,7 +312,7 @@ def test_another_publishers_file_is_named(typed, file):
 ])  # fmt: skip
 def test_a_checkpoint_weighs_the_same_by_its_name_and_by_its_format(named, model, weights, page):
     one, other = ask(named, "8x H200"), ask(model, "8x H200", weights=weights)
-    assert one.step.terms == other.step.terms and one.room == other.room
+    assert one.step.terms == other.step.terms and one.max_sequences == other.max_sequences
     if one.question.model.name in catalog.served():
         state = {
             "model": one.question.model.name,

@@ -1,6 +1,6 @@
 """The price of a token: how fast a model runs on a machine, how sure that is, what it costs, what would help.
 
-``ask`` answers a :class:`Question`; ``change`` says what must change to keep a :class:`Promise`; ``decide`` says what
+``ask`` answers a :class:`Question`; ``change`` says what must change to keep an :class:`SLO`; ``decide`` says what
 to rent; ``simulate`` follows single requests through a fleet; ``sweep`` asks at every point of a grid; ``models`` and
 ``chips`` list what is known by name.
 The command ``tokenprice`` has the same names and words.
@@ -11,22 +11,27 @@ from typing import TYPE_CHECKING
 
 from inferlib import __version__ as __version__
 
-from tokenprice.question import Promise, Question  # isort: skip
+from tokenprice.question import SLO, Question  # isort: skip
 from tokenprice.ask import Answer, ask
 from tokenprice.change import change
-from tokenprice.known import chips, models
+from tokenprice.listing import chips, models
 
 if TYPE_CHECKING:
-    from tokenprice.offers import Decision, decide
+    from tokenprice.recommendation import Decision, decide
     from tokenprice.simulation import Simulation, simulate
     from tokenprice.sweeps import sweep
 
 __all__ = [
-    "Answer", "Decision", "Promise", "Question", "Simulation", "ask", "change", "chips", "decide", "models", "simulate",
+    "Answer", "Decision", "Question", "SLO", "Simulation", "ask", "change", "chips", "decide", "models", "simulate",
     "sweep",
 ]  # fmt: skip
 
-_LATER = {"Decision": "offers", "decide": "offers", "Simulation": "simulation", "simulate": "simulation"}
+_LATER = {
+    "Decision": "recommendation",
+    "decide": "recommendation",
+    "Simulation": "simulation",
+    "simulate": "simulation",
+}
 _LATER |= {"sweep": "sweeps"}  # needs xarray
 
 

@@ -1,4 +1,4 @@
-"""One question, one answer: a step or a request on one machine, by the sixth model, a source, or all of them."""
+"""One question, one answer: a step or a request on one machine, by the kernel model, a source, or all of them."""
 
 import math
 from collections.abc import Mapping
@@ -6,27 +6,35 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any, Unpack
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
-from tokenprice import answerers, bounds, constants, energy
-from tokenprice.answerers import SIXTH
-from tokenprice.change import doubled, narrower
-from tokenprice.decode import Instance, decode_step
-from tokenprice.estimate import interval, stated
-from tokenprice.fleet import Fleet, fleet, reading_of, step_of
-from tokenprice.layouts import layouts, refusal
-from tokenprice.options import Asked
-from tokenprice.prompt import Protocol, room, room_of
-from tokenprice.question import REQUEST, Question, listed, read, recorded
-from tokenprice.request import Request, answered, with_cautions
-from tokenprice.words import Mean, between, figures, format_in_words, in_words, page, spanned
+from tokenprice import calibration, energy, invariants, predictors
+from tokenprice.change import narrower, speedup_if_doubled
+from tokenprice.decode import ShardedModel, decode_step
+from tokenprice.formatting import (
+    format_dtype,
+    format_interval,
+    format_layout,
+    format_number,
+    format_range,
+    html_block,
+)
+from tokenprice.parallelism import layout_error, layouts
+from tokenprice.parsing import Mean
+from tokenprice.predictors import KERNELS
+from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
+from tokenprice.question import REQUEST, Question, list_fields, read_record, recorded
+from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
+from tokenprice.request import Request, decode_batch, with_cautions
+from tokenprice.signatures import AskOptions
+from tokenprice.uncertainty import load_calibration, step_interval
 
 ALL = "all"
-OTHERS = "prompts of others"
-CROWDED = (
+PREFILL_INTERFERENCE = "prompts of others"
+OVERLOAD_MESSAGE = (
     "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
@@ -37,7 +45,7 @@ REMARKS = {
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
 }
-_TELLING = 1.02  # a gain below this is not worth a line of its own
+_MIN_SPEEDUP_SHOWN = 1.02  # a gain below this is not worth a line of its own
 
 
 @frozen
@@ -58,11 +66,11 @@ class Answer:
     reason: str = ""
     request: Request | None = None
     fleet: Fleet | None = None
-    apart: Fleet | None = None
+    disaggregated: Fleet | None = None
     factor: float | None = None
     confidence: float | None = None
-    cautions: tuple = ()
-    remarks: tuple = ()
+    warnings: tuple = ()
+    question_notes: tuple = ()
 
     @property
     def feasible(self) -> bool:
@@ -77,20 +85,20 @@ class Answer:
     @property
     def batch(self) -> float:
         """Sequences decoded together: the batch, or the users who are answered at once."""
-        return self.question.workload.batch if self.request is None else self.request.answered
+        return self.question.workload.batch if self.request is None else self.request.decode_batch
 
     @property
     def seconds(self) -> float:
         """Seconds between two tokens of a user; ValueError where there is no answer."""
         if not self.feasible:
             raise ValueError(f"no time: {self.status}: {self.reason}")
-        return self.step.total if self.request is None else self.request.token
+        return self.step.total if self.request is None else self.request.tpot
 
     @property
-    def span(self) -> tuple:
+    def interval(self) -> tuple:
         """Both ends of the interval; None where the answerer states none."""
         if self.request is not None:
-            return self.request.token_span
+            return self.request.tpot_interval
         return (
             (None, None) if self.factor is None else (self.seconds / self.factor, self.seconds * self.factor)
         )
@@ -98,12 +106,12 @@ class Answer:
     @property
     def low(self) -> float | None:
         """The fast end of the interval."""
-        return self.span[0]
+        return self.interval[0]
 
     @property
     def high(self) -> float | None:
         """The slow end of the interval."""
-        return self.span[1]
+        return self.interval[1]
 
     @property
     def speed(self) -> float:
@@ -116,25 +124,27 @@ class Answer:
         if self.request is None:
             return self.batch / self.seconds
         if self.fleet is not None:
-            return self.fleet.arrivals * self.request.output_tokens
+            return self.fleet.request_rate * self.request.output_tokens
         return self.request.throughput(self.question.workload.batch)
 
     @property
-    def dollars_per_million(self) -> float | None:
+    def usd_per_million(self) -> float | None:
         """Dollars for a million output tokens, prompts not included; None where no price is known."""
-        if self.question.rate is None:
+        if self.question.price_per_chip_hour is None:
             return None
         if self.request is not None:
             return self.request.per_million["output"] if self.request.priced else None
-        return float(cost_per_million(self.seconds, self.batch, self.machine.count, self.question.rate))
+        return float(
+            cost_per_million(self.seconds, self.batch, self.machine.count, self.question.price_per_chip_hour)
+        )
 
     @property
-    def price_span(self) -> tuple:
+    def price_interval(self) -> tuple:
         """What a price is multiplied by at both ends of its interval: of the time, and of the sellers."""
         if self.request is not None:
-            return self.request.price_span
+            return self.request.price_interval
         factor = self.factor or 1.0
-        return 1 / factor, factor * self.question.spread(self.machine.chip)
+        return 1 / factor, factor * self.question.price_ratio(self.machine.chip)
 
     @property
     def joules(self) -> float | None:
@@ -148,9 +158,9 @@ class Answer:
         return float(energy.of_token(self.machine, self.step, self.batch)) + idle
 
     @cached_property
-    def doubled(self) -> Mapping[str, float]:
+    def speedup_if_doubled(self) -> Mapping[str, float]:
         """How many times as fast a token comes by each resource twice as good; empty for other answerers."""
-        return self._bought(doubled)
+        return self._bought(speedup_if_doubled)
 
     @cached_property
     def narrower(self) -> Mapping[str, float]:
@@ -158,127 +168,152 @@ class Answer:
         return self._bought(narrower)
 
     def _bought(self, change):
-        if self.by != SIXTH or not self.feasible:
+        if self.by != KERNELS or not self.feasible:
             return {}
-        shared = self.fleet is None and self.question.reader is None
+        shared = self.fleet is None and self.question.prefill_machine is None
         return change(self.question.replace(**_step_of(self)), self.request if shared else None)
 
     @cached_property
     def notes(self) -> tuple:
         """Remarks on the question, and whether 16 bits would be faster than what it asks for."""
-        asked = self.by == SIXTH and self.feasible and self.request is None
-        return self.remarks + (_wider(self.question, self.step) if asked else ())
+        asked = self.by == KERNELS and self.feasible and self.request is None
+        return self.question_notes + (_note_if_16_bit_is_faster(self.question, self.step) if asked else ())
 
     @property
-    def room(self) -> int | None:
+    def max_sequences(self) -> int | None:
         """Users, or sequences of a step, that have room beside the weights; None where no memory is stated."""
-        if self.by != SIXTH or not self.feasible or self.machine.chip.memory_capacity is None:
+        if self.by != KERNELS or not self.feasible or self.machine.chip.memory_capacity is None:
             return None
         q = self.question
         if q.is_request:
-            return int(room_of(q, self.machine, q.layout))
-        places = room(q.model, self.machine, q.workload, **q.how)
+            return int(max_sequences_of(q, self.machine, q.layout))
+        places = max_sequences(q.model, self.machine, q.workload, **q.serving_config)
         return max(int(places), 0) if math.isfinite(places) else None
 
     @property
     def link(self) -> str:
         """The address, from the folder of the book on, of the calculator's page that asks the same question."""
-        from tokenprice.link import link
+        from tokenprice.permalink import page_link
 
         q = self.question
         if q.trace is None or self.fleet is None:
-            return link(q)
+            return page_link(q)
         # what is still in the cache follows from the machines
-        machines = self.fleet.machines if q.trace.blocks else q.machines
-        return link(q.replace(machines=machines), cached=self.fleet.request.cached_tokens)
+        machines = self.fleet.replicas if q.trace.blocks else q.replicas
+        return page_link(q.replace(replicas=machines), cached=self.fleet.request.cached_tokens)
 
     @property
-    def binding(self) -> str:
+    def bottleneck(self) -> str:
         """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
         waits = self.seconds - self.step.total
-        return OTHERS if waits > max(self.step.counted.values()) else self.step.binding
+        return PREFILL_INTERFERENCE if waits > max(self.step.critical.values()) else self.step.bottleneck
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         """The time of a token with its interval and what binds it, or why there is none."""
         if not self.feasible:
             return f"{self.status}: {self.reason}"
         span = "" if self.factor is None else f" ({_ms(self.low)} to {_ms(self.high)})"
-        return f"{_ms(self.seconds)} ms{span}, bound by {self.binding}"
+        return f"{_ms(self.seconds)} ms{span}, bound by {self.bottleneck}"
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
         q = self.question
         weights, cache, kept = q.formats
         found: dict[str, Any] = {
-            "question": q.words(), "by": self.by, "status": self.status, "reason": self.reason,
-            "layout": in_words(q.lies), "weights": format_in_words(weights),
-            "cache": format_in_words(cache), "keep": {part: format_in_words(f) for part, f in (kept or {}).items()},
-        }  # fmt: skip
+            "question": q.words(),
+            "by": self.by,
+            "status": self.status,
+            "reason": self.reason,
+            "layout": format_layout(q.resolved_layout),
+            "weights": format_dtype(weights),
+            "kv_cache_dtype": format_dtype(cache),
+            "layer_formats": {part: format_dtype(f) for part, f in (kept or {}).items()},
+        }
         if self.feasible:
-            hourly = None if q.rate is None else q.rate * self.machine.count
+            hourly = None if q.price_per_chip_hour is None else q.price_per_chip_hour * self.machine.count
             hourly = self.fleet.dollars_per_hour if self.fleet else hourly
             found |= {
-                "seconds": self.seconds, "low": self.low, "high": self.high, "confidence": self.confidence,
-                "speed": self.speed, "tokens_per_second": self.throughput, "batch": self.batch,
-                "step": self.step.total, "binding": self.binding, "terms": self.step.terms,
-                "usd_per_hour": hourly, "usd_per_million": self.dollars_per_million,
-                "joules_per_token": self.joules, "doubled": dict(self.doubled), "narrower": dict(self.narrower),
-                "room": self.room, "usd_spread": q.spread(self.machine.chip), "usd_span": list(self.price_span),
-            }  # fmt: skip
+                "seconds": self.seconds,
+                "low": self.low,
+                "high": self.high,
+                "confidence": self.confidence,
+                "speed": self.speed,
+                "tokens_per_second": self.throughput,
+                "batch": self.batch,
+                "step": self.step.total,
+                "bottleneck": self.bottleneck,
+                "terms": self.step.terms,
+                "usd_per_hour": hourly,
+                "usd_per_million": self.usd_per_million,
+                "joules_per_token": self.joules,
+                "speedup_if_doubled": dict(self.speedup_if_doubled),
+                "narrower": dict(self.narrower),
+                "max_sequences": self.max_sequences,
+                "usd_spread": q.price_ratio(self.machine.chip),
+                "usd_interval": list(self.price_interval),
+            }
         if self.request is not None:
             found["request"] = self.request.to_dict()
         if self.fleet is not None:
-            found |= {"fleet": self.fleet.to_dict(), "apart": self.apart and self.apart.to_dict()}
-        return _plain(found | {"cautions": list(self.cautions), "notes": list(self.notes)})
+            found |= {
+                "fleet": self.fleet.to_dict(),
+                "disaggregated": self.disaggregated and self.disaggregated.to_dict(),
+            }
+        return _plain(found | {"warnings": list(self.warnings), "notes": list(self.notes)})
 
     def __str__(self):
         q = self.question
-        who = "" if self.by == SIXTH else f"{answerers.label(self.by)}: "
-        lines = [f"{who}{q.model.name} on {self.machine}, {_how(self)}"]
+        who = "" if self.by == KERNELS else f"{predictors.label(self.by)}: "
+        lines = [f"{who}{q.model.name} on {self.machine}, {_format_setup(self)}"]
         if not self.feasible:
             return "\n".join([*lines, f"{self.status}: {self.reason}", *self.notes])
         span = ""
         if self.factor is not None:
             span = f" ({_ms(self.low)} to {_ms(self.high)} ms in {100 * self.confidence:.0f} % of cases)"
-        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.binding}")
+        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.bottleneck}")
         rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
         if self.joules is not None:
             rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
             idle = ", idle chips are" if self.fleet is not None else ""
             rates += "" if self.request is None else f" (prompts not counted{idle})"
-        if self.request is None and self.dollars_per_million is not None:
-            hourly = between(q.rate, q.rate * q.spread(self.machine.chip))
-            paid = spanned(self.dollars_per_million, self.price_span)
+        if self.request is None and self.usd_per_million is not None:
+            hourly = format_range(
+                q.price_per_chip_hour, q.price_per_chip_hour * q.price_ratio(self.machine.chip)
+            )
+            paid = format_interval(self.usd_per_million, self.price_interval)
             rates += f", ${paid} per million at ${hourly} per used chip hour"
-        lines.append(rates + ("; no price is known" if q.rate is None else ""))
-        if q.drafted and self.request is None:
-            plain = sixth(q.replace(drafted=None, length=None)).seconds
+        lines.append(rates + ("; no price is known" if q.price_per_chip_hour is None else ""))
+        if q.draft_tokens and self.request is None:
+            plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds
             times = f"{plain / self.seconds:.2f} times"
             lines.append(f"without drafts {_ms(plain)} ms: drafts make it {times} as fast")
         if self.request is not None:
             lines += self.request.lines()
-        if (places := self.room) is not None:
+        if (places := self.max_sequences) is not None:
             lines.append(
                 f"memory holds {places:,.0f} {'users' if q.is_request else 'sequences'} of such length"
             )
         if self.fleet is not None:
-            for name, many in ((_came(q), self.fleet), ("prompts read apart", self.apart)):
+            for name, many in (
+                (_format_request_rate(q), self.fleet),
+                ("prompts read apart", self.disaggregated),
+            ):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
             lines.append("means of a formula; percentiles: tokenprice simulate, with the same words")
         elif self.request is not None:
             lines.append(f"a step alone, with no prompt in the way: {_ms(self.step.total)} ms")
-        if self.doubled:
-            gains = sorted(self.doubled.items(), key=lambda gain: -gain[1])
-            worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _TELLING]
-            rest = f"anything else × {_TELLING} at most"
-            token = "a token without drafts" if q.drafted else "a token"
+        if self.speedup_if_doubled:
+            gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
+            worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]
+            rest = f"anything else × {_MIN_SPEEDUP_SHOWN} at most"
+            token = "a token without drafts" if q.draft_tokens else "a token"
             lines.append(f"One thing twice as good makes {token} faster by: " + ", ".join([*worth, rest]))
             later = {
                 name: f" ({LATER.format(name=name)})" for name, gain in self.narrower.items() if gain < 1
             }
             fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
             lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
-        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
+        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.warnings)])
 
     __repr__ = __str__
 
@@ -287,7 +322,7 @@ class Answer:
 
         first, *others = str(self).splitlines()
         items = "".join(f"<li>{escape(line)}</li>" for line in others)
-        return page(f"<p><b>{escape(first)}</b></p><ul>{items}</ul>")
+        return html_block(f"<p><b>{escape(first)}</b></p><ul>{items}</ul>")
 
 
 class Answers(dict):
@@ -298,9 +333,9 @@ class Answers(dict):
         return {key: answer.to_dict() for key, answer in self.items()}
 
     def __str__(self):
-        wide = max(len(answerers.label(key)) for key in self)
+        wide = max(len(predictors.label(key)) for key in self)
         return "\n".join(
-            f"{answerers.label(key):{wide}}  {answer.in_words()}" for key, answer in self.items()
+            f"{predictors.label(key):{wide}}  {answer.summary()}" for key, answer in self.items()
         )
 
     __repr__ = __str__
@@ -308,13 +343,19 @@ class Answers(dict):
     def _repr_html_(self):
         from html import escape
 
-        cells = ((escape(answerers.label(key)), escape(one.in_words())) for key, one in self.items())
+        cells = ((escape(predictors.label(key)), escape(one.summary())) for key, one in self.items())
         rows = "".join(f"<tr><td>{who}</td><td>{says}</td></tr>" for who, says in cells)
-        return page(f"<table>{rows}</table>")
+        return html_block(f"<table>{rows}</table>")
 
 
 def ask(
-    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options: Unpack[Asked]
+    question,
+    machine=None,
+    /,
+    *,
+    by: str = KERNELS,
+    chips: Mapping | None = None,
+    **options: Unpack[AskOptions],
 ) -> Answer | Answers:
     """How fast is this model on this machine, how sure is that, what does it cost, what would help?
 
@@ -326,7 +367,7 @@ def ask(
     machine : str, Accelerator or System
         Such as ``"4x H100"``.
     by : str
-        Who answers: the sixth model; a source such as ``"liminal2025"``, a version of one, or ``"principles"`` (the
+        Who answers: the kernel model; a source such as ``"liminal2025"``, a version of one, or ``"principles"`` (the
         bound); ``"all"`` for a mapping of name to answer.
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
@@ -347,71 +388,71 @@ def ask(
     Examples
     --------
     >>> found = ask("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")
-    >>> found.low < found.seconds < found.high, found.step.binding
+    >>> found.low < found.seconds < found.high, found.step.bottleneck
     (True, 'cache')
     """
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        question = read(Question, {"model": question, "machine": machine, **options}, chips)
+        question = read_record(Question, {"model": question, "machine": machine, **options}, chips)
     question.needs_machine()
-    question.rate  # noqa: B018  which refuses electricity of a chip whose power is not known
+    question.price_per_chip_hour  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
-        return Answers({key: _by(key, question) for key in answerers.keys()})
-    if by != SIXTH:  # whose names are read from the files of all sources
-        checks.one_of("answerer", by, [*answerers.keys(), ALL])
+        return Answers({key: _by(key, question) for key in predictors.keys()})
+    if by != KERNELS:  # whose names are read from the files of all sources
+        validation.one_of("answerer", by, [*predictors.keys(), ALL])
     return _by(by, question)
 
 
-ask.__doc__ = (ask.__doc__ or "").replace("{fields}", listed(" " * 8))
+ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 
 def _by(key, question):
-    return sixth(question) if key == SIXTH else _source(key, question)
+    return ask_kernel_model(question) if key == KERNELS else _source(key, question)
 
 
 def _source(key, question):
     """What a source or the bound answers: a step, and nothing of requests or drafts."""
-    more = "requests" if question.is_request else "drafts" if question.drafted else ""
+    more = "requests" if question.is_request else "drafts" if question.draft_tokens else ""
     if more:
-        reason = f"{answerers.label(key)} does not describe {more}: give batch and context, without drafts"
+        reason = f"{predictors.label(key)} does not describe {more}: give batch and context, without drafts"
         step = Breakdown(status="n/a", reason=reason, source=key)
     else:
-        step = answerers.ask(key, question.model, question.machine, question.workload, question.layout)
+        step = predictors.ask(key, question.model, question.machine, question.workload, question.layout)
     return Answer(question, key, step, step.status, step.reason)
 
 
-def sixth(question):
-    """The sixth model's answer; its decode step is computed once."""
+def ask_kernel_model(question):
+    """The kernel model's answer; its decode step is computed once."""
     q, running = question, question.workload
-    if refused := _unfit(q, q.machine, q.layout, q.lies.lanes if q.arrivals else 1):
+    if refused := _unfit(q, q.machine, q.layout, q.resolved_layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
-    if q.reader is not None:
-        same = q.arrivals and q.reader == q.machine  # whose layout it then shares
-        prompts = q.replace(output=1, trace=None)
-        if refused := _unfit(prompts, q.reader, q.layout if same else None, 1):
-            return _no_answer(q, *refused, q.reader)
+    if q.prefill_machine is not None:
+        same = q.request_rate and q.prefill_machine == q.machine  # whose layout it then shares
+        prompts = q.replace(output_tokens=1, trace=None)
+        if refused := _unfit(prompts, q.prefill_machine, q.layout if same else None, 1):
+            return _no_answer(q, *refused, q.prefill_machine)
     if q.is_request:
-        running = running.replace(batch=min(running.batch, int(room_of(q, q.machine, q.layout))))
-    step = step_of(q, q.machine, q.layout, _together(q, running.batch))
+        running = running.replace(batch=min(running.batch, int(max_sequences_of(q, q.machine, q.layout))))
+    step = step_of(q, q.machine, q.layout, _running_sequences(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
-    if q.arrivals:
+    if q.request_rate:
         many, apart = _fleets(q)
         if many is None:
-            return _no_answer(q, "n/a", _crowded(q))
+            return _no_answer(q, "n/a", _overload_reason(q))
         request, step = many.request, many.request.step
     else:
         request = _request(q, step, running.batch) if q.is_request else None
     if request is None:
-        factor, cautions = interval(q.model, q.machine, running, q.layout, q.engine, step, q.formats[2])
-        broken = bounds.of_step(step.total, factor)
+        factor, cautions = step_interval(q.model, q.machine, running, q.layout, q.engine, step, q.formats[2])
+        broken = invariants.of_step(step.total, factor)
     else:
-        factor, cautions = request.step_factor, request.cautions
-        broken = bounds.of_request(q, request, q.layout, many)
-        broken = broken or (apart and bounds.of_request(q, apart.request, q.layout, apart))
+        factor, cautions = request.step_factor, request.warnings
+        broken = invariants.of_request(q, request, q.layout, many)
+        broken = broken or (apart and invariants.of_request(q, apart.request, q.layout, apart))
     if broken:
         return _no_answer(q, "n/a", broken)
     most, remarks = q.model.max_context, ()
@@ -420,18 +461,18 @@ def sixth(question):
         remarks = (REMARKS["long"].format(longest=longest, most=most),)
     remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
     return Answer(
-        q, SIXTH, step, request=request, fleet=many, apart=apart, factor=factor,
-        confidence=stated()["confidence"], cautions=cautions, remarks=remarks,
+        q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
+        confidence=load_calibration()["confidence"], warnings=cautions, question_notes=remarks,
     )  # fmt: skip
 
 
 def _unfit(q, machine, layout, copies):
     """Why a machine does not serve a question, as status and reason; None where it does."""
-    reason = refusal(q.model, machine, layout)
-    reason = reason or Instance(q.model, machine, q.workload, layout, q.formats[2]).refusal()
+    reason = layout_error(q.model, machine, layout)
+    reason = reason or ShardedModel(q.model, machine, q.workload, layout, q.formats[2]).refusal()
     if reason:
         return "n/a", reason
-    if not q.is_request or room_of(q, machine, layout) >= copies:
+    if not q.is_request or max_sequences_of(q, machine, layout) >= copies:
         return None
     each = " in each copy and stage" if copies > 1 else ""
     full = step_of(q, machine, layout, copies, context=q.longest)
@@ -439,10 +480,10 @@ def _unfit(q, machine, layout, copies):
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
-def _wider(q, step):
+def _note_if_16_bit_is_faster(q, step):
     """A note where 16 bits would be faster than what was asked for: kernels of fewer bits were timed to start later."""
-    name = constants.format_name(q.formats[0])
-    if q.drafted or name not in FORMATS or FORMATS[name].bits >= 16:
+    name = calibration.format_name(q.formats[0])
+    if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
     machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
     work = q.workload.replace(weights="bf16")
@@ -450,38 +491,38 @@ def _wider(q, step):
     return (REMARKS["wide"].format(wide=_ms(wide), name=name),) if wide < step.total else ()
 
 
-def _together(q, running):
+def _running_sequences(q, running):
     """How many sequences a step has, of a batch or of users who ask again."""
-    if not q.is_request or q.arrivals:
+    if not q.is_request or q.request_rate:
         return running
-    return answered(running, q.layout, q.output, q.pieces, q.reader)
+    return decode_batch(running, q.layout, q.output_tokens, q.prefill_chunks, q.prefill_machine)
 
 
 def _fleets(q):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
-    if q.reader is not None:
-        return fleet(q, q.machine, q.layout, reader=q.reader, machines=q.machines), None
-    both = fleet(q, q.machine, q.layout, machines=q.machines)
-    return both, None if q.machines else fleet(q, q.machine, q.layout, reader=q.machine)
+    if q.prefill_machine is not None:
+        return fleet(q, q.machine, q.layout, reader=q.prefill_machine, machines=q.replicas), None
+    both = fleet(q, q.machine, q.layout, machines=q.replicas)
+    return both, None if q.replicas else fleet(q, q.machine, q.layout, reader=q.machine)
 
 
-def _crowded(q):
+def _overload_reason(q):
     """Why so many machines are no answer."""
-    enough = fleet(q.replace(machines=None), q.machine, q.layout, reader=q.reader)
+    enough = fleet(q.replace(replicas=None), q.machine, q.layout, reader=q.prefill_machine)
     if enough is None:
         return "no number of machines has a steady state"
-    load, some = enough.station.load(q.arrivals / q.machines), "machines" if q.machines > 1 else "machine"
-    said = {"machines": q.machines, "some": some, "enough": enough.machines}
-    return CROWDED.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
+    load, some = enough.server.load(q.request_rate / q.replicas), "machines" if q.replicas > 1 else "machine"
+    said = {"machines": q.replicas, "some": some, "enough": enough.replicas}
+    return OVERLOAD_MESSAGE.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
 
 
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
-    own = q.layout if q.reader is None else None
-    protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0)
-    read = reading_of(q, q.reader or q.machine, own)
-    asks = {"chunk": q.chunk, "asking": q.workload.batch, "protocol": protocol}
-    made = read.request(q, q.machine, q.layout, step, running, q.reader, **asks)
+    own = q.layout if q.prefill_machine is None else None
+    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths), q.batching_wait_iters or 0.0)
+    read = prefill_profile(q, q.prefill_machine or q.machine, own)
+    asks = {"chunk": q.prefill_chunk, "asking": q.workload.batch, "protocol": protocol}
+    made = read.request(q, q.machine, q.layout, step, running, q.prefill_machine, **asks)
     return with_cautions(made, q, q.layout, q.workload.batch)
 
 
@@ -489,22 +530,22 @@ def _no_answer(question, status, reason, reader=None):
     """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
     remarks = ()
     if reader is None and (
-        status == "infeasible" or refusal(question.model, question.machine, question.layout)
+        status == "infeasible" or layout_error(question.model, question.machine, question.layout)
     ):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
-            if layout != question.lies and _fits(other):
-                remarks = (REMARKS["fits"].format(layout=in_words(layout)),)
+            if layout != question.resolved_layout and _fits(other):
+                remarks = (REMARKS["fits"].format(layout=format_layout(layout)),)
                 break
-    step = Breakdown(status=status, reason=reason, source=SIXTH)
-    return Answer(question, SIXTH, step, status, reason, remarks=remarks)
+    step = Breakdown(status=status, reason=reason, source=KERNELS)
+    return Answer(question, KERNELS, step, status, reason, question_notes=remarks)
 
 
 def _fits(question):
     q = question
     if q.is_request:
-        return room_of(q, q.machine, q.layout) >= max(1, q.layout.dp)
-    return decode_step(q.model, q.machine, q.workload, **q.how).feasible
+        return max_sequences_of(q, q.machine, q.layout) >= max(1, q.layout.dp)
+    return decode_step(q.model, q.machine, q.workload, **q.serving_config).feasible
 
 
 def _step_of(answer):
@@ -512,36 +553,38 @@ def _step_of(answer):
     q = answer.question
     if not q.is_request:
         return {}
-    lost = dict.fromkeys((*REQUEST, "reader", "chunk"))
+    lost = dict.fromkeys((*REQUEST, "prefill_machine", "prefill_chunk"))
     return lost | {"batch": Mean(answer.batch), "context": q.workload.context}
 
 
-def _how(answer):
+def _format_setup(answer):
     """Formats, layout and load in words."""
     q = answer.question
     weights, cache, kept = q.formats
-    parts = [f"weights in {format_in_words(weights)}"]
-    parts += [f"{part} in {format_in_words(name)}" for part, name in (kept or {}).items()]
-    parts += [f"cache in {format_in_words(cache)}", in_words(q.lies)]
+    parts = [f"weights in {format_dtype(weights)}"]
+    parts += [f"{part} in {format_dtype(name)}" for part, name in (kept or {}).items()]
+    parts += [f"cache in {format_dtype(cache)}", format_layout(q.resolved_layout)]
     if q.is_request:
         users = q.workload.batch
-        who = _came(q) if q.arrivals else f"{users:,g} user{'s' if users > 1 else ''}"
-        parts.append(f"{who}, prompt {_length(q.prompt)}, output {_length(q.output)}")
+        who = _format_request_rate(q) if q.request_rate else f"{users:,g} user{'s' if users > 1 else ''}"
+        parts.append(
+            f"{who}, prompt {_format_length(q.prompt_tokens)}, output {_format_length(q.output_tokens)}"
+        )
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
-    parts += [f"{q.drafted} drafts per step"] if q.drafted else []
+    parts += [f"{q.draft_tokens} drafts per step"] if q.draft_tokens else []
     parts += [f"{q.engine} engine"] if q.engine else []
     return ", ".join(parts)
 
 
-def _length(tokens):
+def _format_length(tokens):
     """Tokens in words: as said where they differ, and their mean."""
-    said = getattr(tokens, "said", "")
+    said = getattr(tokens, "text", "")
     return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
 
 
-def _came(q):
-    return f"{figures(q.arrivals)} request{'' if q.arrivals == 1 else 's'}/s"
+def _format_request_rate(q):
+    return f"{format_number(q.request_rate)} request{'' if q.request_rate == 1 else 's'}/s"
 
 
 def _plain(value):
@@ -556,7 +599,7 @@ def _plain(value):
 
 
 def _ms(seconds):
-    return figures(1e3 * seconds)
+    return format_number(1e3 * seconds)
 
 
 def _count(value):

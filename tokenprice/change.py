@@ -5,21 +5,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, Unpack
 
-from inferlib import checks
-from inferlib.equation import frozen, inside
+from inferlib import validation
+from inferlib.equation import frozen, unchecked
+from inferlib.lazy_toml import Later
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
-from inferlib.tables import Later
 from inferlib.transformer import Experts
-from tokenprice import constants
+from tokenprice import calibration
 from tokenprice.decode import decode_step
-from tokenprice.estimate import interval
-from tokenprice.layouts import heads
-from tokenprice.options import Promised
-from tokenprice.prompt import prompt_pass
-from tokenprice.question import both
-from tokenprice.request import served
-from tokenprice.words import in_words
+from tokenprice.formatting import format_layout
+from tokenprice.parallelism import heads_reason
+from tokenprice.prefill import prompt_pass
+from tokenprice.question import question_and_slo
+from tokenprice.request import request_of
+from tokenprice.signatures import ChangeOptions
+from tokenprice.uncertainty import step_interval
 
 BEST = 1e9  # times as good: the resource takes no time any more
 PRICE, CHIPS = "price of a chip", "chips"
@@ -102,7 +102,7 @@ class Changes:
     target: float
     unit: str
     changes: tuple
-    cautions: tuple = ()
+    warnings: tuple = ()
 
     @property
     def reached(self):
@@ -112,19 +112,19 @@ class Changes:
     def __getitem__(self, resource):
         """The change of one resource."""
         known = {change.resource: change for change in self.changes}
-        return known[checks.one_of("resource", resource, known)]
+        return known[validation.one_of("resource", resource, known)]
 
     def to_dict(self):
         """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
         found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
-        return found | {"changes": [vars(c) for c in self.changes], "cautions": list(self.cautions)}
+        return found | {"changes": [vars(c) for c in self.changes], "warnings": list(self.warnings)}
 
     def __str__(self):
         said = "reached: each may be worse by" if self.reached else "each alone would have to change"
         first = f"{_shown(self.now, self.unit)} now, {_shown(self.target, self.unit)} asked; {said}"
         wide = max(len(change.resource) for change in self.changes)
         lines = [f"  {change.resource:{wide}}  {change.words}" for change in self.changes]
-        return "\n".join([first, *lines, *(f"Caution: {caution}." for caution in self.cautions)])
+        return "\n".join([first, *lines, *(f"Caution: {caution}." for caution in self.warnings)])
 
     __repr__ = __str__
 
@@ -134,10 +134,12 @@ class Changes:
         return f"<pre>{escape(str(self))}</pre>"
 
 
-def change(question, machine=None, /, promise=None, *, chips=None, **options: Unpack[Promised]) -> Changes:
+def change(
+    question, machine=None, /, promise=None, *, chips=None, **options: Unpack[ChangeOptions]
+) -> Changes:
     """By what factor each resource alone would have to change for a decode step to keep a promise.
 
-    The sixth model is asked again with a chip, operators or an engine in which one resource is a number of times as
+    The kernel model is asked again with a chip, operators or an engine in which one resource is a number of times as
     good, until the promise holds; with a resource that takes no time at all the limit shows what the others leave.
 
     Parameters
@@ -145,7 +147,7 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: Un
     question : Question, or a model
         About a step. Words as for :func:`tokenprice.ask`, those of the promise among them.
     machine : str, Accelerator or System
-    promise : Promise
+    promise : SLO
         Time between tokens, or dollars for a million output tokens of a full machine: one of them.
     chips : Mapping, optional
         Chips of your own by name.
@@ -164,24 +166,26 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: Un
 
     Examples
     --------
-    >>> found = change("Llama 3.3 70B", "4x H100", weights="fp8", batch=32, context="8k", token="12 ms")
+    >>> found = change("Llama 3.3 70B", "4x H100", weights="fp8", batch=32, context="8k", tpot="12 ms")
     >>> found["memory bandwidth"].factor > 1, found["arithmetic peak"].factor is None
     (True, True)
     """
-    q, promise = both(question, machine, promise, options, chips)
-    if q.is_request or q.drafted is not None:
+    q, promise = question_and_slo(question, machine, promise, options, chips)
+    if q.is_request or q.draft_tokens is not None:
         raise ValueError("change is about a step: give batch and context, without prompt and drafts")
-    if promise.first_token or promise.percentiles or (promise.token is None) == (promise.dollars is None):
+    if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
         raise ValueError("promise one thing to reach: token, or dollars")
-    system, work, how = q.needs_machine(), q.workload, q.how
-    dollars = promise.token is None
-    target = promise.dollars if dollars else promise.token
-    engine, operators = constants.engine(q.engine), constants.operators(system.chip.name)
-    if dollars and q.rate is None:
+    system, work, how = q.needs_machine(), q.workload, q.serving_config
+    dollars = promise.tpot is None
+    target = promise.usd_per_million if dollars else promise.tpot
+    engine, operators = calibration.engine(q.engine), calibration.operators(system.chip.name)
+    if dollars and q.price_per_chip_hour is None:
         raise ValueError(f"no price of {system.chip.name} is known: give price, for a chip and hour")
 
     def value(step, count):
-        return cost_per_million(step.total, work.batch, count, q.rate) if dollars else step.total
+        return (
+            cost_per_million(step.total, work.batch, count, q.price_per_chip_hour) if dollars else step.total
+        )
 
     def at(resource, by):
         made, step = _step(q, *resource.made(system.chip, operators, engine, by))
@@ -194,17 +198,25 @@ def change(question, machine=None, /, promise=None, *, chips=None, **options: Un
     found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
     if dollars:
         times = target / start
-        found.append(Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.rate:.3g} per used hour"))
+        found.append(
+            Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.price_per_chip_hour:.3g} per used hour")
+        )
     found.append(_chips(q, target, start, value, unit))
     return Changes(
-        start, target, unit, tuple(found), interval(q.model, system, work, q.layout, keep=q.formats[2])[1]
+        start,
+        target,
+        unit,
+        tuple(found),
+        step_interval(q.model, system, work, q.layout, keep=q.formats[2])[1],
     )
 
 
 def _step(q, chip, operators, engine):
     """The machine of a question made of such chips, and its step."""
     made = System(chip, q.machine.count, q.machine.domain)
-    return made, decode_step(q.model, made, q.workload, **q.how | {"engine": engine}, operators=operators)
+    return made, decode_step(
+        q.model, made, q.workload, **q.serving_config | {"engine": engine}, operators=operators
+    )
 
 
 def _change(resource, start, target, at, unit):
@@ -229,7 +241,7 @@ def _chips(q, target, start, value, unit):
     answers, system, layout = {}, q.machine, q.layout
     for count, other in _sizes(q.model, system, layout):
         made = System(system.chip, count)
-        step = decode_step(q.model, made, q.workload, **q.how | {"layout": other})
+        step = decode_step(q.model, made, q.workload, **q.serving_config | {"layout": other})
         if step.feasible:
             answers[count] = (value(step, count), other)
     answers[system.count] = (start, layout)
@@ -240,7 +252,7 @@ def _chips(q, target, start, value, unit):
         words = f"not by this alone: {_shown(limit, unit)} would be left, with {best}"
         return Change(CHIPS, None, limit, words)
     count = min(enough, key=lambda n: n if start <= target else abs(math.log(n / system.count)))
-    made = in_words(answers[count][1] or Layout(tp=count))
+    made = format_layout(answers[count][1] or Layout(tp=count))
     return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")
 
 
@@ -260,7 +272,7 @@ def _sizes(model, system, layout):
         if any(rest for _, rest in degrees.values()):
             continue
         other = asked.replace(**{name: times for name, (times, _) in degrees.items()})
-        if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
+        if all(h % other.tp == 0 for h in heads_reason(model)) and (other.ep == 1 or other.ep <= min(blocks)):
             yield count, None if layout is None else other
 
 
@@ -268,8 +280,8 @@ def _shown(value, unit):
     return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
 
 
-@inside
-def doubled(question, request=None):
+@unchecked
+def speedup_if_doubled(question, request=None):
     """How many times as fast a token comes by each resource twice as good: twice a bandwidth, half a latency.
 
     ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
@@ -282,22 +294,22 @@ def doubled(question, request=None):
 NARROWER = "fp8", "int4"  # formats of weights that checkpoints are published in
 
 
-@inside
+@unchecked
 def narrower(question, request=None):
     """How many times as fast a token comes with weights of fewer bits, each asked as its own question; see doubled.
 
     Kernels of such formats start when they were timed to start: less than the bytes promise, or nothing.
     """
-    known, stored = _known(question), constants.stored_bytes(question.formats[0])
+    known, stored = _known(question), calibration.stored_bytes(question.formats[0])
     now = _token(question, request, *known)
-    less = (name for name in NARROWER if constants.stored_bytes(name) < stored)
+    less = (name for name in NARROWER if calibration.stored_bytes(name) < stored)
     return {name: now / _token(question.replace(weights=name), request, *known) for name in less}
 
 
 def _known(q):
     """Chip, operators and engine of a question; that all fits, the answer has said."""
     chip = q.machine.chip.replace(memory_capacity=None)
-    return chip, constants.operators(chip.name), constants.engine(q.engine)
+    return chip, calibration.operators(chip.name), calibration.engine(q.engine)
 
 
 def _token(q, request, chip, operators, engine):
@@ -307,7 +319,7 @@ def _token(q, request, chip, operators, engine):
         return step.total
     tokens = request.prompt_tokens, request.cached_tokens
     read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators)
-    return served(
-        q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.users,
-        cached_tokens=tokens[1], layout=q.layout, chunk=request.chunk, protocol=request.protocol,
-    ).token  # fmt: skip
+    return request_of(
+        q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.concurrency,
+        cached_tokens=tokens[1], layout=q.layout, chunk=request.prefill_chunk, protocol=request.arrival_process,
+    ).tpot  # fmt: skip

@@ -1,21 +1,21 @@
-"""One decode step from kernels: the sixth model."""
+"""One decode step from kernels: the kernel model."""
 
 from numbers import Real
 
-from inferlib.attention import unusual
-from inferlib.equation import inside
+from inferlib.attention import unsupported_features
+from inferlib.equation import unchecked
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
-from inferlib.system import (
+from inferlib.system import (  # fmt: skip
     DoesNotFit,
     Layout,
     NotDescribed,
     System,
     Workload,
-    answers,
     chip_peak,
+    decode_model,
     format_bytes,
-)  # fmt: skip
+)
 from inferlib.transformer import (
     Attention,
     CompressedAttention,
@@ -25,22 +25,27 @@ from inferlib.transformer import (
     LatentAttention,
     StateSpace,
     Transformer,
-    attended,
-    pairs,
+    causal_pairs,
+    visible_context,
 )
-from tokenprice import blocks, constants, kernels, operators
+from tokenprice import calibration, kernels, operators, sparse_attention
 
-SHORT = "needs {need:.0f} GB, but {seen} {have:.0f} GB"
-TIGHT = "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and caches"
+OUT_OF_MEMORY = "needs {need:.0f} GB, but {seen} {have:.0f} GB"
+OVER_ENGINE_BUDGET = (
+    "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and "
+    "caches"
+)
 SEEN = "{system} has", "the driver of {system} shows"  # the second where that is known
 # On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
 # engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
 # the tenth that engines do not take.
 WORKSPACE, BUFFERS = 2e9, 2e9
-SHARE = 0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
+DEFAULT_MEMORY_UTILIZATION = (
+    0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
+)
 
 
-@answers("sixth")
+@decode_model("kernels")
 def decode_step(
     model: Transformer, system: System, workload: Workload, layout: Layout | None = None, *,
     engine=None, keep=None, tokens=1, operators=None, share=None,
@@ -51,24 +56,24 @@ def decode_step(
     with its part of the batch: a token passes all of them, and as many parts are under way at once.
     With ``dp`` attention and cache are copied and the batch is divided. With ``ep`` whole experts are spread: inside
     an instance (``tp``) chips add their parts as before, between copies tokens travel to them and back.
-    ``engine``: the class of engine, see :func:`tokenprice.constants.engine`. ``keep``: parts of the model in another
+    ``engine``: the class of engine, see :func:`tokenprice.calibration.engine`. ``keep``: parts of the model in another
     format than ``workload.weights``. ``tokens``: of each sequence that a step takes: one, or with drafted tokens to
     verify more. ``operators``: the chip's own of ``operators.toml`` when not given. ``share``: the share of the memory
     that the engine is told to take; 90 %, their default. Raises TypeError if an argument is
     of another class, LookupError if an engine or a format is unknown.
     """
-    engine = constants.engine(engine)
-    at = Instance(model, system, workload, layout, keep, operators, engine=engine, tokens=tokens)
+    engine = calibration.engine(engine)
+    at = ShardedModel(model, system, workload, layout, keep, operators, engine=engine, tokens=tokens)
     if reason := at.refusal():
         raise NotDescribed(reason)
     if system.chip.memory_capacity is not None:
         weights, caches, have = at.memory()
-        left = left_by_engine(weights, have, *at.taken(share)) if engine.name else have
+        left = left_by_engine(weights, have, *at.engine_memory(share)) if engine.name else have
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * system.count / 1e9 for name, size in sizes.items()}
-            text = SHORT if weights + caches > have else TIGHT
-            seen = SEEN[constants.is_shown(system.chip)].format(system=system)
+            text = OUT_OF_MEMORY if weights + caches > have else OVER_ENGINE_BUDGET
+            seen = SEEN[calibration.is_shown(system.chip)].format(system=system)
             raise DoesNotFit(text.format(seen=seen, **sizes))
     return at.stages()
 
@@ -84,8 +89,8 @@ def left_by_engine(weights, have, share, counted, workspace):
 
 # What runs each kind of layer; sparse and pooled attention by blocks of their own.
 LAYERS = {
-    Attention: operators.plain, LatentAttention: operators.latent, DeltaAttention: blocks.delta,
-    StateSpace: blocks.state_space, FeedForward: operators.dense, Experts: operators.experts,
+    Attention: operators.gqa, LatentAttention: operators.mla, DeltaAttention: sparse_attention.delta_rule,
+    StateSpace: sparse_attention.state_space, FeedForward: operators.dense, Experts: operators.experts,
 }  # fmt: skip
 
 
@@ -94,44 +99,44 @@ def step(at):
     for group in at.model.layers:
         for op in layer(at, group.attention, group.feed_forward):
             yield group.count, op
-    yield 1, operators.product(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
+    yield 1, operators.gemm(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
     if (at.pp == 1) is not True:
         message = at.rows * at.model.d_model * operators.RESULT
         sent = kernels.reduce_time(at.operators.link(2, "library"), message)
-        yield at.pp - 1, operators.Wait("pipeline", sent)
+        yield at.pp - 1, operators.FixedTime("pipeline", sent)
     # Copies that share experts keep step with one another, like chips that share a layer.
     software = kernels.engine_time(at.engine, at.layers, at.sequences, at.expert_chips)
-    yield 1, operators.Wait("engine", software)
+    yield 1, operators.FixedTime("engine", software)
 
 
 def layer(at, attention, block):
     """Attention, then the block, or one of them; after each the chips add their parts."""
     added = tuple(operators.all_reduce(at))
     if attention is not None:
-        yield from generator(attention)(at, attention)
+        yield from operators_of(attention)(at, attention)
         yield from added
         if isinstance(attention, CompressedAttention):
-            yield from blocks.streams(at)
+            yield from sparse_attention.hyper_connections(at)
     if isinstance(block, Experts) and at.travel:
         yield from operators.experts(at, block)
-        yield operators.Wait("expert exchange", operators.exchange(at, block))
+        yield operators.FixedTime("expert exchange", operators.exchange(at, block))
     elif block is not None:
         yield from LAYERS[type(block)](at, block)
         yield from added
 
 
-def generator(part):
+def operators_of(part):
     """What runs a kind of attention or block; None where nobody has timed it."""
-    if blocks.kind_of(part):
-        return blocks.sparse
+    if sparse_attention.kind_of(part):
+        return sparse_attention.sparse
     return None if getattr(part, "top", None) else LAYERS.get(type(part))
 
 
-def undescribed(model):
+def unsupported_reason(model):
     """Why there is no answer for a model, whatever it runs on, or nothing."""
     kinds = [group.attention for group in model.layers if group.attention is not None]
-    untimed = next((attention for attention in kinds if generator(attention) is None), None)
-    return "" if untimed is None else f"no kernel timings of {unusual(untimed)}"
+    untimed = next((attention for attention in kinds if operators_of(attention) is None), None)
+    return "" if untimed is None else f"no kernel timings of {unsupported_features(untimed)}"
 
 
 def whole_layers(model):
@@ -139,7 +144,7 @@ def whole_layers(model):
     return sum(g.count * (1 if g.attention and g.feed_forward else 1 / 2) for g in model.layers)
 
 
-class Instance:
+class ShardedModel:
     """A model laid out on chips, with the rows of a step: what one chip holds, and by which kernels it is served.
 
     ``tokens`` of each sequence are new: one in a step, more with drafts to verify, and many in a prompt. ``cached``
@@ -153,9 +158,9 @@ class Instance:
         self.tokens, self.cached = tokens, cached
         self.box = system.domain
         if system.chip.topology == "PCIe":
-            self.box = minimum(system.count, constants.box(system.chip))
-        self.operators = operators or constants.operators(system.chip.name)
-        self.formats = constants.formats(model, workload.weights, keep)
+            self.box = minimum(system.count, calibration.chips_per_node(system.chip))
+        self.operators = operators or calibration.operators(system.chip.name)
+        self.formats = calibration.formats(model, workload.weights, keep)
         self.tp, self.pp, self.ep, self.dp = (
             (layout.tp, layout.pp, layout.ep, layout.dp) if layout else (system.count, 1, 1, 1)
         )
@@ -176,7 +181,7 @@ class Instance:
 
     def refusal(self):
         """Why there is no answer, or nothing."""
-        if reason := undescribed(self.model):
+        if reason := unsupported_reason(self.model):
             return reason
         if self.tp * self.pp * self.dp != self.system.count:
             return "the degrees of the layout must multiply to the chips of the system"
@@ -185,13 +190,13 @@ class Instance:
         if self.pp > 1 and self.pp > self.model.n_layers:
             return f"{self.pp} stages, but the model has {self.model.n_layers} layers"
         if self.pp > 1 and self.dp > 1:
-            return "the sixth model describes stages or copies, not both"
+            return "the kernel model describes stages or copies, not both"
         return ""
 
-    @inside
+    @unchecked
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total, slower = {}, constants.slower(self.system.chip.name)
+        total, slower = {}, calibration.correction_factor(self.system.chip.name)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds
@@ -206,30 +211,32 @@ class Instance:
         spread = size.pop("experts", 0) / (self.expert_chips * self.pp)
         own = sum(size.values()) / (self.tp * self.pp)
         caches = self.held * self.sequence(self.workload.context)
-        return own + spread, caches, constants.memory(self.system.chip)
+        return own + spread, caches, calibration.memory(self.system.chip)
 
-    def taken(self, share=None):
+    def engine_memory(self, share=None):
         """The share of the memory that the engine takes, the part of the weights in it, and bytes of its own."""
-        share = share or SHARE
+        share = share or DEFAULT_MEMORY_UTILIZATION
         counted = share if self.engine.name == "compiled" else 1
         return share, counted, WORKSPACE + (BUFFERS if self.tp > 1 else 0)
 
     def weight_bytes(self, part):
         """Bytes of a weight; what is not a matrix of a layer is kept like the head."""
         format = "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
-        return constants.stored_bytes(format)
+        return calibration.stored_bytes(format)
 
     def sequence(self, length):
         """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
         groups = [group for group in self.model.layers if group.attention is not None]
-        kept = sum(g.count * g.attention.kept(length) / self.cuts(g.attention) for g in groups)
+        kept = sum(g.count * g.attention.kept(length) / self.kv_shards(g.attention) for g in groups)
         cache = kept * format_bytes(self.workload.cache)
-        states = [g.replace(count=g.count / self.cuts(g.attention)) for g in groups if g.attention.state()]
+        states = [
+            g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
+        ]
         if states:
             cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
         return cache / self.pp
 
-    def cuts(self, attention):
+    def kv_shards(self, attention):
         """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
         if isinstance(attention, Attention):
             return minimum(self.tp, attention.n_kv_heads)
@@ -245,24 +252,24 @@ class Instance:
         return self._served[asked]
 
     def _serving(self, kind, format):
-        one = not isinstance(format, str) and constants.ANY in self.operators.gemm
-        name = constants.ANY if one else constants.format_name(format)
+        one = not isinstance(format, str) and calibration.ANY_DTYPE in self.operators.gemm
+        name = calibration.ANY_DTYPE if one else calibration.format_name(format)
         kernel = self.operators.kernel(kind, name)
         chip = self.system.chip
         known = FORMATS[name].multiplied if name in FORMATS else ()
         peak = next((format for format in known if format in chip.peaks), None)
         if peak is not None:
             chip = chip.at(peak)
-        elif name == constants.ANY:
+        elif name == calibration.ANY_DTYPE:
             chip = chip_peak(chip, self.workload)
-        return kernel, constants.stored_bytes(format), chip
+        return kernel, calibration.stored_bytes(format), chip
 
-    def pairs(self, attention):
+    def visible_tokens(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""
         if self.cached is None:
-            seen = attended(attention, self.workload.context)
+            seen = visible_context(attention, self.workload.context)
             read = self.sequences * attention.cache_values() * seen * format_bytes(self.workload.cache)
             flop = self.rows * seen * sum(attention.pair_flops(absorbed=True).values())
-            return read / self.cuts(attention), flop / self.tp
-        seen = pairs(attention, self.cached + self.tokens) - pairs(attention, self.cached)
+            return read / self.kv_shards(attention), flop / self.tp
+        seen = causal_pairs(attention, self.cached + self.tokens) - causal_pairs(attention, self.cached)
         return 0.0, self.sequences * seen * sum(attention.pair_flops(absorbed=False).values()) / self.tp

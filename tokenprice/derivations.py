@@ -1,15 +1,15 @@
-"""The sixth model, derived from the roofline; what a token waits for others; the price of input and output."""
+"""The kernel model, derived from the roofline; what a token waits for others; the price of input and output."""
 
 from functools import partial
 
-from inferlib.equation import derivation, in_steps, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import derivation, derivation_steps, symbol, symbolic
+from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
-from tokenprice import kernels, prompt, request
+from tokenprice import kernels, prefill, request
 from tokenprice.kernels import Kernel, Link
 
-derivation = partial(derivation, "serving", chapter="sixth_model")
+derivation = partial(derivation, "serving", chapter="kernel_model")
 
 _symbol = partial(symbol, "serving")
 CHIP, KERNEL, LINK = (symbolic(kind, "serving") for kind in (Accelerator, Kernel, Link))
@@ -28,7 +28,7 @@ def from_the_roofline():
     reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
     whole = reduced + _symbol("engine_time")
     names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
-    return in_steps(
+    return derivation_steps(
         "The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.",
         sp.Eq(left, bound),
         "Kernels reach shares of both, known from timings.",
@@ -44,14 +44,14 @@ def from_the_roofline():
     )
 
 
-@derivation(proves=prompt.others_time)
+@derivation(proves=prefill.prefill_interference)
 def prompts_of_others():
     """In a closed loop, the time of all users' machine adds up to what each of them waits."""
     users, output, reading, step = map(_symbol, ("users", "output_tokens", "prompt_time", "step"))
     shared = users * request.machine_time(reading, output, step, users)
     waits = _symbol("others")
     own = reading + output * (step + waits)
-    return in_steps(
+    return derivation_steps(
         "While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
         sp.Eq(_symbol("seconds"), sp.expand(shared)),
         "In that time the user sees their own prompt read, and waits for every token.",
@@ -61,14 +61,14 @@ def prompts_of_others():
     )
 
 
-@derivation(proves=prompt.prompts_ahead)
+@derivation(proves=prefill.prompts_ahead)
 def burst_and_steady_state():
     """Prompts ahead of one's own, in a closed loop whose users all begin at once."""
     i = sp.Symbol("i")
     users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
     first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
     whole = burst * first + (1 - burst) * group
-    return in_steps(
+    return derivation_steps(
         "In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
         sp.Eq(ahead, sp.factor(first)),
         "Afterwards only those are read that users in a row ask.",
@@ -86,7 +86,7 @@ def output_over_input():
     per_output = reading / batch
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
     even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
-    return in_steps(
+    return derivation_steps(
         "A step reads W bytes of 8-bit weights for b tokens, one for each user.",
         sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output),
         "A prompt multiplies them, two FLOP per weight and token, and reads them once for thousands.",

@@ -3,7 +3,7 @@
 import tomllib
 from functools import cache, partial
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import Record, equation, frozen, quantity
 from inferlib.ops import minimum
 
@@ -39,14 +39,14 @@ def idle_energy(draw: Draw, power, chips, tokens):
 
 
 @cache
-def stated():
+def load_energy():
     """``energy.toml``, read."""
-    return tomllib.loads(checks.beside(__file__, "energy.toml"))
+    return tomllib.loads(validation.read_package_file(__file__, "energy.toml"))
 
 
 def draw():
     """The fitted parts."""
-    return Draw(**{name: value[0] for name, value in stated()["draw"].items()})
+    return Draw(**{name: value[0] for name, value in load_energy()["draw"].items()})
 
 
 def of_token(system, step, tokens):

@@ -1,7 +1,7 @@
 """What a kernel takes, what the engine around it adds, and what chips take to agree: each formula once.
 
 Rates are shares of the data sheet, fixed times are seconds; both are measured per chip and operator and live in
-``operators.toml`` and ``blocks.csv``. The constants of engines live in ``engines.toml``.
+``operators.toml`` and ``sparse_attention.csv``. The constants of engines live in ``engines.toml``.
 """
 
 from functools import partial
@@ -10,7 +10,7 @@ from inferlib.equation import Record, equation, frozen, quantity
 from inferlib.ops import log2, maximum, where
 from inferlib.system import Accelerator
 
-equation = partial(equation, "serving", chapter="sixth_model")
+equation = partial(equation, "serving", chapter="kernel_model")
 
 POPULARITY = 2  # shape of how often experts are chosen: its inverse is the variance over the squared mean
 
@@ -32,7 +32,8 @@ class Kernel(Record):
 
 @frozen
 class Block(Kernel):
-    """A whole block of attention, projections and all, or the mixer of a layer that keeps a state (``blocks.csv``)."""
+    """A whole block of attention, projections and all, or the mixer of a layer that keeps a state
+    (``sparse_attention.csv``)."""
 
     row: float = quantity("time that one more sequence adds to a block", "s", default=0)
     select: float = quantity("time to choose positions, once there are enough", "s", default=0)
@@ -127,7 +128,7 @@ def kernel_time(kernel: Kernel, chip: Accelerator, data, work, count, inner):
 
 
 @equation(unit="s")
-def choice_time(block: Block, count, rows, context, enough):
+def topk_time(block: Block, count, rows, context, enough):
     """Time of ``count`` blocks that no bytes explain: of every row, and to choose among more positions than enough."""
     return count * (block.row * rows + where(context > enough, block.select + block.position * context, 0))
 
@@ -153,7 +154,7 @@ def reduce_time(link: Link, message):
 
 
 @equation(unit="s", domain="1 > 0")
-def box_time(engine: Engine, count, n_chips, domain):
+def node_time(engine: Engine, count, n_chips, domain):
     """Further time of ``count`` all-reduces over more chips than one box holds."""
     return count * engine.box * log2(maximum(n_chips / domain, 1))
 

@@ -1,14 +1,14 @@
 """The operators of a layer: what one chip starts, reads, multiplies and sends.
 
 Every kind of attention and of block is a generator of operators, in the order in which a token meets them; ``at`` is
-the :class:`~tokenprice.decode.Instance` that runs them. Kinds of 2025 and 2026: ``blocks.py``.
+the :class:`~tokenprice.decode.ShardedModel` that runs them. Kinds of 2025 and 2026: ``blocks.py``.
 """
 
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum, symbolic, where
 from inferlib.system import Accelerator
-from tokenprice import constants, kernels
+from tokenprice import calibration, kernels
 from tokenprice.kernels import Kernel, Link
 
 FLOP_PER_WEIGHT = 2
@@ -28,7 +28,7 @@ TERMS = {
 }
 
 
-class Op(NamedTuple):
+class KernelCall(NamedTuple):
     """A kernel on one chip: the part of the model that it serves, the bytes it reads, the FLOP it does."""
 
     part: str
@@ -68,7 +68,7 @@ class AllReduce(NamedTuple):
         }
 
 
-class Wait(NamedTuple):
+class FixedTime(NamedTuple):
     """Seconds that are a term of their own."""
 
     term: str
@@ -78,20 +78,22 @@ class Wait(NamedTuple):
         return {self.term: count * self.seconds}
 
 
-def product(at, part, inner, outer, many=1):
+def gemm(at, part, inner, outer, many=1):
     """A matrix product of all rows: the weights are read once, and each is multiplied once a row."""
     kernel, size, chip = at.served("gemm", part)
     weights = inner * outer
-    return Op(part, "gemm", kernel, chip, weights * size, FLOP_PER_WEIGHT * at.rows * weights, inner, many)
+    return KernelCall(
+        part, "gemm", kernel, chip, weights * size, FLOP_PER_WEIGHT * at.rows * weights, inner, many
+    )
 
 
-def attend(at, attention):
+def attention_call(at, attention):
     """Attention over the cache."""
-    kernel = at.operators.kernel("attention", constants.format_name(at.workload.cache))
-    return Op("cache", "attention", kernel, at.system.chip, *at.pairs(attention))
+    kernel = at.operators.kernel("attention", calibration.format_name(at.workload.cache))
+    return KernelCall("cache", "attention", kernel, at.system.chip, *at.visible_tokens(attention))
 
 
-def plain(at, attention):
+def gqa(at, attention):
     """Queries, keys and values by one product; attention; the output."""
     d, heads = at.model.d_model, attention.n_heads / at.tp
     value = attention.value_dim or attention.head_dim
@@ -99,22 +101,22 @@ def plain(at, attention):
     kept = maximum(attention.n_kv_heads / at.tp, 1) * (
         attention.head_dim + value
     )  # a head of keys stays whole
-    yield product(at, "attention", d, heads * attention.head_dim + kept + attention.gate / at.tp)
-    yield attend(at, attention)
-    yield product(at, "attention", heads * value, d)
+    yield gemm(at, "attention", d, heads * attention.head_dim + kept + attention.gate / at.tp)
+    yield attention_call(at, attention)
+    yield gemm(at, "attention", heads * value, d)
 
 
-def latent(at, attention):
+def mla(at, attention):
     """Down to the latents, on every chip; queries up and into the latent of keys; attention; values; the output."""
     d, heads, rank = at.model.d_model, attention.n_heads / at.tp, attention.kv_rank
-    yield product(at, "attention", d, (attention.q_rank or 0) + rank + attention.rope_dim)
-    yield product(at, "attention", attention.q_rank or d, heads * (attention.nope_dim + attention.rope_dim))
-    yield product(at, "attention", attention.nope_dim, heads * rank)
-    yield attend(at, attention)
-    yield product(at, "attention", rank, heads * attention.value_dim)
+    yield gemm(at, "attention", d, (attention.q_rank or 0) + rank + attention.rope_dim)
+    yield gemm(at, "attention", attention.q_rank or d, heads * (attention.nope_dim + attention.rope_dim))
+    yield gemm(at, "attention", attention.nope_dim, heads * rank)
+    yield attention_call(at, attention)
+    yield gemm(at, "attention", rank, heads * attention.value_dim)
     if (attention.gate == 0) is not True:
-        yield product(at, "attention", d, attention.gate / at.tp)
-    yield product(at, "attention", heads * attention.value_dim, d)
+        yield gemm(at, "attention", d, attention.gate / at.tp)
+    yield gemm(at, "attention", heads * attention.value_dim, d)
 
 
 def dense(at, block):
@@ -124,26 +126,26 @@ def dense(at, block):
 
 def feed_forward(at, part, block, width, many=1):
     d = at.model.d_model
-    yield product(at, part, d, (block.matrices - 1) * width, many)
-    yield product(at, part, width, d, many)
+    yield gemm(at, part, d, (block.matrices - 1) * width, many)
+    yield gemm(at, part, width, d, many)
 
 
 def experts(at, block):
     """The router; those experts that the rows reach, each chip its part; the shared expert."""
-    yield product(at, "router", at.model.d_model, block.n_experts)
+    yield gemm(at, "router", at.model.d_model, block.n_experts)
     kernel, size, chip = at.served("experts", "experts")
     stream = at.model.d_model
     if block.d_latent is not None:
         stream = block.d_latent  # one for all routed experts, made on every chip, at 16 bits like the router
-        yield product(at, "router", at.model.d_model, stream)
-        yield product(at, "router", stream, at.model.d_model)
+        yield gemm(at, "router", at.model.d_model, stream)
+        yield gemm(at, "router", stream, at.model.d_model)
     one = block.matrices * stream * block.d_expert / at.expert_chips
     touched = kernels.distinct_experts(block.n_experts, block.n_active, maximum(at.expert_rows, 1))
     flop = FLOP_PER_WEIGHT * at.expert_rows * block.n_active * one
     kernel = kernel.replace(
         prefill=kernels.block_share(kernel, block.d_expert / (at.cut if at.travel else at.tp))
     )
-    yield Op(
+    yield KernelCall(
         "experts", "experts", kernel, chip, touched * one * size, flop, touched * at.cut / at.expert_chips
     )
     shared = block.d_shared
@@ -164,7 +166,7 @@ def all_reduce(at):
         link = Link(*(where(beyond, *pair) for pair in pairs))
     elif beyond:  # all-reduces that run in a recorded graph stay in one box
         link = far
-    boxes = kernels.box_time(at.engine, 1, at.tp, minimum(at.tp, at.box))
+    boxes = kernels.node_time(at.engine, 1, at.tp, minimum(at.tp, at.box))
     yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
 
 

@@ -12,29 +12,59 @@ from functools import cached_property
 from math import inf
 from typing import Any
 
-from inferlib import checks
-from inferlib.equation import Fixed, Record, frozen
+from inferlib import validation
+from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import mix, words
+from tokenprice import formatting, parsing, workload
 
 STEP = ("batch", "context")
 REQUEST = (
-    "prompt", "output", "trace", "cached", "users", "rounds", "equal", "hold", "arrivals", "machines",
-)  # fmt: skip
+    "prompt_tokens",
+    "output_tokens",
+    "trace",
+    "cached",
+    "concurrency",
+    "requests_per_user",
+    "fixed_lengths",
+    "batching_wait_iters",
+    "request_rate",
+    "replicas",
+)
 # What decide finds by itself.
-CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
+CHOSEN = (
+    "machine",
+    "batch",
+    "context",
+    "concurrency",
+    "layout",
+    "prefill_machine",
+    "prefill_chunk",
+    "price",
+    "draft_tokens",
+    "acceptance_length",
+)
 
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
+    "machine": ("machine", "layout", "engine", "memory_utilization", "prefill_machine", "prefill_chunk"),
     "load": (
-        "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
+        "batch",
+        "context",
+        "prompt_tokens",
+        "output_tokens",
+        "trace",
+        "cached",
+        "concurrency",
+        "request_rate",
+        "replicas",
+        "draft_tokens",
+        "acceptance_length",
     ),
-    "formats": ("weights", "cache", "keep"),
-    "price": ("price", "electricity", "pue", "utilisation"),
-    "promise": ("token", "first_token", "dollars", "token_p99", "first_token_p99"),
-}  # fmt: skip
+    "formats": ("weights", "kv_cache_dtype", "layer_formats"),
+    "price": ("price", "electricity", "pue", "paid_hours_used"),
+    "promise": ("tpot", "ttft", "usd_per_million", "tpot_p99", "ttft_p99"),
+}
 
 
 def group_of(name):
@@ -42,14 +72,14 @@ def group_of(name):
     return next((group for group, names in GROUPS.items() if name in names), None)
 
 
-def word(read, help, unit="", example=""):
+def parsed_field(read, help, unit="", example=""):
     """A field that is read by ``read(name, value)``; None where it is not given."""
     about = {"read": read, "help": help, "unit": unit, "example": example}
     return dataclasses.field(default=None, metadata=about)
 
 
 @frozen
-class Words(Record):
+class ParsedRecord(Record):
     """Base of the records whose fields are read when they are made; typed values pass as they are."""
 
     def __post_init__(self):
@@ -57,7 +87,7 @@ class Words(Record):
             value = getattr(self, f.name)
             if value is not None:
                 value = f.metadata["read"](f.name, value)
-                object.__setattr__(self, f.name, Fixed(value) if type(value) is dict else value)
+                object.__setattr__(self, f.name, FrozenDict(value) if type(value) is dict else value)
 
     @classmethod
     def names(cls) -> list[str]:
@@ -67,7 +97,7 @@ class Words(Record):
     def words(self) -> dict[str, Any]:
         """The fields that were given, as the words that read back to the same record."""
         given = {name: getattr(self, name) for name in self.names()}
-        said = {name: _word(name, value) for name, value in given.items() if value is not None}
+        said = {name: _spelled(name, value) for name, value in given.items() if value is not None}
         return {name: word for name, word in said.items() if word != ""}  # found in a file that is named
 
     def __repr__(self):
@@ -75,24 +105,26 @@ class Words(Record):
         return f"{type(self).__name__}({given})"
 
 
-def _word(name, value):
+def _spelled(name, value):
     if isinstance(value, Transformer):
         return value.name
     if isinstance(value, System):
         return f"{value.count}x {value.chip.name}"
     if isinstance(value, Layout):
-        return words.in_words(value)
-    if isinstance(value, mix.Lengths):
-        return value.said
-    if isinstance(value, mix.Trace):
+        return formatting.format_layout(value)
+    if isinstance(value, workload.LengthDistribution):
+        return value.text
+    if isinstance(value, workload.Trace):
         return value.path
     if isinstance(value, Mapping):
-        return {part: _word("weights", format) for part, format in value.items()}
-    return 8 * value if name in ("weights", "cache") and not isinstance(value, str) else value  # bits
+        return {part: _spelled("weights", format) for part, format in value.items()}
+    return (
+        8 * value if name in ("weights", "kv_cache_dtype") and not isinstance(value, str) else value
+    )  # bits
 
 
 @frozen
-class Question(Words):
+class Question(ParsedRecord):
     """A model, a machine and the work: a decode step of a batch, or requests of a number of users.
 
     Every field takes words, such as ``Question("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")``.
@@ -104,53 +136,110 @@ class Question(Words):
         Naming the field, its value and what is allowed.
     """
 
-    # fmt: off
-    model: Transformer = word(words.model, "a name, or the path of a config.json", example="Llama 3.3 70B")
-    machine: System | None = word(words.machine, "how many of which chip", example="4x H100")
-    batch: float | None = word(words.count, "sequences decoded together; 1", "sequences", "32")
-    context: float | None = word(words.tokens, "tokens behind each sequence; 4,096", "tokens", "8k")
-    prompt: float | None = word(
-        words.tokens, "tokens of a question, instead of a context; 2k ± 50% or quantiles, 200-1k-8k, where they differ",
-        "tokens", "2k")
-    output: float | None = word(words.tokens, "tokens of an answer, in the same words", "tokens", "500")
-    trace: mix.Trace | None = word(
-        words.trace, "file of requests, instead of prompt and output: JSON lines or CSV of arrival, prompt, output and "
-        "what prompts share, or with the names of Mooncake's and Azure's traces", example="requests.jsonl")
-    cached: float | None = word(words.cached, "tokens of the prompt in the cache, or a share; none", "tokens", "95%")
-    users: float | None = word(
-        words.count, "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
-        "users", "32")
-    rounds: float | None = word(words.count, "times each user asks, if all begin at once", "rounds", "10")
-    equal: bool | None = word(words.truth, "whether all answers are equally long", example="yes")
-    hold: float | None = word(
-        words.count, "steps for which a scheduler holds prompts back, to read several; none", "steps", "20")
-    arrivals: float | None = word(
-        words.rate, "requests a second, or 150/min, that come by themselves, to a fleet", "1/s", "2.5")
-    machines: int | None = word(words.whole, "machines that share the arrivals; as few as can", "1", "4")
-    layout: Layout | None = word(words.layout, "how it lies on the chips; one instance on all", example="DP8 EP8")
-    weights: str | float | None = word(words.format, "number format of the weights; the checkpoint's", example="fp8")
-    cache: str | float | None = word(words.format, "number format of the cache; the checkpoint's", example="fp8")
-    keep: Mapping | None = word(words.keep, "parts in another format", example="attention=bf16")
-    engine: str | None = word(words.engine, "class of engine, or software; serving", example="vllm")
-    memory: float | None = word(words.share, "part of the memory that the engine takes; 90%", "1", "95%")
-    drafted: int | None = word(words.whole, "tokens drafted in each step", "tokens", "3")
-    length: float | str | None = word(
-        words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
-        "tokens", "2.6")
-    reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
-    chunk: float | None = word(words.count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
-    price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
-    highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
-    electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")
-    pue: float | None = word(words.positive, "power of the site over that of its chips; 1", "1", "1.3")
-    utilisation: float | None = word(words.share, "part of the paid hours that is used; 1", "1", "40%")
-    # fmt: on
+    model: Transformer = parsed_field(
+        parsing.parse_model, "a name, or the path of a config.json", example="Llama 3.3 70B"
+    )
+    machine: System | None = parsed_field(parsing.parse_machine, "how many of which chip", example="4x H100")
+    batch: float | None = parsed_field(
+        parsing.parse_count, "sequences decoded together; 1", "sequences", "32"
+    )
+    context: float | None = parsed_field(
+        parsing.parse_tokens, "tokens behind each sequence; 4,096", "tokens", "8k"
+    )
+    prompt_tokens: float | None = parsed_field(
+        parsing.parse_tokens,
+        "tokens of a question, instead of a context; 2k ± 50% or quantiles, 200-1k-8k, where they differ",
+        "tokens",
+        "2k",
+    )
+    output_tokens: float | None = parsed_field(
+        parsing.parse_tokens, "tokens of an answer, in the same words", "tokens", "500"
+    )
+    trace: workload.Trace | None = parsed_field(
+        parsing.parse_trace,
+        "file of requests, instead of prompt and output: JSON lines or CSV of arrival, prompt, output and "
+        "what prompts share, or with the names of Mooncake's and Azure's traces",
+        example="requests.jsonl",
+    )
+    cached: float | None = parsed_field(
+        parsing.parse_cached, "tokens of the prompt in the cache, or a share; none", "tokens", "95%"
+    )
+    concurrency: float | None = parsed_field(
+        parsing.parse_count,
+        "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
+        "users",
+        "32",
+    )
+    requests_per_user: float | None = parsed_field(
+        parsing.parse_count, "times each user asks, if all begin at once", "rounds", "10"
+    )
+    fixed_lengths: bool | None = parsed_field(
+        parsing.parse_bool, "whether all answers are equally long", example="yes"
+    )
+    batching_wait_iters: float | None = parsed_field(
+        parsing.parse_count,
+        "steps for which a scheduler holds prompts back, to read several; none",
+        "steps",
+        "20",
+    )
+    request_rate: float | None = parsed_field(
+        parsing.parse_rate, "requests a second, or 150/min, that come by themselves, to a fleet", "1/s", "2.5"
+    )
+    replicas: int | None = parsed_field(
+        parsing.parse_int, "machines that share the arrivals; as few as can", "1", "4"
+    )
+    layout: Layout | None = parsed_field(
+        parsing.parse_layout, "how it lies on the chips; one instance on all", example="DP8 EP8"
+    )
+    weights: str | float | None = parsed_field(
+        parsing.parse_dtype, "number format of the weights; the checkpoint's", example="fp8"
+    )
+    kv_cache_dtype: str | float | None = parsed_field(
+        parsing.parse_dtype, "number format of the cache; the checkpoint's", example="fp8"
+    )
+    layer_formats: Mapping | None = parsed_field(
+        parsing.parse_layer_formats, "parts in another format", example="attention=bf16"
+    )
+    engine: str | None = parsed_field(
+        parsing.parse_engine, "class of engine, or software; serving", example="vllm"
+    )
+    memory_utilization: float | None = parsed_field(
+        parsing.parse_fraction, "part of the memory that the engine takes; 90%", "1", "95%"
+    )
+    draft_tokens: int | None = parsed_field(parsing.parse_int, "tokens drafted in each step", "tokens", "3")
+    acceptance_length: float | str | None = parsed_field(
+        parsing.parse_acceptance_length,
+        "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
+        "tokens",
+        "2.6",
+    )
+    prefill_machine: System | None = parsed_field(
+        parsing.parse_machine, "a machine of its own that reads prompts", example="2x H100"
+    )
+    prefill_chunk: float | None = parsed_field(
+        parsing.parse_count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k"
+    )
+    price: float | None = parsed_field(
+        parsing.parse_dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50"
+    )
+    price_max: float | None = parsed_field(
+        parsing.parse_dollars, "the same at the most expensive seller", "usd/h", "$4"
+    )
+    electricity: float | None = parsed_field(
+        parsing.parse_dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10"
+    )
+    pue: float | None = parsed_field(
+        parsing.parse_positive, "power of the site over that of its chips; 1", "1", "1.3"
+    )
+    paid_hours_used: float | None = parsed_field(
+        parsing.parse_fraction, "part of the paid hours that is used; 1", "1", "40%"
+    )
 
     def __post_init__(self):
         if self.model is None:
             raise ValueError("model is missing: a name such as 'Llama 3.3 70B', or the path of a config.json")
         if isinstance(self.price, str) and re.fullmatch(r"[^-]+-[^-]+", self.price):
-            for name, one in zip(("price", "highest"), self.price.split("-"), strict=True):
+            for name, one in zip(("price", "price_max"), self.price.split("-"), strict=True):
                 object.__setattr__(self, name, one)
         super().__post_init__()
         if self.trace is not None:
@@ -165,28 +254,48 @@ class Question(Words):
                 f"{step[0]} belongs to a step and {request[0]} to a request: give {' and '.join(STEP)}, "
                 f"or {', '.join(REQUEST)}"
             )
-        if request and (self.prompt is None or self.output is None):
-            raise ValueError("a request needs both prompt and output, in tokens")
-        if not request and (self.reader is not None or self.chunk is not None):
-            raise ValueError("reader and chunk belong to a request: give prompt and output")
-        if self.arrivals is None and self.machines is not None:
-            raise ValueError("machines belongs to arrivals: say how many requests arrive per second")
-        loop = next((name for name in ("rounds", "hold") if getattr(self, name)), None)
-        if self.arrivals is not None and (loop or self.utilisation):
-            why = f"{loop} belongs to users who ask again" if loop else "utilisation follows from arrivals"
+        if request and (self.prompt_tokens is None or self.output_tokens is None):
+            raise ValueError("a request needs both prompt_tokens and output_tokens")
+        if not request and (self.prefill_machine is not None or self.prefill_chunk is not None):
+            raise ValueError(
+                "prefill_machine and prefill_chunk belong to a request: give prompt_tokens and output_tokens"
+            )
+        if self.request_rate is None and self.replicas is not None:
+            raise ValueError("replicas belongs to request_rate: say how many requests arrive per second")
+        loop = next(
+            (name for name in ("requests_per_user", "batching_wait_iters") if getattr(self, name)), None
+        )
+        if self.request_rate is not None and (loop or self.paid_hours_used):
+            why = (
+                f"{loop} belongs to users who ask again"
+                if loop
+                else "paid_hours_used follows from request_rate"
+            )
             raise ValueError(f"{why}: leave one of them out")
         if isinstance(self.cached, str):
-            part, prompts = words.share("cached", self.cached), mix.points(self.prompt)
-            mixed = len(prompts) > 1 and mix.Lengths([part * one for one in prompts], self.cached)
-            alone = self.prompt * part
+            part, prompts = (
+                parsing.parse_fraction("cached", self.cached),
+                workload.support(self.prompt_tokens),
+            )
+            mixed = len(prompts) > 1 and workload.LengthDistribution(
+                [part * one for one in prompts], self.cached
+            )
+            alone = self.prompt_tokens * part
             object.__setattr__(
                 self, "cached", mixed or (alone if alone > 1 else 0)
             )  # no cache holds parts of one
-        if self.cached is not None and min(mix.points(self.cached)) >= min(mix.points(self.prompt)):
-            least = f"{'the shortest ' * isinstance(self.prompt, mix.Lengths)}prompt, {min(mix.points(self.prompt)):g}"
+        if self.cached is not None and min(workload.support(self.cached)) >= min(
+            workload.support(self.prompt_tokens)
+        ):
+            least = (
+                f"{'the shortest ' * isinstance(self.prompt_tokens, workload.LengthDistribution)}prompt, "
+                f"{min(workload.support(self.prompt_tokens)):g}"
+            )
             raise ValueError(f"cached is {self.cached:g}, but must be below {least}")
-        if (self.drafted is None) != (self.length is None):
-            raise ValueError("drafts need both: drafted, and length, the tokens that a step yields")
+        if (self.draft_tokens is None) != (self.acceptance_length is None):
+            raise ValueError(
+                "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
+            )
         if self.weights is None and "formats" in self.model.notes:
             raise ValueError(
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
@@ -195,47 +304,51 @@ class Question(Words):
 
     def _record(self):
         """Prompts and answers of the trace, and their arrivals where nobody says how fast it is played."""
-        for name, found in (("prompt", self.trace.prompt), ("output", self.trace.output)):
+        for name, found in (("prompt_tokens", self.trace.prompt), ("output_tokens", self.trace.output)):
             if getattr(self, name) not in (None, found):
                 raise ValueError(f"{name} stands in the trace: leave one of them out")
             object.__setattr__(self, name, found)
-        if self.trace.blocks and getattr(self.cached, "said", self.cached):
+        if self.trace.blocks and getattr(self.cached, "text", self.cached):
             raise ValueError("cached follows from what prompts of the trace share: leave it out")
-        object.__setattr__(self, "arrivals", self.arrivals or self.trace.rate)
+        object.__setattr__(self, "request_rate", self.request_rate or self.trace.rate)
 
     @property
     def is_request(self) -> bool:
         """Whether prompts and answers are asked about, not a single step."""
-        return self.prompt is not None
+        return self.prompt_tokens is not None
 
     @cached_property
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
-        own, kept, own_cache = words.published(self.model)
+        own, kept, own_cache = parsing.checkpoint_formats(self.model)
         if self.weights in (None, own if isinstance(own, str) else words.constants.format_name(own)):
-            return own, self.cache or own_cache, (kept | dict(self.keep or {})) or None
-        return self.weights, self.cache or own_cache, dict(self.keep or {}) or None
+            return own, self.kv_cache_dtype or own_cache, (kept | dict(self.layer_formats or {})) or None
+        return self.weights, self.kv_cache_dtype or own_cache, dict(self.layer_formats or {}) or None
 
     @cached_property
     def workload(self) -> Workload:
         """Batch, mean context and formats of its steps."""
         weights, cache, _ = self.formats
-        if self.prompt is not None and self.output is not None:
-            users = 1 if self.arrivals else self.users or 1
-            return Workload(users, mix.seen(self), weights, cache)
+        if self.prompt_tokens is not None and self.output_tokens is not None:
+            users = 1 if self.request_rate else self.concurrency or 1
+            return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
     @property
-    def pieces(self) -> float:
+    def prefill_chunks(self) -> float:
         """Steps in which a prompt is read, in the mean."""
-        return mix.pieces(self.prompt, self.cached or 0, self.chunk) if self.chunk else 1
+        return (
+            workload.prefill_chunks(self.prompt_tokens, self.cached or 0, self.prefill_chunk)
+            if self.prefill_chunk
+            else 1
+        )
 
     @property
     def longest(self) -> float:
         """Tokens of the longest sequence."""
         if self.trace is not None:
-            return max(map(sum, zip(self.trace.prompt.points, self.trace.output.points, strict=True)))
-        return max(mix.points(self.prompt)) + max(mix.points(self.output))
+            return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
+        return max(workload.support(self.prompt_tokens)) + max(workload.support(self.output_tokens))
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.
@@ -251,24 +364,24 @@ class Question(Words):
         return price + chip.power / 1000 * (self.pue or 1) * self.electricity
 
     @property
-    def rate(self) -> float | None:
+    def price_per_chip_hour(self) -> float | None:
         """Dollars for one chip and hour that is used: the price over the utilisation; None where none is known."""
         price = self.price if self.machine is None else self.hourly(self.machine.chip)
-        return None if price is None else price / (self.utilisation or 1)
+        return None if price is None else price / (self.paid_hours_used or 1)
 
-    def spread(self, chip) -> float:
+    def price_ratio(self, chip) -> float:
         """How many times as much the most expensive seller asks."""
-        highest, price = (self.hourly(chip, dollars) for dollars in (self.highest, None))
-        return highest / price if self.highest and highest and price else 1.0
+        highest, price = (self.hourly(chip, dollars) for dollars in (self.price_max, None))
+        return highest / price if self.price_max and highest and price else 1.0
 
     @property
-    def how(self) -> dict:
+    def serving_config(self) -> dict:
         """Layout, engine, its share of the memory, and parts in another format, as equations take them."""
-        own = {"layout": self.layout, "engine": self.engine, "share": self.memory}
+        own = {"layout": self.layout, "engine": self.engine, "share": self.memory_utilization}
         return own | {"keep": self.formats[2]}
 
     @property
-    def lies(self) -> Layout:
+    def resolved_layout(self) -> Layout:
         """How the model lies on the chips: one instance on all where nothing else is said."""
         return self.layout or Layout(tp=self.needs_machine().count)
 
@@ -280,23 +393,29 @@ class Question(Words):
 
 
 @frozen
-class Promise(Words):
+class SLO(ParsedRecord):
     """What is promised to every user; what is None may be anything."""
 
-    token: float | None = word(words.seconds, "time between two tokens, at most", "s", "50 tokens/s")
-    first_token: float | None = word(words.seconds, "time to the first token, at most", "s", "500 ms")
-    dollars: float | None = word(words.dollars, "dollars for a million output tokens, at most", "usd", "$2")
-    token_p99: float | None = word(
-        words.seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
+    tpot: float | None = parsed_field(
+        parsing.parse_seconds, "time between two tokens, at most", "s", "50 tokens/s"
     )
-    first_token_p99: float | None = word(
-        words.seconds, "the same as first_token for 99 of 100 requests, by simulation", "s", "2 s"
+    ttft: float | None = parsed_field(
+        parsing.parse_seconds, "time to the first token, at most", "s", "500 ms"
+    )
+    usd_per_million: float | None = parsed_field(
+        parsing.parse_dollars, "dollars for a million output tokens, at most", "usd", "$2"
+    )
+    tpot_p99: float | None = parsed_field(
+        parsing.parse_seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
+    )
+    ttft_p99: float | None = parsed_field(
+        parsing.parse_seconds, "the same as first_token for 99 of 100 requests, by simulation", "s", "2 s"
     )
 
     @property
     def percentiles(self) -> dict:
         """What is promised for 99 of 100 requests: ``"first"`` or ``"token"`` to seconds."""
-        found = {"first": self.first_token_p99, "token": self.token_p99}
+        found = {"first": self.ttft_p99, "token": self.tpot_p99}
         return {what: seconds for what, seconds in found.items() if seconds is not None}
 
     def limit(self, name) -> float:
@@ -305,7 +424,7 @@ class Promise(Words):
         return min((seconds for seconds in given if seconds is not None), default=inf)
 
 
-def listed(indent):
+def list_fields(indent):
     """The fields of a question by what they are about, as documentation lists them."""
     groups = {}
     for f in fields(Question)[1:]:
@@ -317,42 +436,44 @@ def listed(indent):
     return f"\n{indent}".join(lines)
 
 
-def read(kind, options, chips=None):
+def read_record(kind, options, chips=None):
     """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
     prices = options.get("prices")
     options = {name: value for name, value in options.items() if name != "prices"}
     for name in options:
         if name not in kind.names():
-            checks.one_of("option", name, [*Question.names(), *Promise.names()])
-    for name in ("machine", "reader"):
+            validation.one_of("option", name, [*Question.names(), *SLO.names()])
+    for name in ("machine", "prefill_machine"):
         if chips and isinstance(options.get(name), str):
-            options = {**options, name: words.machine(name, options[name], chips)}
+            options = {**options, name: parsing.parse_machine(name, options[name], chips)}
     made = kind(**options)
     if not prices:
         return made
-    listed = words.price_list(prices, chips or ())
-    if made.reader and made.reader.chip.name in listed:
-        chip = made.reader.chip.replace(price=listed[made.reader.chip.name][0])
-        made = made.replace(reader=System(chip, made.reader.count, made.reader.domain))
+    listed = parsing.parse_prices(prices, chips or ())
+    if made.prefill_machine and made.prefill_machine.chip.name in listed:
+        chip = made.prefill_machine.chip.replace(price=listed[made.prefill_machine.chip.name][0])
+        made = made.replace(
+            prefill_machine=System(chip, made.prefill_machine.count, made.prefill_machine.domain)
+        )
     found = made.machine and listed.get(made.machine.chip.name)
-    return made.replace(price=found[0], highest=found[2]) if found else made
+    return made.replace(price=found[0], price_max=found[2]) if found else made
 
 
-def both(question, machine, promise, options, chips=None):
+def question_and_slo(question, machine, promise, options, chips=None):
     """A question and a promise, from records or from words; the promise may stand where a machine would."""
-    if isinstance(machine, Promise):
+    if isinstance(machine, SLO):
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and beside it")
     else:
-        mine = {name: value for name, value in options.items() if name not in Promise.names()}
-        options = {name: value for name, value in options.items() if name in Promise.names()}
-        question = read(Question, {"model": question, "machine": machine, **mine}, chips)
+        mine = {name: value for name, value in options.items() if name not in SLO.names()}
+        options = {name: value for name, value in options.items() if name in SLO.names()}
+        question = read_record(Question, {"model": question, "machine": machine, **mine}, chips)
     if promise is None:
-        promise = read(Promise, options)
+        promise = read_record(SLO, options)
     elif options:
-        raise ValueError(f"{next(iter(options))} has no effect beside a Promise")
+        raise ValueError(f"{next(iter(options))} has no effect beside an SLO")
     return question, promise
 
 
@@ -360,7 +481,7 @@ def recorded(q, cached):
     """What of a trace a formula takes, and what it leaves to a simulation."""
     trace, come = q.trace, ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
-        uneven = f"in bursts, {words.figures(trace.bursts)} times as uneven"
+        uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"
         come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
     skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
     found = (
@@ -369,7 +490,7 @@ def recorded(q, cached):
     )
     if not trace.blocks:
         return found
-    shared, held = (float(one) / q.prompt for one in (trace.shared, cached))
+    shared, held = (float(one) / q.prompt_tokens for one in (trace.shared, cached))
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",

@@ -7,32 +7,32 @@ from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import blocks, constants, energy, mix, words
-from tokenprice.estimate import (
+from tokenprice import calibration, energy, formatting, sparse_attention, workload
+from tokenprice.prefill import (  # fmt: skip
+    STEADY,
+    ArrivalProcess,
+    chunked_time,
+    concurrent_answers,
+    first_token_time,
+    inter_token_wait,
+    interleaved_prefills,
+    prefill_until_first_token,
+    prompts_ahead,
+    queue_time,
+    queued_prefills,
+    token_time,
+)
+from tokenprice.uncertainty import (  # fmt: skip
     CAUTIONS as OF_STEPS,
     Caution,
     doublings,
     error_bar,
     facts,
-    held,
+    holding,
+    load_calibration,
     sentences,
-    stated,
-    widened,
-)  # fmt: skip
-from tokenprice.prompt import (
-    STEADY,
-    Protocol,
-    answers_at_once,
-    between_tokens,
-    chunked_time,
-    first_token_time,
-    passes_met,
-    prompts_ahead,
-    prompts_met,
-    queue_time,
-    token_time,
-    until_first,
-)  # fmt: skip
+    widen_interval,
+)
 
 equation = partial(equation, "serving", chapter="price")
 
@@ -45,7 +45,7 @@ CAUTIONS = (
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
 )  # fmt: skip
-FIRST = (
+TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
             lambda facts: doublings(facts["users"], facts["most_users"])),
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
@@ -63,7 +63,7 @@ def machine_time(prompt_time, output_tokens, step, users):
 
 
 @equation(unit="usd", seconds="s", rate="usd/s", utilisation="1 > 0")
-def rent(seconds, n_chips, rate, utilisation):
+def machine_cost(seconds, n_chips, rate, utilisation):
     """What so much time of a machine costs, when it is paid for around the clock and used a part of it."""
     return seconds * n_chips * rate / utilisation
 
@@ -87,32 +87,32 @@ class Request:
     step: Breakdown
     prompt: Breakdown
     system: System
-    reader: System | None
+    prefill_machine: System | None
     prompt_tokens: float
     cached_tokens: float
     output_tokens: float
-    users: float
-    answered: float  # of the users, together
-    first_token: float
-    token: float
+    concurrency: float
+    decode_batch: float  # of the users, together
+    ttft: float
+    tpot: float
     fresh_seconds: float
     cached_seconds: float
     step_factor: float
     first_factor: float
-    rate: float | None
-    utilisation: float
-    cautions: tuple = ()
+    price_per_chip_hour: float | None
+    paid_hours_used: float
+    warnings: tuple = ()
     reading: float | None = None  # utilisation of what reads prompts, where that differs
     read_rate: float | None = None  # and its dollars for a chip and hour
-    spread: float = 1.0  # how many times as much the most expensive seller asks
-    chunk: int | None = None  # tokens of the prompt that are read in a step
-    protocol: Protocol = STEADY
-    slow: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
+    price_ratio: float = 1.0  # how many times as much the most expensive seller asks
+    prefill_chunk: int | None = None  # tokens of the prompt that are read in a step
+    arrival_process: ArrivalProcess = STEADY
+    slow_end: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
 
     @property
     def seconds(self):
         """Seconds from question to the end of the answer, whose first token is one of its tokens."""
-        return self.first_token + (self.output_tokens - 1) * self.token
+        return self.ttft + (self.output_tokens - 1) * self.tpot
 
     def throughput(self, asking):
         """Tokens per second of so many users, by Little's law, and no more than the machine makes."""
@@ -121,13 +121,13 @@ class Request:
     @property
     def made(self):
         """Tokens per second of the machine that decodes, when it is never idle."""
-        busy = self.machine_seconds if self.reader is None else self.output_seconds
+        busy = self.machine_seconds if self.prefill_machine is None else self.output_seconds
         return self.output_tokens / busy
 
     @property
     def output_seconds(self):
         """Seconds of the decoding machine that the answer takes."""
-        return self.output_tokens * self.step.total / self.answered
+        return self.output_tokens * self.step.total / self.decode_batch
 
     @property
     def machine_seconds(self):
@@ -135,27 +135,29 @@ class Request:
         return self.fresh_seconds + self.cached_seconds + self.output_seconds
 
     @property
-    def token_span(self):
+    def tpot_interval(self):
         """Between what the time between two tokens lies in ``confidence`` of cases."""
-        return self.token / self.step_factor, max(self.slow[0], self.token * self.step_factor)
+        return self.tpot / self.step_factor, max(self.slow_end[0], self.tpot * self.step_factor)
 
     @property
-    def first_span(self):
+    def ttft_interval(self):
         """The same of the time to the first token."""
-        return self.first_token / self.first_factor, max(self.slow[1], self.first_token * self.first_factor)
+        return self.ttft / self.first_factor, max(self.slow_end[1], self.ttft * self.first_factor)
 
     @property
     def ratio(self):
         """Reading machines for each decoding one, or None where one machine does both."""
-        if self.reader is None:
+        if self.prefill_machine is None:
             return None
         reading = self.fresh_seconds + self.cached_seconds
-        return instance_ratio(reading, self.output_tokens, self.step.total, self.answered)
+        return instance_ratio(reading, self.output_tokens, self.step.total, self.decode_batch)
 
     @property
     def priced(self):
         """Whether the prices of all its chips are known."""
-        return self.rate is not None and (self.reader is None or self.read_rate is not None)
+        return self.price_per_chip_hour is not None and (
+            self.prefill_machine is None or self.read_rate is not None
+        )
 
     @property
     def dollars(self):
@@ -163,13 +165,13 @@ class Request:
         return sum(self._paid().values())
 
     @property
-    def price_span(self):
+    def price_interval(self):
         """What a price is multiplied by at both ends: of the machine's time, and of the most expensive seller.
 
         The machines of a fleet are counted: its price is that of its chips.
         """
-        factor = 1.0 if any(self.slow) else self.step_factor
-        return 1 / factor, factor * self.spread
+        factor = 1.0 if any(self.slow_end) else self.step_factor
+        return 1 / factor, factor * self.price_ratio
 
     @property
     def per_million(self):
@@ -179,29 +181,32 @@ class Request:
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
 
     def _paid(self):
-        reader, read_rate = self.reader or self.system, self.read_rate if self.reader else self.rate
-        for chip, rate in ((self.system.chip, self.rate), (reader.chip, read_rate)):
+        reader, read_rate = (
+            self.prefill_machine or self.system,
+            self.read_rate if self.prefill_machine else self.price_per_chip_hour,
+        )
+        for chip, rate in ((self.system.chip, self.price_per_chip_hour), (reader.chip, read_rate)):
             if rate is None:
                 raise ValueError(f"no price of {chip.name} is known: give price=, in dollars an hour")
         an_hour = factor("usd/h", "usd/s")
-        reads = reader.count, an_hour * read_rate, self.reading or self.utilisation
-        decodes = self.system.count, an_hour * self.rate, self.utilisation
+        reads = reader.count, an_hour * read_rate, self.reading or self.paid_hours_used
+        decodes = self.system.count, an_hour * self.price_per_chip_hour, self.paid_hours_used
         return {
-            "input": rent(self.fresh_seconds, *reads),
-            "cached": rent(self.cached_seconds, *reads),
-            "output": rent(self.output_seconds, *decodes),
+            "input": machine_cost(self.fresh_seconds, *reads),
+            "cached": machine_cost(self.cached_seconds, *reads),
+            "output": machine_cost(self.output_seconds, *decodes),
         }
 
     @property
     def joules(self):
         """Joules of the chips for one token of the answer, prompts left out."""
-        return self._joules(self.system, self.step, self.answered)
+        return self._joules(self.system, self.step, self.decode_batch)
 
     @property
     def prompt_joules(self):
         """Joules of the chips for one fresh or cached token of the prompt."""
         together = self.prompt.total / (self.fresh_seconds + self.cached_seconds)
-        return self._joules(self.reader or self.system, self.prompt, together * self.prompt_tokens)
+        return self._joules(self.prefill_machine or self.system, self.prompt, together * self.prompt_tokens)
 
     def _joules(self, system, step, tokens):
         if system.chip.power is None:
@@ -212,13 +217,13 @@ class Request:
         """Everything as plain numbers, in SI units."""
         priced = self.priced
         return {
-            "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "users": self.users,
-            "output_tokens": self.output_tokens, "first_token": self.first_token,
-            "first_token_low": self.first_span[0], "first_token_high": self.first_span[1],
+            "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "concurrency": self.concurrency,
+            "output_tokens": self.output_tokens, "ttft": self.ttft,
+            "ttft_low": self.ttft_interval[0], "ttft_high": self.ttft_interval[1],
             "seconds": self.seconds, "machine_seconds": self.machine_seconds,
-            "usd": self.dollars if priced else None, "usd_spread": self.spread,
-            "usd_low": self.dollars * self.price_span[0] if priced else None,
-            "usd_high": self.dollars * self.price_span[1] if priced else None,
+            "usd": self.dollars if priced else None, "usd_spread": self.price_ratio,
+            "usd_low": self.dollars * self.price_interval[0] if priced else None,
+            "usd_high": self.dollars * self.price_interval[1] if priced else None,
             "usd_per_million": self.per_million if priced else {},
         }  # fmt: skip
 
@@ -227,27 +232,27 @@ class Request:
         parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
         fresh, cached, answer = (_ms(seconds) for seconds in parts)
         found = [
-            f"first token after {_span(self.first_token, self.first_span)}, its prompt bound by {self.prompt.binding}",
+            f"first token after {_span(self.ttft, self.ttft_interval)}, its prompt bound by {self.prompt.bottleneck}",
             f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
         ]
         if self.priced:
-            span = self.price_span
+            span = self.price_interval
             prices = ", ".join(
-                f"{name} ${words.spanned(usd, span)}" for name, usd in self.per_million.items()
+                f"{name} ${formatting.format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
-            whole = words.spanned(100 * self.dollars, span)
+            whole = formatting.format_interval(100 * self.dollars, span)
             found.append(f"per million tokens: {prices}; {whole} cents per request")
-        elif self.rate is not None:
+        elif self.price_per_chip_hour is not None:
             found.append(
-                f"no price of {self.reader.chip.name} is known, which reads the prompts: give prices"
+                f"no price of {self.prefill_machine.chip.name} is known, which reads the prompts: give prices"
             )
         if self.ratio is not None:
             found.append(f"{self.ratio:.2g} reading machines for each that decodes")
         return found
 
     def __str__(self):
-        then = f"then one every {_span(self.token, self.token_span)}"
-        return "\n".join([*self.lines(), then, *(f"Caution: {caution}." for caution in self.cautions)])
+        then = f"then one every {_span(self.tpot, self.tpot_interval)}"
+        return "\n".join([*self.lines(), then, *(f"Caution: {caution}." for caution in self.warnings)])
 
     __repr__ = __str__
 
@@ -259,11 +264,11 @@ def _ms(seconds):
 def _span(seconds, spread):
     """A time with the interval that holds 80 % of cases; from ten seconds on in seconds."""
     if seconds >= 10:
-        return f"{words.durations(seconds)} ({spread[0]:,.0f} to {spread[1]:,.0f})"
+        return f"{formatting.format_durations(seconds)} ({spread[0]:,.0f} to {spread[1]:,.0f})"
     return f"{_ms(seconds)} ms ({_ms(spread[0])} to {_ms(spread[1])})"
 
 
-def served(
+def request_of(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
     uneven=1.0, apart=1,
@@ -276,36 +281,49 @@ def served(
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
-    pieces = mix.pieces(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    pieces = workload.prefill_chunks(prompt_tokens, cached_tokens, chunk) if chunk else 1
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    own = until_first(model, read.total, pieces, engine)
-    wait = protocol.hold * step.total
-    each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
-    in_step = keep_step(model, layout) if reader is None else 1
+    own = prefill_until_first_token(model, read.total, pieces, engine)
+    wait = protocol.batching_wait_iters * step.total
+    each = read.total, own, pieces, output_tokens, step.total, calibration.engine(engine).door + wait
+    in_step = synchronised_replicas(model, layout) if reader is None else 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
-    burst = 1 / protocol.rounds if protocol.rounds else 0
-    seen, first = waiting(burst, protocol.group, among, *each, uneven, met)
+    burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
+    seen, first = time_to_first_token(burst, protocol.group, among, *each, uneven, met)
     # prompts for which one waits before the first token are not read between the others
-    others = between_tokens(among, output_tokens, read.total, met, seen, pieces)
-    together = answered(running, layout, output_tokens, pieces, reader)
+    others = inter_token_wait(among, output_tokens, read.total, met, seen, pieces)
+    together = decode_batch(running, layout, output_tokens, pieces, reader)
     share = lane_time(1.0, pieces * among, output_tokens, copies, in_step) if reader is None else 1 / apart
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
     return Request(
-        step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
-        cached_tokens=cached_tokens, output_tokens=output_tokens, users=running,
-        first_token=first + queue_time(asking, running, done), answered=together,
-        token=token_time(step.total, others), fresh_seconds=fresh * share,
-        cached_seconds=(read.total - fresh) * share, step_factor=bar.get("factor"),
-        first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
-        read_rate=read_price, chunk=chunk, protocol=protocol,
-    )  # fmt: skip
+        step=step,
+        prompt=read,
+        system=system,
+        prefill_machine=reader,
+        prompt_tokens=prompt_tokens,
+        cached_tokens=cached_tokens,
+        output_tokens=output_tokens,
+        concurrency=running,
+        ttft=first + queue_time(asking, running, done),
+        decode_batch=together,
+        tpot=token_time(step.total, others),
+        fresh_seconds=fresh * share,
+        cached_seconds=(read.total - fresh) * share,
+        step_factor=bar.get("factor"),
+        first_factor=bar.get("first"),
+        price_per_chip_hour=system.chip.price if price is None else price,
+        paid_hours_used=utilisation,
+        read_rate=read_price,
+        prefill_chunk=chunk,
+        arrival_process=protocol,
+    )
 
 
-def keep_step(model, layout):
+def synchronised_replicas(model, layout):
     """Copies of the attention that meet in every layer, at the experts that they share."""
     return 1 if layout is None or model.sparse is False else where(layout.ep > 1, layout.dp, 1)
 
@@ -316,23 +334,25 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
     Lanes read at the same time; those that keep step read together what falls into one step, and wait for the rest.
     """
     own = users / output_tokens
-    return prompt_time / lanes * passes_met(own, own, in_step) / own
+    return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
 
 
-def answered(running, layout, output_tokens, pieces, reader=None):
+def decode_batch(running, layout, output_tokens, pieces, reader=None):
     """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
     if reader is not None:
         return running
     copies = layout.lanes if layout is not None else 1
-    return copies * answers_at_once(running / copies, output_tokens, pieces)
+    return copies * concurrent_answers(running / copies, output_tokens, pieces)
 
 
-def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
+def time_to_first_token(
+    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1
+):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
     ``burst``: the part of all requests that come at once, at the start. ``group``: see
-    :attr:`~tokenprice.prompt.Protocol.group`. ``own``: seconds of a prompt as its own first token sees them, see
-    :func:`~tokenprice.prompt.until_first`; ``users`` of each of so many ``copies`` that keep step.
+    :attr:`~tokenprice.prefill.ArrivalProcess.group`. ``own``: seconds of a prompt as its own first token sees them, see
+    :func:`~tokenprice.prefill.prefill_until_first_token`; ``users`` of each of so many ``copies`` that keep step.
     """
     group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
@@ -340,28 +360,30 @@ def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, 
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
     between = output_tokens / pieces + door / reading
-    met = prompts_met(at_random, between, pieces)
+    met = queued_prefills(at_random, between, pieces)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
     seen = met + ahead - group
     # who comes waits for a prompt of another copy too, if its own reads none
     busy = minimum(users / (between + seen + 1), 1)
-    beside = (passes_met(busy, busy, copies) - busy) * prompt_time / pieces
+    beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
     passes = chunked_time(pieces - 1, own, step)
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
 def with_cautions(request, q, layout, users):
     """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
-    known, work = stated()["first_token"], q.workload.replace(batch=users)
+    known, work = load_calibration()["first_token"], q.workload.replace(batch=users)
     found = facts(q.model, request.system, work, layout, request.step, q.formats[2]) | {
-        "users": users, "running": request.users, "most_users": known["users"], "most_prompt": known["prompt"],
-        "prompt": request.prompt_tokens, "equal": float(request.protocol.equal),
+        "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
+        "prompt": request.prompt_tokens, "equal": float(request.arrival_process.fixed_lengths),
     }  # fmt: skip
-    steps = held((*OF_STEPS, *CAUTIONS), found)
-    first = steps | held(FIRST, found)
+    steps = holding((*OF_STEPS, *CAUTIONS), found)
+    first = steps | holding(TTFT_CAUTIONS, found)
     return replace(
-        request, cautions=sentences(first, found) + blocks.cautions(q.model), spread=q.spread(request.system.chip),
-        step_factor=widened(request.step_factor, steps),
-        first_factor=widened(request.first_factor, first),
-    )  # fmt: skip
+        request,
+        warnings=sentences(first, found) + sparse_attention.cautions(q.model),
+        price_ratio=q.price_ratio(request.system.chip),
+        step_factor=widen_interval(request.step_factor, steps),
+        first_factor=widen_interval(request.first_factor, first),
+    )

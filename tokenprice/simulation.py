@@ -8,17 +8,25 @@ from math import ceil, inf
 from typing import Unpack
 
 from inferlib.equation import frozen
-from inferlib.extras import np
-from tokenprice import bounds, mix
-from tokenprice.ask import Answer, sixth
-from tokenprice.fleet import Station, held, pass_of, reader_of, reading_of, station
-from tokenprice.options import Promised
-from tokenprice.question import Promise, both
-from tokenprice.words import figures, whole
+from inferlib.optional_imports import np
+from tokenprice import invariants, workload
+from tokenprice.ask import Answer, ask_kernel_model
+from tokenprice.formatting import format_number
+from tokenprice.parsing import parse_int
+from tokenprice.question import SLO, question_and_slo
+from tokenprice.queueing import (
+    Server,
+    prefill_of,
+    prefill_profile,
+    prefill_server,
+    server_of,
+    with_prefix_cache,
+)
+from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
-SHARES = (50, 90, 99)
-WARM = 5  # times as many requests as a machine holds pass before one is counted, and after
+PERCENTILES = (50, 90, 99)
+WARM_UP = 5  # times as many requests as a machine holds pass before one is counted, and after
 FAR = 2_000_000  # of these: half a minute
 
 
@@ -31,7 +39,7 @@ class Simulation:
     """
 
     answer: Answer
-    promise: Promise
+    slo: SLO
     seed: int
     first: "np.ndarray"
     token: "np.ndarray"
@@ -54,60 +62,78 @@ class Simulation:
         return {what: name for what, name in KINDS.items() if what == "first" or len(self.gaps)}
 
     @property
-    def kept(self) -> float:
+    def slo_attainment(self) -> float:
         """The part of all requests for which the promise was kept."""
-        late = self.first > self.promise.limit("first_token")
-        return 1 - float(np.mean(late | (self.token > self.promise.limit("token"))))
+        late = self.first > self.slo.limit("ttft")
+        return 1 - float(np.mean(late | (self.token > self.slo.limit("tpot"))))
 
     @property
-    def good(self) -> bool:
+    def meets_slo(self) -> bool:
         """Whether 99 of 100 requests are served as promised for them."""
-        return all(self.percentile(what, 99) <= most for what, most in self.promise.percentiles.items())
+        return all(self.percentile(what, 99) <= most for what, most in self.slo.percentiles.items())
 
     @property
-    def dollars_per_million_kept(self) -> float | None:
+    def usd_per_million_within_slo(self) -> float | None:
         """Dollars for a million output tokens of requests that kept the promise: the others are paid for too."""
         paid = self.answer.request
-        return paid.per_million["output"] / self.kept if paid and paid.priced and self.kept else None
+        return (
+            paid.per_million["output"] / self.slo_attainment
+            if paid and paid.priced and self.slo_attainment
+            else None
+        )
 
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
         return {
-            "requests": len(self.first), "seed": self.seed, "answer": self.answer.to_dict(), "kept": self.kept,
-            "usd_per_million_kept": self.dollars_per_million_kept,
+            "requests": len(self.first),
+            "seed": self.seed,
+            "answer": self.answer.to_dict(),
+            "kept": self.slo_attainment,
+            "usd_per_million_kept": self.usd_per_million_within_slo,
             "mean": {what: self.mean(what) for what in self.kinds},
-            **{f"p{share}": {what: self.percentile(what, share) for what in self.kinds} for share in SHARES},
-        }  # fmt: skip
+            **{
+                f"p{share}": {what: self.percentile(what, share) for what in self.kinds}
+                for share in PERCENTILES
+            },
+        }
 
     def __str__(self):
         told = self.answer.fleet or self.answer.request
         lines = [str(told), f"{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:"]
-        lines.append(f"{'':26}formula    mean" + "".join(f"{f'p{share}':>8}" for share in SHARES))
-        known = {"first": self.answer.request.first_token, "gaps": self.answer.seconds}
+        lines.append(f"{'':26}formula    mean" + "".join(f"{f'p{share}':>8}" for share in PERCENTILES))
+        known = {"first": self.answer.request.ttft, "gaps": self.answer.seconds}
         for what, name in self.kinds.items():
-            values = [self.mean(what), *(self.percentile(what, share) for share in SHARES)]
+            values = [self.mean(what), *(self.percentile(what, share) for share in PERCENTILES)]
             formula = f"{1e3 * known[what]:7,.0f}" if what in known else " " * 7
             lines.append(f"{name:26}{formula}" + "".join(f"{1e3 * value:8,.0f}" for value in values))
-        if self.promise.percentiles:
-            lines.append(f"p99 as promised: {'yes' if self.good else 'no'}")
-        if self.promise.token or self.promise.first_token or self.promise.percentiles:
-            price = self.dollars_per_million_kept
-            paid = f"; ${figures(price)} per million tokens that kept it" if price else ""
-            lines.append(f"promise kept for {self.kept:.1%} of requests{paid}")
+        if self.slo.percentiles:
+            lines.append(f"p99 as promised: {'yes' if self.meets_slo else 'no'}")
+        if self.slo.tpot or self.slo.ttft or self.slo.percentiles:
+            price = self.usd_per_million_within_slo
+            paid = f"; ${format_number(price)} per million tokens that kept it" if price else ""
+            lines.append(f"promise kept for {self.slo_attainment:.1%} of requests{paid}")
         return "\n".join(lines)
 
     __repr__ = __str__
 
 
 def simulate(
-    question, machine=None, promise=None, /, *, requests=5000, seed=0, chips=None, **options: Unpack[Promised]
+    question,
+    machine=None,
+    promise=None,
+    /,
+    *,
+    requests=5000,
+    seed=0,
+    chips=None,
+    **options: Unpack[ChangeOptions],
 ) -> Simulation:
     """What requests wait, one by one: percentiles, and the price of a token that kept its promise.
 
     Requests come at random, to a copy of a machine drawn at random; or from users each of whom asks again when
     answered. A copy reads prompts as they come, one by one, each in a step of the others (in several, with ``chunk``),
     and every step gives every running request a token. Lengths of answers are geometric, or equal with ``equal``. How
-    long a prompt and a step take is what the sixth model says.
+    long a prompt and a step take is what the kernel model says.
 
     Parameters
     ----------
@@ -123,27 +149,27 @@ def simulate(
     LookupError, ValueError, TypeError
         Naming what is missing, or the field, its value and what is allowed.
     """
-    q, promise = both(question, machine, promise, options, chips)
+    q, promise = question_and_slo(question, machine, promise, options, chips)
     if not q.is_request:
-        raise ValueError("prompt and output are missing: requests are simulated, not a step")
-    if q.hold:
-        raise ValueError("hold is not simulated: ask says what it costs in the mean")
+        raise ValueError("prompt_tokens and output_tokens are missing: requests are simulated, not a step")
+    if q.batching_wait_iters:
+        raise ValueError("batching_wait_iters is not simulated: ask says what it costs in the mean")
     q.needs_machine()
-    found = sixth(q)
+    found = ask_kernel_model(q)
     if not found.feasible:
         raise ValueError(f"nothing to simulate: {found.reason}")
-    return played(found, promise, whole("requests", requests), seed)
+    return simulate_requests(found, promise, parse_int("requests", requests), seed)
 
 
-def played(found, promise, count, seed=0, slower=1.0) -> Simulation:
+def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     """So many requests of an answer, on machines that do everything so many times slower."""
     at, draw = _station(found).slower(slower), np.random.default_rng(seed)
-    play = _arriving if found.question.arrivals else _asking
+    play = _arriving if found.question.request_rate else _asking
     shortest, *counted = play(found, at, slower, draw, count)
     made = Simulation(found, promise, seed, *counted)
     facts = {"first_token": made.first.min(), "reading": shortest}
     facts |= {"token": min(made.gaps, default=inf), "alone": at.steps[0]}
-    if broken := bounds.broken(facts, ["served"]):
+    if broken := invariants.violated(facts, ["served"]):
         raise ValueError(broken)
     return made
 
@@ -155,7 +181,7 @@ class _Copies:
     A step takes as long as its longest prompt, and as its sequences in the mean of all copies.
     """
 
-    at: Station
+    at: Server
     draw: "np.random.Generator"
     work: Callable  # of a user or number: seconds of a prompt, its pieces, tokens of the answer
     lines: list  # of each copy: (when it came, user or number)
@@ -179,7 +205,11 @@ class _Copies:
                     prompt, pieces, output = self.work(name)
                     # the way in: the step in progress counts whole, as in the formula
                     in_step = begun <= came < clock if many else False
-                    part = at.door + at.late + ((came - begun) % each if in_step else self.step(many))
+                    part = (
+                        at.request_overhead
+                        + at.ttft_delay
+                        + ((came - begun) % each if in_step else self.step(many))
+                    )
                     if at.prompt:
                         reads[copy] = [prompt / pieces, pieces, (name, came, part, output)]
                         continue
@@ -214,7 +244,7 @@ class _Copies:
                     if left is not None:
                         left[name] -= 1
                         if left[name] > 0:  # the way in and out passes before the machine hears of the next
-                            heappush(lines[copy], (clock + self.draw.exponential(at.door), name))
+                            heappush(lines[copy], (clock + self.draw.exponential(at.request_overhead), name))
 
     def free(self, running, reads, copy):
         """Whether a copy reads nothing and has a place."""
@@ -230,30 +260,31 @@ class _Copies:
             self.gaps[seconds] = self.gaps.get(seconds, 0) + tokens
 
 
-def _station(found) -> Station:
+def _station(found) -> Server:
     """The queue that a machine of an answer is, of a fleet or of a loop."""
     q = found.question
     if found.fleet is not None:
-        return found.fleet.station
-    reads = 0.0 if q.reader else found.request.prompt.total
-    return station(q.replace(users=None, rounds=None), q.machine, q.layout, reads)
+        return found.fleet.server
+    reads = 0.0 if q.prefill_machine else found.request.prompt.total
+    return server_of(q.replace(concurrency=None, requests_per_user=None), q.machine, q.layout, reads)
 
 
 def _drawn(q, asked, read, at, slower, draw):
     """What each request is, by its number or user: of a trace in its order, else drawn; and the seconds of prompts."""
-    seconds, output = slower * np.ravel(pass_of(asked, *read).total), mix.points(q.output)
+    seconds, output = slower * np.ravel(prefill_of(asked, *read).total), workload.support(q.output_tokens)
     pieces = [
-        ceil(one / q.chunk) if q.chunk and at.prompt else 1 for one in mix.fresh(q.prompt, asked.cached or 0)
+        ceil(one / q.prefill_chunk) if q.prefill_chunk and at.prompt else 1
+        for one in workload.uncached_tokens(q.prompt_tokens, asked.cached or 0)
     ]
 
     def work(name):
         k = name % len(seconds) if q.trace else draw.integers(len(seconds)) if len(seconds) > 1 else 0
         if q.trace:
             tokens = output[name % len(output)]
-        elif isinstance(q.output, mix.Lengths):
+        elif isinstance(q.output_tokens, workload.LengthDistribution):
             tokens = output[draw.integers(len(output))]
         else:
-            tokens = q.output if q.equal else draw.geometric(1 / q.output)
+            tokens = q.output_tokens if q.fixed_lengths else draw.geometric(1 / q.output_tokens)
         return float(seconds[k]), pieces[k], max(round(tokens), 1)
 
     return work, seconds
@@ -262,8 +293,8 @@ def _drawn(q, asked, read, at, slower, draw):
 def _came(q, draw, count):
     """When requests come: at random, or as in the trace, which begins again at its end."""
     if q.trace is None:
-        return np.cumsum(draw.exponential(1 / q.arrivals, count))
-    slower, own = q.trace.rate / q.arrivals, np.array(q.trace.arrivals)
+        return np.cumsum(draw.exponential(1 / q.request_rate, count))
+    slower, own = q.trace.rate / q.request_rate, np.array(q.trace.arrivals)
     begins, number = np.divmod(np.arange(count), len(own))
     return slower * (own[number] + begins * len(own) / q.trace.rate)
 
@@ -271,14 +302,14 @@ def _came(q, draw, count):
 def _arriving(found, at, slower, draw, count):
     """Requests that come by themselves, first to a reader where there are some, then to a copy."""
     many, q = found.fleet, found.question
-    lies = q.layout if many.reader in (None, many.system) else None
-    reads = many.reader or many.system
-    asked = held(q, reads, lies, many.readers or many.machines)
+    lies = q.layout if many.prefill_machine in (None, many.system) else None
+    reads = many.prefill_machine or many.system
+    asked = with_prefix_cache(q, reads, lies, many.prefill_replicas or many.replicas)
     work, seconds = _drawn(q, asked, (reads, lies), at, slower, draw)
-    warm = ceil(WARM * max(many.state.running, 1) * many.machines)
+    warm = ceil(WARM_UP * max(many.estimate.running, 1) * many.replicas)
     if warm > FAR:
         raise ValueError(
-            f"{many.machines:,} machines are too many to play request by request: ask about a part of them"
+            f"{many.replicas:,} machines are too many to play request by request: ask about a part of them"
         )
     came = _came(q, draw, count + 2 * warm)
     requests = [work(n) for n in range(len(came))]
@@ -286,19 +317,19 @@ def _arriving(found, at, slower, draw, count):
 
     def follow(at, lines, work, gaps):
         copies = lines.max() + 1
-        for copy in range(0, copies, at.in_step):
-            own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.in_step)]
+        for copy in range(0, copies, at.synchronised):
+            own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.synchronised)]
             line = [[(float(ready[n]), int(n)) for n in mine] for mine in own]
             one = _Copies(at, draw, work, line, gaps, (came[warm], came[warm + count - 1]))
             for n, asked, soon, mean in one.follow():
                 first[n], token[n] = asked + soon, mean
 
-    if many.reader:
-        reader = reader_of(q, reading_of(q, reads, lies, many.readers), lies)
-        whose = draw.integers(many.readers * reader.copies, size=len(came))
+    if many.prefill_machine:
+        reader = prefill_server(q, prefill_profile(q, reads, lies, many.prefill_replicas), lies)
+        whose = draw.integers(many.prefill_replicas * reader.copies, size=len(came))
         follow(reader, whose, lambda n: (*requests[n][:2], 1), {})
         ready, requests = first.copy(), [(0.0, *one[1:]) for one in requests]
-    lines = draw.integers(many.machines * at.copies, size=len(came))
+    lines = draw.integers(many.replicas * at.copies, size=len(came))
     if asked is not q:
         lines = np.array(q.trace.routes(asked.cached, lines))
     follow(at, lines, requests.__getitem__, gaps)
@@ -309,22 +340,22 @@ def _arriving(found, at, slower, draw, count):
 def _asking(found, at, slower, draw, count):
     """Users of a loop, who begin together where they ask a number of rounds, else apart."""
     q, copies = found.question, found.question.layout.lanes if found.question.layout else 1
-    lies = None if q.reader else q.layout
-    work, seconds = _drawn(q, q, (q.reader or q.machine, lies), at, slower, draw)
+    lies = None if q.prefill_machine else q.layout
+    work, seconds = _drawn(q, q, (q.prefill_machine or q.machine, lies), at, slower, draw)
     whole, rest = divmod(max(round(q.workload.batch), 1), copies)
     first, token, gaps = [], [], {}
     each = [whole + 1] * rest + [whole] * (copies - rest)
-    groups = [each[copy : copy + at.in_step] for copy in range(0, copies, at.in_step)]
+    groups = [each[copy : copy + at.synchronised] for copy in range(0, copies, at.synchronised)]
     for group in cycle(filter(any, groups)):
         if len(first) >= count:
             break
         users = sum(group)
-        begin = np.zeros(users) if q.rounds else draw.uniform(0, found.request.seconds, users)
+        begin = np.zeros(users) if q.requests_per_user else draw.uniform(0, found.request.seconds, users)
         asks = iter(enumerate(begin))
         lines = [[(float(when), user) for user, when in islice(asks, many)] for many in group]
         one = _Copies(at, draw, work, lines, gaps)
-        one.span = (0.0 if q.rounds else inf, inf)
-        left, warm = [q.rounds or inf] * users, 0 if q.rounds else WARM * users
+        one.span = (0.0 if q.requests_per_user else inf, inf)
+        left, warm = [q.requests_per_user or inf] * users, 0 if q.requests_per_user else WARM_UP * users
         enough = len(first) + ceil(count * users / q.workload.batch)
         for n, (_, _, soon, mean) in enumerate(one.follow(left)):
             if n == warm:
@@ -332,7 +363,7 @@ def _asking(found, at, slower, draw, count):
             if n >= warm:
                 first.append(soon)
                 token.append(mean)
-            if not q.rounds and len(first) >= enough:
+            if not q.requests_per_user and len(first) >= enough:
                 break
     return seconds.min(), np.array(first), np.array(token), *_both(gaps)
 

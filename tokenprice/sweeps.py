@@ -1,14 +1,14 @@
 """One question asked at every point of a grid, of the kernel model, the sources or all of them."""
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.papers.sweeps import Sweep, of_step, tabulate
 from inferlib.system import System
-from tokenprice import answerers
+from tokenprice import predictors
 from tokenprice.ask import ask
-from tokenprice.question import Question, read
+from tokenprice.question import Question, read_record
 
 
-def sweep(question, machine=None, /, *, over, by=answerers.SIXTH, chips=None, **options) -> Sweep:
+def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None, **options) -> Sweep:
     """Ask a question over axes: any option of :func:`ask`, and how many chips.
 
     Parameters
@@ -40,12 +40,12 @@ def sweep(question, machine=None, /, *, over, by=answerers.SIXTH, chips=None, **
     """
     asked = question if isinstance(question, Question) else None
     if asked is None:
-        asked = read(Question, {"model": question, "machine": machine, **options}, chips)
+        asked = read_record(Question, {"model": question, "machine": machine, **options}, chips)
     elif machine is not None or options:
         raise ValueError("a Question holds its machine and options: leave those beside it out")
     for name in over:
-        checks.one_of("axis", name, [*Question.names(), "chips"])
-    keys = answerers.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
+        validation.one_of("axis", name, [*Question.names(), "chips"])
+    keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
 
     def answer(point):
         point = dict(point)
@@ -61,6 +61,6 @@ def _found(answer):
     """What a sweep keeps of an answer; ``None`` where no price or interval is known becomes NaN."""
     if not answer.feasible:
         return {"status": answer.status, "reason": answer.reason}
-    more = {"low": answer.low, "high": answer.high, "usd_per_million": answer.dollars_per_million}
-    seconds = {"seconds": answer.seconds, "bottleneck": answer.binding}
+    more = {"low": answer.low, "high": answer.high, "usd_per_million": answer.usd_per_million}
+    seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck}
     return of_step(answer.step) | seconds | {name: value for name, value in more.items() if value is not None}

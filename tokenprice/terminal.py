@@ -12,9 +12,9 @@ EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in th
 # What people type for an option that has another name here.
 ALSO = {
     "machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "batch": ["--batch-size"],
-    "arrivals": ["--qps", "--request-rate"], "prompt": ["--isl", "--input-len"], "output": ["--osl", "--output-len"],
-    "users": ["--concurrency", "--max-concurrency"], "weights": ["--dtype", "--quantization"],
-    "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
+    "request_rate": ["--qps"], "prompt_tokens": ["--isl", "--input-len"], "output_tokens": ["--osl", "--output-len"],
+    "concurrency": ["--max-concurrency", "--concurrency"], "weights": ["--dtype", "--quantization"],
+
 }  # fmt: skip
 DEGREES = (
     "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
@@ -27,7 +27,7 @@ def main(argv=None):
         given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
         as_json, name = given.pop("json"), given.pop("command")
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
-        _print(json.dumps(found, indent=1) if as_json else spoken(text))
+        _print(json.dumps(found, indent=1) if as_json else as_option(text))
         return code
     except BrokenPipeError:  # somebody reads the first lines only
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -37,14 +37,14 @@ def main(argv=None):
     except (ValueError, LookupError, TypeError, OSError, ArithmeticError, ImportError) as mistake:
         from textwrap import shorten
 
-        said = spoken(str(mistake))
+        said = as_option(str(mistake))
         if isinstance(mistake, ArithmeticError):
             said = f"the numbers of this question cannot be calculated with ({said}): please report it"
         print("tokenprice:", shorten(said, 400, placeholder=" ..."), file=sys.stderr)
         return 2
 
 
-def spoken(text):
+def as_option(text):
     """What is said to Python, as it is said in a terminal."""
     text = re.sub(r"inferlib\.catalog\.(models|chips)\(\)", r"'tokenprice \1'", text)
     return re.sub(r"\b(chips|prices?)=(?=[\s,);]|$)", r"--\1", text)
@@ -119,7 +119,7 @@ def _parsed(words):
 @cache
 def _command(name):
     """The parser of one command."""
-    from tokenprice.question import CHOSEN, Promise, Question
+    from tokenprice.question import CHOSEN, SLO, Question
 
     about, decide = COMMANDS[name], name == "decide"
     command = _Parser(prog=f"tokenprice {name}", description=about, epilog=EXIT, allow_abbrev=False)
@@ -131,7 +131,7 @@ def _command(name):
         return command
     _options(command, Question, leave_out=CHOSEN if decide else ())
     if name != "ask":
-        _options(command, Promise)
+        _options(command, SLO)
     if decide:
         add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
         add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
@@ -148,7 +148,7 @@ def _command(name):
         add("--requests", type=int, help="how many are counted; 5000")
         add("--seed", type=int, help="of the random numbers; 0")
     if name == "ask":
-        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
+        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the kernel model")
     add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
     add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
     add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
@@ -176,7 +176,7 @@ def _options(parser, kind, leave_out=()):
             add("--machine", *ALSO[name], dest="named_machine", metavar="'4x H100'", help=help)
         else:
             flag = "--" + name.replace("_", "-")
-            more = {"action": "append"} if name == "keep" else {}
+            more = {"action": "append"} if name == "layer_formats" else {}
             add(flag, *ALSO.get(name, ()), dest=name, metavar=name.upper(), help=help, **more)
 
 
@@ -201,7 +201,7 @@ def _linked(found):
 
 def _decide(model, top, why, link=False, **given):
     from tokenprice import decide
-    from tokenprice.words import whole
+    from tokenprice.parsing import parse_int
 
     _own_chips(given)
     own, names = given.pop("chips", None), given.pop("named_chips", None)
@@ -210,11 +210,11 @@ def _decide(model, top, why, link=False, **given):
     elif own:
         given["chips"] = own
     if "counts" in given:
-        given["counts"] = [whole("counts", n) for n in given["counts"].split(",")]
+        given["counts"] = [parse_int("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
     if link:
         return _linked(found)
-    return found.to_dict(), found.text(whole("top", top), why), 0 if found.offers else 1
+    return found.to_dict(), found.text(parse_int("top", top), why), 0 if found.offers else 1
 
 
 COMMANDS = {
@@ -252,13 +252,15 @@ def _own_chips(given):
 
 def _prices(pairs, path):
     """Dollars for a chip and hour: a number, or the lowest and the highest."""
-    from inferlib import checks, config
-    from tokenprice.words import dollars
+    from inferlib import config, validation
+    from tokenprice.parsing import parse_dollars
 
     found = config.tables_of(path) if path is not None else {}
     for text in pairs:
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()):
-            raise ValueError(f"prices is {checks.short(repr, text)}, but must be like H100=2.5 or H100=2-4")
-        found[name.strip()] = [dollars("prices", part) for part in price.split("-")]
+            raise ValueError(
+                f"prices is {validation.short(repr, text)}, but must be like H100=2.5 or H100=2-4"
+            )
+        found[name.strip()] = [parse_dollars("prices", part) for part in price.split("-")]
     return found

@@ -6,7 +6,7 @@ from typing import get_type_hints
 
 import pandas as pd
 
-from book.audit import ledger
+from book.audit import grading
 from inferlib.equation import EQUATIONS, notation_of, quantities
 
 
@@ -62,7 +62,7 @@ def clashes():
     Returns one row a symbol: what it stands for in each source that uses it.
     """
     uses = {}  # symbol -> source -> names in the library
-    for source in ledger.sources():
+    for source in grading.sources():
         for name, entry in notation_of(source).items():
             uses.setdefault(entry["symbol"], {}).setdefault(source, []).append(name)
     rows = []
@@ -70,16 +70,16 @@ def clashes():
         if len({name for names in by_source.values() for name in names}) > 1 and len(by_source) > 1:
             meant = (
                 "; ".join(notation_of(s)[n]["meaning"] for n in by_source.get(s, ()))
-                for s in ledger.sources()
+                for s in grading.sources()
             )
             rows.append((f"${symbol}$", *meant))
-    return Symbols(pd.DataFrame(rows, columns=["symbol", *ledger.sources()]))
+    return Symbols(pd.DataFrame(rows, columns=["symbol", *grading.sources()]))
 
 
 def _units(source):
     """The unit of every field, argument and function of a source's equations, by name."""
-    if source in ledger.sources():
-        ledger._open(source)
+    if source in grading.sources():
+        grading._open(source)
     else:
         import_module(f"inferlib.{source}")
     units = {}

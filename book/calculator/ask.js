@@ -70,11 +70,12 @@ globalThis.inferlibAsk = function (D) {
   // Formats of weights, of each part and of the cache: as given, else the checkpoint's. A format is a name,
   // or bytes of a weight and whose kernels serve it.
   const formats = (S, m) => {
-    const [own, parts, cache] = m.formats, kept = S.keep || {}; // the same format is the same checkpoint
+    const [own, parts, cache] = m.formats, kept = S.layer_formats ||
+      {}; // the same format is the same checkpoint
     const weights = [own].flat().pop() === S.weights ? own : S.weights || own;
     const all = weights !== own ? D.formats.each[S.weights][4][sparse(m) ? 1 : 0] : parts;
     const each = Object.fromEntries(D.parts.map((name, k) => [name, format(kept[name] || all[k])]));
-    return { weights: format(weights), each, cache: S.cache || cache };
+    return { weights: format(weights), each, cache: S.kv_cache_dtype || cache };
   };
   const format = (name) => {
     const [bytes, peaks, kernel, fresh] = D.formats.each[Array.isArray(name) ? name[1] : name];
@@ -92,7 +93,7 @@ globalThis.inferlibAsk = function (D) {
     const hour = hourly(S, name), { electricity } = S;
     if (hour == null) return null;
     const paid = { price: hour, chip_power: powerOf(S, name), electricity, pue: S.pue || 1 };
-    return (electricity == null ? hour : D.glue.hourly(paid)[0]) / (S.utilisation || 1);
+    return (electricity == null ? hour : D.glue.hourly(paid)[0]) / (S.paid_hours_used || 1);
   };
   const chip = (S) => {
     const known = chips[S.chip], values = { ...known.values }, peaks = { ...known.peaks };
@@ -138,7 +139,8 @@ globalThis.inferlibAsk = function (D) {
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
     const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, ...l,
-      lanes: l.dp * l.pp, share: S.memory || D.facts.share, workspace: D.facts.workspace[l.tp > 1 ? 1 : 0],
+      lanes: l.dp * l.pp, share: S.memory_utilization || D.facts.share, workspace: D.facts.workspace[l.tp >
+        1 ? 1 : 0],
       exchange_share: D.facts.exchange_share };
     const compiled = S.engine === "compiled", stored = formats(S, m), { each, cache } = stored;
     q.counted = compiled ? q.share : 1;
@@ -187,7 +189,7 @@ globalThis.inferlibAsk = function (D) {
     const m = model(S), l = layout(S), n = S.n_chips, none = (refused, at) => ({ refused, at });
     if (S.electricity == null && S.pue != null)
       return none("pue belongs to electricity: give dollars for a kilowatt-hour");
-    const paid = S.reader ? [S.chip, machineOf(S.reader).chip] : [S.chip];
+    const paid = S.prefill_machine ? [S.chip, machineOf(S.prefill_machine).chip] : [S.chip];
     const dark = paid.find((name) => hourly(S, name) != null && powerOf(S, name) == null);
     if (S.electricity != null && dark)
       return none("electricity has a price, but the power of " + dark + " is not known");
@@ -198,7 +200,7 @@ globalThis.inferlibAsk = function (D) {
     if ((l.dp * l.tp) % l.ep) return none("experts must divide the chips of an instance evenly");
     if (l.ep > 1 && l.ep < l.dp * l.tp) return none("this page spreads experts over all chips or over none");
     if (l.pp > layers(m)) return none(l.pp + " stages, but the model has " + layers(m) + " layers");
-    if (l.pp > 1 && l.dp > 1) return none("the sixth model describes stages or copies, not both");
+    if (l.pp > 1 && l.dp > 1) return none("the kernel model describes stages or copies, not both");
     return machine(S, m, chip(S), n, l);
   };
 
@@ -271,7 +273,7 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
-      drafted: S.drafted || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length,
+      drafted: S.draft_tokens || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length,
       untimed: untimed.join(", "), not_timed: untimed.length, ...more,
     };
     const [steps, first] = [["step", ...(more ? ["request"] : [])], more ? ["first"] : []].map((lists) =>
@@ -293,7 +295,7 @@ globalThis.inferlibAsk = function (D) {
   const remarks = (S, at, longest, seconds) => {
     const { most } = at.m, name = at.stored.weights.kernel, told = [];
     if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
-    if (seconds && !S.drafted && D.same[name] < 16) {
+    if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", keep: {}, cache: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
       if (wide < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide), name }));
@@ -327,7 +329,7 @@ globalThis.inferlibAsk = function (D) {
     if (own != null && needs > left)
       return { status: "infeasible", reason: short(at, needs, own, left), fit };
     if (at.late) return { status: "n/a", reason: at.late, fit };
-    const plain = timed(at, "step"), drafts = S.drafted ? draftedAt(S, at, plain.total) : null;
+    const plain = timed(at, "step"), drafts = S.draft_tokens ? draftedAt(S, at, plain.total) : null;
     const { terms, total: seconds } = drafts || plain, cost = price(S, at.c.name);
     const told = { step: seconds, running: batch, ...drawn("step", terms), price: cost, spread: 1 };
     const all = over(at.q, told);
@@ -342,19 +344,19 @@ globalThis.inferlibAsk = function (D) {
   const draftedAt = (S, at, plain) => {
     const last = at.groups[at.groups.length - 1], experts = last.parts.some((p) => "n_experts" in p.own);
     const head = { ...at, spread: experts ? at.spread : 0, groups: [{ ...last, count: 1 }] };
-    const verifying = timed(at, "step", over(at.q, { rows: S.drafted + 1 }));
+    const verifying = timed(at, "step", over(at.q, { rows: S.draft_tokens + 1 }));
     const alone = over(at.q, { n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
       n_chips: at.n / at.l.pp, // on the last stage
       batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) });
     const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
-    const length = accepted(S), given = { draft, drafted: S.drafted, length };
+    const length = accepted(S), given = { draft, drafted: S.draft_tokens, length };
     const [token, drafting] = [verifying.total, 0].map((step) => D.glue.drafted({ ...given, step })[0]);
     const terms = verifying.terms.map((t) => ({ ...t, seconds: t.seconds / length }))
       .concat({ name: "drafting", seconds: drafting, counts: true });
     return { total: token, token, verify: verifying.total, draft, length, terms, gain: plain / token };
   };
   // Tokens that a step yields: a number, or what was measured on a task.
-  const accepted = ({ drafted, length }) =>
+  const accepted = ({ draft_tokens: drafted, acceptance_length: length }) =>
     (has(D.accepted, length) ? D.accepted[length][drafted - 1] : length);
 
   // --- A request --------------------------------------------------------------------------------------
@@ -376,10 +378,12 @@ globalThis.inferlibAsk = function (D) {
   const mixed = (S) => {
     if (S.mode === "step" || (S.mix || {}).words) return S;
     if (S.mix) {
-      const { trace, prompt, output, cached } = S.mix, none = { prompt: null, output: null, cached: null };
-      return { ...S, prompt, output, cached, mix: { ...S.mix, words: { trace, ...none } } };
+      const { trace, prompt, output, cached } = S.mix, none = { prompt_tokens: null, output_tokens: null,
+        cached: null };
+      return { ...S, prompt_tokens: prompt, output_tokens: output, cached,
+        mix: { ...S.mix, words: { trace, ...none } } };
     }
-    const [prompts, outputs] = ["prompt", "output"].map((name) => lengths(name, S[name]));
+    const [prompts, outputs] = ["prompt_tokens", "output_tokens"].map((name) => lengths(name, S[name]));
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
     const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
@@ -391,8 +395,9 @@ globalThis.inferlibAsk = function (D) {
       sorted[passed.findIndex((n) => n >= (k + 0.5) / 10 * all)]);
     const mix = { reads, varies, context: prompt + (differ ? 1 + varies : 1) * output / 2,
       longest: Math.max(...prompts) + Math.max(...outputs), answers: differ ? tenths : [2 * output] };
-    const words = { prompt: S.prompt, output: S.output, cached: prompts.length > 1 ? S.cached : cached };
-    return { ...S, prompt, output, cached, mix: { ...mix, words } };
+    const words = { prompt_tokens: S.prompt_tokens, output_tokens: S.output_tokens,
+      cached: prompts.length > 1 ? S.cached : cached };
+    return { ...S, prompt_tokens: prompt, output_tokens: output, cached, mix: { ...mix, words } };
   };
   // How prompts are read: the mean by terms as far as they count, the fresh part, and how seconds vary.
   const passes = (at, S) => {
@@ -422,17 +427,19 @@ globalThis.inferlibAsk = function (D) {
   };
   const brief = (S) => {
     const longest = Math.max(...S.mix.reads.map(([, tokens]) => tokens)) + 1;
-    return { ...S, mix: { ...S.mix, context: S.prompt + 0.5, longest } };
+    return { ...S, mix: { ...S.mix, context: S.prompt_tokens + 0.5, longest } };
   };
 
-  // A fleet as in tokenprice.fleet. A machine is a queue: seconds of its steps, asked when they are needed,
+  // A fleet as in tokenprice.queueing. A machine is a queue: seconds of its steps, asked when they are
+  // needed,
   // and of the prompts.
   const queue = (S, at, room) => {
-    const { lanes } = at.q, known = [], most = Math.min(room, S.users || D.most, D.most), { context } = S.mix;
+    const { lanes } = at.q, known = [], most = Math.min(room, S.concurrency || D.most, D.most),
+      { context } = S.mix;
     const step = (n) => {
       if (n in known) return known[n];
       const seconds = run(at, { batch: n * lanes, context });
-      return (known[n] = S.drafted ? draftedAt(S, at, seconds).total : seconds);
+      return (known[n] = S.draft_tokens ? draftedAt(S, at, seconds).total : seconds);
     };
     return { at, lanes, step, places: Math.max(Math.floor(most / lanes), 1), ...passes(at, S) };
   };
@@ -471,7 +478,7 @@ globalThis.inferlibAsk = function (D) {
     if (!(reads < 1 && before >= 0)) return null;
     // of an answer one half is before its mean token, as of one that ends at random the whole
     const each = s.answers.map((one) => Math.max(one / 2, 1)).map((answer) => {
-      let cleared = 1; // the root of tokenprice.fleet.clearing
+      let cleared = 1; // the root of tokenprice.queueing.clearing_root
       for (let k = 0; k < 50; k++) {
         const left = (1 - 1 / answer) * Math.exp(-reads * cleared);
         cleared -= (left + cleared - 1) / (1 - reads * left);
@@ -492,7 +499,8 @@ globalThis.inferlibAsk = function (D) {
   // As few machines as have a steady state at both ends that is good; a reader is the queue of those that do
   // nothing but read prompts.
   const fleet = (S, one, reader, good = () => true) => {
-    const { arrivals, output, prompt, mix } = S, { at, lanes, places } = one, { read } = reader || one;
+    const { request_rate: arrivals, output_tokens: output, prompt_tokens: prompt, mix } = S, { at, lanes,
+      places } = one, { read } = reader || one;
     const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt });
     const own = reader ? 0 : read.total, scatter = reader ? 0 : one.scatter;
     const full = D.glue.full(over(at.q, { own, output, step: one.step(places), users: places }))[0];
@@ -520,7 +528,7 @@ globalThis.inferlibAsk = function (D) {
     };
     // the time of answers alone takes so many, or of prompts
     const atLeast = (seconds, copies) => Math.max(Math.floor(arrivals * seconds / copies), 1);
-    const n = S.machines || fewest((k) => states(k), atLeast(output * one.step(places) / places, lanes));
+    const n = S.replicas || fewest((k) => states(k), atLeast(output * one.step(places) / places, lanes));
     const readers = reader && n
       ? fewest((m) => states(n, m), mix.words.trace ? 1 : atLeast(read.total, reader.lanes)) : 0;
     const found = n && readers !== false && states(n, readers);
@@ -534,32 +542,33 @@ globalThis.inferlibAsk = function (D) {
       headroom: 1 / factor / Math.max(load / n, readerLoad) };
   };
   const crowded = (S, ...more) => {
-    const enough = fleet({ ...S, machines: null }, ...more), percent = (v) => even(100 * v) + "%";
+    const enough = fleet({ ...S, replicas: null }, ...more), percent = (v) => even(100 * v) + "%";
     if (!enough) return "no number of machines has a steady state";
-    const some = S.machines > 1 ? "machines" : "machine", load = percent(enough.load / S.machines);
-    const most = percent(1 / enough.factor), [machines, few] = [S.machines, enough.n].map(String);
+    const some = S.replicas > 1 ? "machines" : "machine", load = percent(enough.load / S.replicas);
+    const most = percent(1 / enough.factor), [machines, few] = [S.replicas, enough.n].map(String);
     return filled(D.crowded, { machines, some, load, most, enough: few });
   };
-  const twice = ({ arrivals, utilisation }) => (arrivals && utilisation
-    ? "utilisation follows from arrivals: leave one of them out" : "");
+  const twice = (S) => (S.request_rate && S.paid_hours_used
+    ? "paid_hours_used follows from request_rate: leave one of them out" : "");
   const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
   // Whoever asks the same for other numbers of users keeps how prompts are read.
   const request = (S, kept = {}) => {
-    const at = asked(S), { output, arrivals, mix } = S, refused = (reason) =>
+    const at = asked(S), { output_tokens: output, request_rate: arrivals, mix } = S, refused = (reason) =>
       ({ status: "n/a", reason, remarks: [] });
     if (twice(S)) return refused(twice(S));
-    if (S.reader && !arrivals) return refused("reader belongs to arrivals on this page: give arrivals, or "
+    if (S.prefill_machine &&
+      !arrivals) return refused("prefill_machine belongs to request_rate on this page: give request_rate, or "
       + "ask tokenprice in Python or a terminal");
     const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
     if (at.refused) return without(S, refused(at.refused), roomy, at.at);
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
     if (full) return without(S, full, roomy, full.status === "infeasible" && at);
-    const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
+    const users = arrivals ? 1 : S.concurrency || 1, running = Number.isFinite(places)
       ? D.glue.running({ users, places })[0] : users;
     const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
     if (step.status !== "ok") return without(S, step, roomy, step.status === "infeasible" && at);
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
-    const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
+    const reads = S.prefill_machine && machineOf(S.prefill_machine), same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
     if (own && own !== one) {
@@ -569,7 +578,7 @@ globalThis.inferlibAsk = function (D) {
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
-    const apart = S.machines || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
+    const apart = S.replicas || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
   };
@@ -586,7 +595,8 @@ globalThis.inferlibAsk = function (D) {
     return served(S, one, step, users, users, many);
   };
   const served = (S, one, step, users, running, many) => {
-    const { at } = one, { prompt: tokens, output, arrivals, cached, mix: { context } } = S;
+    const { at } = one, { prompt_tokens: tokens, output_tokens: output, request_rate: arrivals, cached,
+      mix: { context } } = S;
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
     const answered = reader ? running : together(at, output, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
@@ -609,7 +619,7 @@ globalThis.inferlibAsk = function (D) {
     const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
-      alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
+      alone: S.draft_tokens ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
       made: many ? arrivals * output * many.n / many.load : output / taken, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
     const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
@@ -654,7 +664,8 @@ globalThis.inferlibAsk = function (D) {
   // Seconds of a token, and what a million cost, of numbers as they are or changed; those of a request with
   // the prompts of others in between.
   const token = (S, at, q) => {
-    const { prompt: tokens, output, cached } = S, alone = S.mode !== "request" || S.arrivals, users = q.batch;
+    const { prompt_tokens: tokens, output_tokens: output, cached } = S, alone = S.mode !== "request" ||
+      S.request_rate, users = q.batch;
     const step = timed(at, "step", alone ? q : over(q, { batch: together(at, output, users) })).total;
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
@@ -695,7 +706,7 @@ globalThis.inferlibAsk = function (D) {
   // Whether 16 bits would be faster than what a step asks for, in words.
   const wider = (S, batch, context) => {
     const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
-    if (!at || S.mode !== "step" || S.drafted || name === "bf16") return "";
+    if (!at || S.mode !== "step" || S.draft_tokens || name === "bf16") return "";
     const other = opening({ ...S, weights: "bf16", keep: {} }, batch, context);
     const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
     return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
@@ -742,13 +753,14 @@ globalThis.inferlibAsk = function (D) {
     });
   };
   // Whether a state is as promised, at its slow end where that must be.
-  const late = (S, one) => one.first > (S.first_token || Infinity);
-  const asPromised = (S, one) => !(one.token > (S.token || Infinity)) && !late(S, one);
+  const late = (S, one) => one.first > (S.ttft || Infinity);
+  const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one);
   const seenOf = (S, one) => (S.sure ? { token: one.tokenHigh, first: one.firstHigh } : one);
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.
   const judge = (S, { m, c, n, l }, out) => {
-    const { output, mix } = S, most = S.dollars || Infinity, few = (v) => +v.toPrecision(3);
+    const { output_tokens: output, mix } = S, most = S.usd_per_million || Infinity,
+      few = (v) => +v.toPrecision(3);
     const name = { chip: c.name, n, layout: words(l), l };
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
@@ -764,15 +776,15 @@ globalThis.inferlibAsk = function (D) {
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
     const missed = (found, least) => {
-      const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.token || Infinity);
+      const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.tpot || Infinity);
       const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
       if (slow > 1) miss("too slow", few(1 / seen.token) + " tokens/s" + who, slow);
       else if (!late(S, seen)) dear(least);
-      else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.first_token);
+      else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.ttft);
     };
     const offer = (found) => (found.status !== "ok" ? miss("not described", found.reason)
       : found.million > most ? dear(found.million) : out.offers.push(found));
-    if (S.arrivals) {
+    if (S.request_rate) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
       const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief(S)) >= 1);
       const good = (now, slow) => asPromised(S, S.sure ? slow : now);
@@ -889,8 +901,9 @@ globalThis.inferlibAsk = function (D) {
       ? Object.fromEntries(pairs) : null;
   };
   const said = (q) => {
-    const own = { ...q, machine: q.n_chips + "x " + q.chip, keep: keeps(q.keep), ...(q.mix || {}).words,
-      length: q.drafted ? q.length : null, token: q.token && told("token", q.token),
+    const own = { ...q, machine: q.n_chips + "x " + q.chip, layer_formats: keeps(q.layer_formats),
+      ...(q.mix || {}).words,
+      acceptance_length: q.draft_tokens ? q.acceptance_length : null, tpot: q.tpot && told("tpot", q.tpot),
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
     const found = { model: q.own ? "config.json" : q.model }, empty = ["", 0, "0%", null, undefined];
     for (const name of ["trace", ...D.form.fields])
@@ -915,7 +928,7 @@ globalThis.inferlibAsk = function (D) {
       return plain.length && known === q.chip ? `inferlib.System(${record}, ${n_chips})` : quote(text);
     };
     const told = Object.entries(given).filter(([, value]) => value != null).map(([field, value]) =>
-      field + "=" + (field === "reader" ? ofChanged : quote)(value));
+      field + "=" + (field === "prefill_machine" ? ofChanged : quote)(value));
     const first = verb === "decide" ? [quote(name)] : [quote(name), ofChanged(box)];
     return `tokenprice.${verb}(${[...first, ...told].join(", ")})`;
   };
@@ -923,8 +936,8 @@ globalThis.inferlibAsk = function (D) {
   const simulate = (q) => python(q, "simulate");
   const everybody = (q) => python(q, "ask", { by: "all" });
   const percentiles = (q) => {
-    const { token: token_p99, first_token: first_token_p99 } = said(q);
-    return python(q, "decide", { token_p99, first_token_p99, token: null, first_token: null });
+    const { tpot: tpot_p99, ttft: ttft_p99 } = said(q);
+    return python(q, "decide", { tpot_p99, ttft_p99, tpot: null, ttft: null });
   };
   // Lengths are read at the door.
   const door = { request, changes, wider, needed, machines, judge, decide, said, python, simulate,

@@ -1,7 +1,7 @@
 """The form of the page, made of the declared fields of a question and of a promise.
 
 A field stands where its record has it, under its name, with its help, its unit and the words it is read from, in the
-modes it belongs to. What the page shows in a way of its own (chips, layouts, formats) stands in ``instrument.html``
+modes it belongs to. What the page shows in a way of its own (chips, layouts, formats) stands in ``page.html``
 under the name of its field.
 """
 
@@ -10,18 +10,37 @@ import re
 from dataclasses import fields
 from importlib.resources import files
 
-from tokenprice import words
-from tokenprice.link import LEFT_OUT
-from tokenprice.offers import MOST
-from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
+from tokenprice import parsing
+from tokenprice.permalink import LEFT_OUT
+from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
+from tokenprice.recommendation import MAX_USERS
 
 POWER = ("electricity", "pue")  # of a chip whose power is known
 # The question that the page opens with; what is not named here is not given.
 START = {
-    "mode": "step", "model": "Llama 3 70B", "chip": "H100 SXM", "n_chips": 8, "layout": "", "weights": "", "cache": "",
-    "keep": {}, "engine": "", "batch": 32, "context": 4096, "users": 32, "prompt": 4096, "output": 512, "cached": "0%",
-    "token": 0.02, "first_token": 1, "sure": False, "only": "", "prices": "", "drafted": 0, "length": 1,
-}  # fmt: skip
+    "mode": "step",
+    "model": "Llama 3 70B",
+    "chip": "H100 SXM",
+    "n_chips": 8,
+    "layout": "",
+    "weights": "",
+    "kv_cache_dtype": "",
+    "layer_formats": {},
+    "engine": "",
+    "batch": 32,
+    "context": 4096,
+    "concurrency": 32,
+    "prompt_tokens": 4096,
+    "output_tokens": 512,
+    "cached": "0%",
+    "tpot": 0.02,
+    "ttft": 1,
+    "sure": False,
+    "only": "",
+    "prices": "",
+    "draft_tokens": 0,
+    "acceptance_length": 1,
+}
 # What a reader may change of a chip: field, label, unit and how many SI units it has.
 CHIP = (
     ("memory_capacity", "Memory", "GB", 1e9), ("memory_bandwidth", "Its bandwidth", "TB/s", 1e12),
@@ -32,26 +51,28 @@ CHIP = (
 )  # fmt: skip
 # Numbers of the page that are part of a field: what they are read by, and the field.
 PARTS = {
-    "n_chips": (words.whole, "machine"), "goal": (words.seconds, "token"), "budget": (words.dollars, "dollars"),
-}  # fmt: skip
-TEXTS = ("layout", "keep", "reader")  # which are read as words
-LISTED = ("layout", "length")  # words that are offered, too
+    "n_chips": (parsing.parse_int, "machine"),
+    "goal": (parsing.parse_seconds, "tpot"),
+    "budget": (parsing.parse_dollars, "usd_per_million"),
+}
+TEXTS = ("layout", "layer_formats", "prefill_machine")  # which are read as words
+LISTED = ("layout", "acceptance_length")  # words that are offered, too
 MOST_TOKENS = 1024**2  # of a slider
 
 
 def declared():
     """The fields that the page asks for, in order: name to the declaration."""
-    every = (f for kind in (Question, Promise) for f in fields(kind))
+    every = (f for kind in (Question, SLO) for f in fields(kind))
     return {f.name: f.metadata for f in every if f.name not in LEFT_OUT}
 
 
 def modes():
     """In which modes a field belongs to the question: what excludes what, as the records say."""
-    promised = [f.name for f in fields(Promise)]
+    promised = [f.name for f in fields(SLO)]
     found = {}
     for name in declared():
-        step, request = name not in (*REQUEST, *promised, "reader"), name not in (*STEP, *promised)
-        decide = name not in (*STEP, *CHOSEN, *POWER, "machines")
+        step, request = name not in (*REQUEST, *promised, "prefill_machine"), name not in (*STEP, *promised)
+        decide = name not in (*STEP, *CHOSEN, *POWER, "replicas")
         held = (("step", step), ("request", request), ("decide", decide))
         found[name] = [mode for mode, holds in held if holds]
     return found
@@ -70,7 +91,7 @@ def reads(read, name):
             return None
 
     units = {}
-    for unit in words.UNITS:
+    for unit in parsing.UNITS:
         for one, two in (("4", "8"), ("0.4", "0.8")):
             each = [asked(f"{n} {unit}".strip()) for n in (one, two)]
             if unit in units or None in each:
@@ -92,17 +113,27 @@ def numbers():
     """Every number of the page: how it is read, and in which unit it is shown."""
     found = {}
     for name, about in declared().items():
-        if about["read"] in (words.tokens, words.count, words.whole, words.cached, words.share, words.seconds,
-                             words.dollars, words.length, words.positive, words.rate):  # fmt: skip
+        if about["read"] in (
+            parsing.parse_tokens,
+            parsing.parse_count,
+            parsing.parse_int,
+            parsing.parse_cached,
+            parsing.parse_fraction,
+            parsing.parse_seconds,
+            parsing.parse_dollars,
+            parsing.parse_acceptance_length,
+            parsing.parse_positive,
+            parsing.parse_rate,
+        ):
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
     found["goal"]["show"] = "ms"
-    found["drafted"]["least"] = 0  # none
+    found["draft_tokens"]["least"] = 0  # none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
     for name in found:
-        found[name]["empty"] = name not in START or name in ("token", "first_token", "users")
+        found[name]["empty"] = name not in START or name in ("tpot", "ttft", "concurrency")
     return found
 
 
@@ -116,19 +147,19 @@ def rows(identity, blocks, **filled):
         elif name in known or name in TEXTS:
             made.append(_row(identity, name, about, known.get(name), mode))
         else:
-            raise LookupError(f"{name} has no row in instrument.html, and is no number")
+            raise LookupError(f"{name} has no row in page.html, and is no number")
     return "".join(made).format(id=identity, **filled)
 
 
 def _row(identity, name, about, number, mode):
     label, slider = "PUE" if name == "pue" else name.replace("_", " ").capitalize(), ""
-    if about["read"] in (words.tokens, words.count, words.cached):
+    if about["read"] in (parsing.parse_tokens, parsing.parse_count, parsing.parse_cached):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
     unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
-    empty = number is None or number["empty"] and name != "users"
+    empty = number is None or number["empty"] and name != "concurrency"
     example = f' placeholder="{html.escape(about["example"])}"' if empty else ""
     listed = f' list="{identity}-{name}-list"' if name in LISTED else ""
-    short = "; 1k is 1,024" if about["read"] is words.tokens else ""
+    short = "; 1k is 1,024" if about["read"] is parsing.parse_tokens else ""
     told = html.escape(about["help"] + short, quote=True)
     return (
         f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'
@@ -138,8 +169,8 @@ def _row(identity, name, about, number, mode):
 
 
 def blocks():
-    """The rows that ``instrument.html`` writes by hand, by field; what stands before the first is the page."""
-    text = (files("book.calculator") / "instrument.html").read_text("utf-8")
+    """The rows that ``page.html`` writes by hand, by field; what stands before the first is the page."""
+    text = (files("book.calculator") / "page.html").read_text("utf-8")
     page, *parts = re.split(r"^\[\[(\w+)\]\]\n", text, flags=re.MULTILINE)
     return page, dict(zip(parts[::2], parts[1::2], strict=True))
 
@@ -154,5 +185,5 @@ def data():
     """What the page is told of its form."""
     return {
         "numbers": numbers(), "modes": modes(), "fields": list(declared()), "start": START,
-        "slides": {"tokens": MOST_TOKENS, "users": MOST},
+        "slides": {"tokens": MOST_TOKENS, "users": MAX_USERS},
     }  # fmt: skip

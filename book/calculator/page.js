@@ -32,10 +32,10 @@ globalThis.inferlibPage = function (root, D) {
       ? Object.fromEntries(pairs) : null;
   };
   // What a state asks: of what to rent the machine, its price and its users are the answer.
-  const CHOSEN = { price: undefined, electricity: null, pue: null, changed: {}, users: null, machines: null,
-    reader: null, drafted: 0, layout: "" };
+  const CHOSEN = { price: undefined, electricity: null, pue: null, changed: {}, concurrency: null,
+    replicas: null, prefill_machine: null, draft_tokens: 0, layout: "" };
   const asked = (of = S) => A.mixed({ ...of, prices: pricesOf(of.prices), ...(of.mode === "decide"
-    ? { ...CHOSEN, chip: of.only || of.chip } : { dollars: null }) });
+    ? { ...CHOSEN, chip: of.only || of.chip } : { usd_per_million: null }) });
   const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
   const unreadable = (key, text, says) => {
     const c = control(key);
@@ -43,11 +43,12 @@ globalThis.inferlibPage = function (root, D) {
   };
   // Fields of words: what their words stand for, nothing where they are none, and an example.
   const WORDS = {
-    keep: [A.keepOf, "attention=bf16"], layout: [(text) => A.layout({ layout: text }) && text, "DP8 EP8"],
-    reader: [(text) => (!text || machineOf(text) ? text : null), "2x H100"],
+    layer_formats: [A.keepOf, "attention=bf16"], layout: [(text) => A.layout({ layout: text }) && text,
+      "DP8 EP8"],
+    prefill_machine: [(text) => (!text || machineOf(text) ? text : null), "2x H100"],
     prices: [(text) => pricesOf(text) && text, "H100 SXM: 2.10; B300: 5"],
   };
-  const LENGTHS = ["prompt", "output", "cached"];
+  const LENGTHS = ["prompt_tokens", "output_tokens", "cached"];
   const put = (key, text) => {
     const c = control(key), { units, whole, empty } = form.numbers[key] || {};
     delete refused[key];
@@ -62,8 +63,8 @@ globalThis.inferlibPage = function (root, D) {
     } else {
       const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean).slice(0, 6);
       const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
-      const words = key === "length" ? has(D.accepted, text)
-        : ["prompt", "output"].includes(key) && A.lengths(key, text).every(Number.isFinite);
+      const words = key === "acceptance_length" ? has(D.accepted, text)
+        : ["prompt_tokens", "output_tokens"].includes(key) && A.lengths(key, text).every(Number.isFinite);
       if (Number.isNaN(v) && !words)
         unreadable(key, text, `no number that fits${told && `; units: ${told}`}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
@@ -80,10 +81,12 @@ globalThis.inferlibPage = function (root, D) {
   // A measured curve says how many tokens a step yields; nobody measured more drafts than it has.
   let misfit = false;
   const accepted = () => {
-    const lengths = has(D.accepted, S.length) && D.accepted[S.length];
-    if (misfit) delete refused.length;
-    misfit = lengths ? S.drafted > lengths.length : S.drafted && S.length > S.drafted + 1;
-    if (misfit) unreadable("length", S.length, lengths ? `measured with ${lengths.length} drafts at most`
+    const lengths = has(D.accepted, S.acceptance_length) && D.accepted[S.acceptance_length];
+    if (misfit) delete refused.acceptance_length;
+    misfit = lengths ? S.draft_tokens > lengths.length : S.draft_tokens && S.acceptance_length >
+      S.draft_tokens + 1;
+    if (misfit) unreadable("acceptance_length", S.acceptance_length, lengths ?
+      `measured with ${lengths.length} drafts at most`
         : "more than the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
@@ -102,7 +105,7 @@ globalThis.inferlibPage = function (root, D) {
       pairs.push([key, +(of.changed[key] / form.numbers[key].units[""][0]).toPrecision(12)]);
     return `#ask?${pairs.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&")}`;
   };
-  // What a link brings as tokenprice.link counts it; null where this page cannot ask it.
+  // What a link brings as tokenprice.permalink counts it; null where this page cannot ask it.
   const brought = (text, of) => {
     try { return of(JSON.parse(text)); } catch (e) { return null; }
   };
@@ -120,7 +123,7 @@ globalThis.inferlibPage = function (root, D) {
     const some = [prompt, output, context, longest, ...answers, ...reads.flatMap(([n, whole, held]) =>
       [n, whole - held])], none = [cached, varies, ...reads.map((read) => read[2])];
     return some.every((n) => n > 0) && none.every((n) => n >= 0) && typeof trace === "string"
-      ? { prompt, output, cached, mix } : null;
+      ? { prompt_tokens: prompt, output_tokens: output, cached, mix } : null;
   };
   const among = (key, value) => [...control(key).options].some((o) => o.value === value) && { [key]: value };
   // What a field of a link sets, where the page shows it in parts; nothing where it cannot be read.
@@ -150,7 +153,8 @@ globalThis.inferlibPage = function (root, D) {
       else if (c) put(key, value);
       else refused[name] = `The link asks for ${name}, which is no input here`;
     });
-    if (S.arrivals && !given.some(([key]) => key === "users")) S.users = null; // places of a machine
+    if (S.request_rate &&
+      !given.some(([key]) => key === "concurrency")) S.concurrency = null; // places of a machine
     return true;
   };
 
@@ -158,9 +162,9 @@ globalThis.inferlibPage = function (root, D) {
   // Sliders go by doublings, those of a share by per cent.
   const plain = ({ dataset }) => dataset.for === "cached", steps = ({ dataset }) => dataset.for === "n_chips";
   const most = (range) => (steps(range) ? 1024
-    : form.slides[/batch|users/.test(range.dataset.for) ? "users" : "tokens"]);
+    : form.slides[/batch|concurrency/.test(range.dataset.for) ? "users" : "tokens"]);
   const toRange = (range, v) => (!plain(range) ? Math.log2(Math.max(parseFloat(v), 1))
-    : String(v).endsWith("%") ? parseFloat(v) : (100 * v) / asked().prompt);
+    : String(v).endsWith("%") ? parseFloat(v) : (100 * v) / asked().prompt_tokens);
   const fromRange = (range, p) => {
     const v = Math.pow(2, steps(range) ? Math.round(p) : p);
     if (plain(range)) return `${p}%`;
@@ -172,7 +176,7 @@ globalThis.inferlibPage = function (root, D) {
   });
   // What a control shows: words of a number, of a chip its own one where none was changed.
   const valueOf = (key) => {
-    if (key === "keep") return A.keeps(S.keep) || "";
+    if (key === "layer_formats") return A.keeps(S.layer_formats) || "";
     if (!has(form.numbers, key)) return S[key] == null ? "" : S[key];
     const { values, peaks } = A.chips[S.chip], own = key === "peak_16" ? values.chip_flops
       : key.startsWith("peak_") ? peaks[key.slice(5)] : values[`chip_${key}`];
@@ -196,8 +200,8 @@ globalThis.inferlibPage = function (root, D) {
     });
     control("model").classList.toggle("aside", Boolean(S.own));
     const q = asked(), m = A.model(q), cost = A.hourly(q, S.chip), { prices } = q;
-    const { weights, cache } = A.formats({ ...q, weights: "", cache: "", keep: {} }, m);
-    [["weights", weights.kernel], ["cache", cache]].forEach(([key, name]) => {
+    const { weights, cache } = A.formats({ ...q, weights: "", kv_cache_dtype: "", layer_formats: {} }, m);
+    [["weights", weights.kernel], ["kv_cache_dtype", cache]].forEach(([key, name]) => {
       control(key).options[0].textContent = `the checkpoint's, ${name}`;
     });
     const changed = Object.keys(S.changed).length, { source } = D.chips[S.chip], notes = {
@@ -234,11 +238,11 @@ globalThis.inferlibPage = function (root, D) {
   // A line of such answers over users; those for whom there is no room are left out.
   const overUsers = (q, context, all, kept = {}) => all.map(Math.round).flatMap((users) => {
     const one = S.mode === "step" ? A.step(q, users, context)
-      : A.request({ ...q, arrivals: null, reader: null, users }, kept);
+      : A.request({ ...q, request_rate: null, prefill_machine: null, concurrency: users }, kept);
     return one.status === "ok" ? [{ batch: users, seconds: timeOf(one)[0] }] : [];
   });
   const drawUsers = (q, one, near) => {
-    const step = S.mode === "step", who = one.token == null || one.many ? one.batch : S.users || 1;
+    const step = S.mode === "step", who = one.token == null || one.many ? one.batch : S.concurrency || 1;
     const most = Math.log2(Math.max(one.batch * 2, 1024)), each = step ? 2 : 1;
     const counts = Array.from({ length: Math.min(13, most) * each + 1 }, (_, k) => Math.pow(2, k / each));
     const line = overUsers(q, one.context, counts);
@@ -318,7 +322,8 @@ globalThis.inferlibPage = function (root, D) {
     const rest = r.n / r.tp, copies = { dp: rest, pp: 1, ep: A.sparse(r) ? r.n : 1 };
     const layout = A.words({ tp: r.tp, ...(r.dp > 1 ? copies : { dp: 1, pp: rest, ep: 1 }) });
     const known = has(D.formats.each, r.weights), keep = r.weights === "mxfp4" ? { attention: "bf16" } : {};
-    const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "", keep };
+    const stored = r.alike && r.weights === kernelOf(q) ? {} : { weights: known ? r.weights : "",
+      layer_formats: keep };
     const mode = r.output ? "request" : "step";
     const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip,
       n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null,
@@ -419,7 +424,7 @@ globalThis.inferlibPage = function (root, D) {
         ["cached", usd(paid.cached)], ["out", usd(paid.output)], ["a request", cents]]
       : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars)]]), joules,
     ["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]];
-    const drafted = drafts && `With ${S.drafted} drafts and length ${digits(drafts.length)}: ${
+    const drafted = drafts && `With ${S.draft_tokens} drafts and length ${digits(drafts.length)}: ${
       bold(time(drafts.token))} a token, ×${drafts.gain.toFixed(2)}; ${time(drafts.verify)} to verify, ${
       time(drafts.draft)} a draft.${drafts.gain < 1 ? " A step yields too few tokens to pay for them." : ""}`;
     const unpriced = `No price of ${esc(q.chip)} is known: no cost is shown. Type one.`;
@@ -457,8 +462,9 @@ globalThis.inferlibPage = function (root, D) {
   };
   // The question about one offer: its machine, and as many users, or as many machines for the arrivals.
   const stateOf = (o) => ({ ...S, mode: "request", chip: o.chip, n_chips: o.n, layout: A.words(o.l),
-    changed: {}, price: undefined, ...(o.many ? { users: null, machines: o.many.n, reader: o.many.readers
-      ? `${o.many.reader.at.n}x ${o.chip}` : null } : { users: o.users }) });
+    changed: {}, price: undefined, ...(o.many ? { concurrency: null, replicas: o.many.n,
+      prefill_machine: o.many.readers
+      ? `${o.many.reader.at.n}x ${o.chip}` : null } : { concurrency: o.users }) });
   // The measured row that is nearest to an offer, and on which side of this page's interval for it.
   const nearest = (o) => {
     const q = asked(stateOf(o)), [r] = A.neighbours(q, o.users, q.mix.context, 1);
@@ -512,7 +518,7 @@ globalThis.inferlibPage = function (root, D) {
         : big(esc(A.ofChip(best.n, best.chip)), `${best.layout}, ${best.users} users`, among);
       const tiles = [["a request", `${digits(100 * best.dollars)} ¢`], ["$ a million out",
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
-      const line = f && (q.token || q.first_token ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
+      const line = f && (q.tpot || q.ttft ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
       html("head", top(bigs, tiles) + note(spans) + surely(best) + fewer + told(best.cautions)
         + (f ? simulated("Means of a formula. For 99 of 100 requests, simulated:", line) : ""));
     }
@@ -562,7 +568,7 @@ globalThis.inferlibPage = function (root, D) {
     const c = event.target, { key } = c.dataset;
     if (c.dataset.for) put(c.dataset.for, String(fromRange(c, +c.value)));
     else if (key) {
-      if (key === "arrivals" && !S.arrivals) S.users = null; // places
+      if (key === "request_rate" && !S.request_rate) S.concurrency = null; // places
       put(key, c.type === "checkbox" ? c.checked : c.value);
       if (c.tagName === "SELECT") chose(key);
     } else return;

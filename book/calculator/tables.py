@@ -5,18 +5,18 @@ from functools import cache
 import pandas as pd
 
 from book import measured
-from book.calculator import questions
-from book.calculator.questions import DEGREES, ENGINE
+from book.calculator import javascript
+from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
 from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
-from tokenprice import blocks, constants, energy, link, mix
-from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
-from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
-from tokenprice.fleet import MONTH
-from tokenprice.offers import sizes
+from tokenprice import calibration, energy, permalink, sparse_attention, workload
+from tokenprice.decode import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
+from tokenprice.queueing import MONTH
+from tokenprice.recommendation import machine_sizes
+from tokenprice.uncertainty import chip_facts, format_facts, limits, load_calibration as calibrated, step_bar
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -40,13 +40,13 @@ def kinds():
     names = (*catalog.models(), *catalog.same_shapes(), *catalog.served())
     every = (group for model in map(_loaded, names) if model for group in model.layers)
     parts = (part for group in every for part in (group.attention, group.feed_forward) if part is not None)
-    return tuple(dict.fromkeys(map(questions.kind, parts)))
+    return tuple(dict.fromkeys(map(javascript.kind, parts)))
 
 
 def sparse():
     """The kinds of timed blocks that stand for a whole attention, and are chosen by width and formats."""
     attentions = (part for part in kinds() if hasattr(part, "n_heads"))
-    return sorted({blocks.kind_of(part) for part in attentions} - {""})
+    return sorted({sparse_attention.kind_of(part) for part in attentions} - {""})
 
 
 @cache
@@ -61,7 +61,7 @@ def _by_place(placed):
     """An attention or block whose kind is its place among :func:`kinds`."""
     if placed is None:
         return None
-    (name, *dimensions), known = placed, [link.kind(part, questions.names_of(part)) for part in kinds()]
+    (name, *dimensions), known = placed, [permalink.kind(part, javascript.names_of(part)) for part in kinds()]
     return [known.index(name), *dimensions]
 
 
@@ -71,7 +71,7 @@ def models():
     found, refused = {}, {}
     for name in (*catalog.models(), *catalog.same_shapes(), *catalog.served()):
         try:
-            about = link.counted(catalog.load_model(name))
+            about = permalink.model_dimensions(catalog.load_model(name))
         except ValueError as error:
             refused[name] = str(error)
         else:
@@ -85,7 +85,9 @@ def models():
 
 def as_served(chip):
     """A chip with the memory that the driver shows, and with cards that share a box as one domain."""
-    return chip.replace(scale_up_size=constants.box(chip), memory_capacity=constants.memory(chip))
+    return chip.replace(
+        scale_up_size=calibration.chips_per_node(chip), memory_capacity=calibration.memory(chip)
+    )
 
 
 def chips():
@@ -97,10 +99,10 @@ def chips():
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
             "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
-            "slower": constants.slower(name),
-            "shown": constants.is_shown(chip), "sold": chip.memory_capacity,
-            "program": name.startswith(constants.ONE_PROGRAM),
-            "source": chip.sources.get("price", ""), "counts": sizes(chip),
+            "slower": calibration.correction_factor(name),
+            "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
+            "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
+            "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
         }  # fmt: skip
     return found
 
@@ -108,8 +110,8 @@ def chips():
 def kernels():
     """For every chip that was timed: the constants of its kernels for each format, of its links and its blocks."""
     found = {}
-    for name in constants.stated()["chips"]:
-        known = constants.operators(name)
+    for name in calibration.load_operators()["chips"]:
+        known = calibration.operators(name)
         entry = {kind: {} for kind in (*KERNEL, "stands_in")}
         for kind, fields in KERNEL.items():
             for format in CACHES if kind == "attention" else sorted({*WEIGHTS, "fp8 block"} - {"fp16"}):
@@ -125,12 +127,12 @@ def kernels():
             links = getattr(known, kind)
             last = (links[min(n, max(links))] for n in DEGREES)
             entry[kind] = [[link.latency, link.bandwidth] for link in last]
-        entry["lends"] = {kind: constants.block_lender(name, kind) for kind in questions.timed()}
+        entry["lends"] = {kind: calibration.block_fallback_chip(name, kind) for kind in javascript.timed()}
         own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
         for (kind, engine, width, weights, cached), block in known.blocks.items():
             if kind in own:
-                size = constants.stored_bytes(weights) if weights else None
-                numbers = [getattr(block, field) for field in questions.timed()[kind]]
+                size = calibration.stored_bytes(weights) if weights else None
+                numbers = [getattr(block, field) for field in javascript.timed()[kind]]
                 own[kind].append([int(engine == "compiled"), width, size, cached, *numbers])
         found[name] = entry | {"timed": own}
     return found
@@ -144,7 +146,7 @@ def formats():
     models, found = [catalog.load_model(name) for name in ("Llama 3 8B", "Mixtral 8x7B")], {}
     for name in (*WEIGHTS, "fp32", "fp8 block"):
         known = FORMATS[name]
-        parts = [list(constants.formats(model, name).values()) for model in models]
+        parts = [list(calibration.formats(model, name).values()) for model in models]
         facts = format_facts(name)
         found[name] = [known.stored / 8, known.multiplied, facts["format"], facts["new_format"], parts]
     return {"each": found, "cache": {name: format_bytes(name) for name in CACHES}}
@@ -152,7 +154,9 @@ def formats():
 
 def engines():
     """Classes of engine: constants and errors; the first is the one taken when none is said."""
-    found = {"": constants.engine()} | {name: constants.engine(name) for name in constants.engines()["class"]}
+    found = {"": calibration.engine()} | {
+        name: calibration.engine(name) for name in calibration.engines()["class"]
+    }
     kinds = "dense", "experts", "copies"
     return {
         name: {
@@ -174,10 +178,10 @@ def cautions(declared):
         "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
-    facts = {name: questions.number(name) for name in names}
+    facts = {name: javascript.number(name) for name in names}
     beyond = [caution.beyond(facts) for caution in declared]
     assert all(symbolic(expression) for expression in beyond)
-    return [caution.text for caution in declared], questions.code([], beyond)
+    return [caution.text for caution in declared], javascript.code([], beyond)
 
 
 def constant_facts():
@@ -187,10 +191,10 @@ def constant_facts():
     return limits() | {
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
-        "exchange_share": constants.stated()["exchange"]["share"][0], "share": SHARE,
-        "month": MONTH, "points": mix.PARTS,
+        "exchange_share": calibration.load_operators()["exchange"]["share"][0], "share": DEFAULT_MEMORY_UTILIZATION,
+        "month": MONTH, "points": workload.PARTS,
         "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
-        "energy_error": energy.stated()["error"],
+        "energy_error": energy.load_energy()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
     }  # fmt: skip
 

@@ -2,10 +2,10 @@
 
 from book.explorer.core import Explorer
 from book.explorer.guess import Guess
-from book.explorer.inputs import Choice, Kind, Slider, first, formats, sizes
+from book.explorer.inputs import Choice, Slider, StructureChoice, first, formats, sizes
 from book.explorer.outputs import Bars, Curves, Gauge, Limit, Sentence, memory
 
 __all__ = [
-    "Bars", "Choice", "Curves", "Explorer", "Gauge", "Guess", "Kind", "Limit",
+    "Bars", "Choice", "Curves", "Explorer", "Gauge", "Guess", "StructureChoice", "Limit",
     "Sentence", "Slider", "first", "formats", "memory", "sizes",
 ]  # fmt: skip

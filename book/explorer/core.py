@@ -17,13 +17,13 @@ import matplotlib.pyplot as plt
 import numpy as np
 import sympy
 
-from book.explorer import beside, inputs as _inputs, outputs as _outputs
-from book.explorer.inputs import Choice, Kind, Slider
+from book.explorer import inputs as _inputs, kernel_model_line, outputs as _outputs
+from book.explorer.inputs import Choice, Slider, StructureChoice
 from book.explorer.outputs import Bars, Curves, Gauge
 from book.explorer.page import page
 from book.style import breakdown_bars, coloured
-from inferlib import checks
-from inferlib.equation import refuse_replaced
+from inferlib import validation
+from inferlib.equation import forbid_override
 from inferlib.units import factor
 
 
@@ -32,7 +32,8 @@ class Explorer:
 
     ``title``: also what the address of a stored state begins with. ``views``: drawn one under the other; they
     share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
-    but what is missing. ``asks``: the question of its state, for the sixth model (:mod:`book.explorer.beside`).
+    but what is missing. ``asks``: the question of its state, for the kernel model
+    (:mod:`book.explorer.kernel_model_line`).
     ``more``: names of inputs that the page folds away.
     """
 
@@ -52,7 +53,7 @@ class Explorer:
         """
         known = {i.name: i for i in self.inputs}
         for name in values:
-            checks.one_of(f"input of {self.title!r}", name, known)
+            validation.one_of(f"input of {self.title!r}", name, known)
         full = {name: i.start() for name, i in known.items()}
         for i in self.inputs:
             if i.name in values:
@@ -132,7 +133,7 @@ class Explorer:
 
     @property
     def _kinds(self):
-        return [i for i in self.inputs if isinstance(i, Kind)]
+        return [i for i in self.inputs if isinstance(i, StructureChoice)]
 
     @cached_property
     def _variants(self):
@@ -184,7 +185,7 @@ class Explorer:
         return [plan for _, plan in self._variants.values()]
 
     def _repr_html_(self):
-        refuse_replaced(f"the page's {self.title!r}")
+        forbid_override(f"the page's {self.title!r}")
         if "page" not in self._memo:
             self._memo["page"] = page(self)
         return self._memo["page"]
@@ -257,7 +258,7 @@ class Explorer:
             elif isinstance(view, _outputs.Sentence):
                 said.append(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
         if self.asks is not None and not short:
-            said.append(beside.said(self, lambda value: f"{value:.3g}", **values))
+            said.append(kernel_model_line.format_answer(self, lambda value: f"{value:.3g}", **values))
         return said
 
     def _draw_curves(self, view, values, arguments):

@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 
 from book.explorer.page import guess_page
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import frozen
 
 
@@ -29,8 +29,8 @@ class Guess:
     why: str = ""
 
     def __post_init__(self):
-        checks.number("low", self.low)
-        checks.number("high", self.high)
+        validation.number("low", self.low)
+        validation.number("high", self.high)
         if not self.by:
             raise ValueError("by is empty, but must say whose answer it is")
 

@@ -8,7 +8,7 @@ from dataclasses import field
 
 import sympy
 
-from inferlib import catalog, checks
+from inferlib import catalog, validation
 from inferlib.equation import Record, frozen, quantities, symbolic
 from inferlib.formats import nearest
 from inferlib.system import Accelerator, format_bytes
@@ -39,12 +39,12 @@ class Slider:
 
     def __post_init__(self):
         _named(self)
-        checks.number(f"slider {self.name}: high", self.high)
+        validation.number(f"slider {self.name}: high", self.high)
         if not self.low < self.high:
             raise ValueError(f"slider {self.name}: low is {self.low}, but must be below high, {self.high}")
         object.__setattr__(self, "low", min(self.low, self.value))
         object.__setattr__(self, "high", max(self.high, self.value))
-        checks.number(f"slider {self.name}: low", self.low, zero=not self.log)
+        validation.number(f"slider {self.name}: low", self.low, zero=not self.log)
 
     def position(self, value):
         """Where a value stands on the slider's own scale."""
@@ -69,7 +69,7 @@ class Slider:
 
 @frozen
 class _Options:
-    """What :class:`Choice` and :class:`Kind` share: the first option is chosen at the start.
+    """What :class:`Choice` and :class:`StructureChoice` share: the first option is chosen at the start.
 
     ``sets``: label to values of other inputs that choosing it sets: ``{"H100": {"price": 2.0}}``.
     """
@@ -128,7 +128,7 @@ class Choice(_Options):
 
 
 @frozen
-class Kind(_Options):
+class StructureChoice(_Options):
     """One of several structures, by label: bound before the outputs are called, as structure must be.
 
     An option is anything the outputs take: a string, a function, a kind of layer. Every option becomes a
@@ -153,17 +153,17 @@ def check(title, inputs):
     known = {i.name: i for i in inputs}
     for i in inputs:
         for label, values in getattr(i, "sets", {}).items():
-            checks.one_of(f"option of {i.name}", label, i.options)
+            validation.one_of(f"option of {i.name}", label, i.options)
             for name, value in values.items():
-                accept(known[checks.one_of(f"input that {i.name} sets", name, known)], value)
+                accept(known[validation.one_of(f"input that {i.name} sets", name, known)], value)
 
 
 def accept(i, value):
     """A value of one input as the outputs see it: options by label, numbers within range."""
     if isinstance(i, Slider):
-        checks.number(i.name, value, zero=True, minimum=i.low, maximum=i.high)
+        validation.number(i.name, value, zero=True, minimum=i.low, maximum=i.high)
         return i.taken(value)
-    return i.options[checks.one_of(i.name, value, i.options)]
+    return i.options[validation.one_of(i.name, value, i.options)]
 
 
 def first(one, others):

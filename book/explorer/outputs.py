@@ -10,7 +10,7 @@ from dataclasses import field
 import matplotlib.pyplot as plt
 
 from book import style
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import Breakdown
 
@@ -157,7 +157,7 @@ def check(title, views, sliders):
     """Refuse views that refer to what is not there."""
     for view in views:
         if isinstance(view, Curves):
-            checks.one_of("x among the sliders", view.x, sliders)
+            validation.one_of("x among the sliders", view.x, sliders)
 
 
 def step_of(output, arguments):

@@ -11,14 +11,14 @@ from functools import partial
 from numbers import Integral
 
 from book import style
-from book.explorer import beside
-from book.explorer.inputs import Choice, Kind, Slider, with_unit
+from book.explorer import kernel_model_line
+from book.explorer.inputs import Choice, Slider, StructureChoice, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, step_of
-from book.explorer.still import drawn, script
+from book.explorer.static_start import draw_static, script
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_KINDS = {Slider: "slider", Choice: "choice", Kind: "kind"}
+_KINDS = {Slider: "slider", Choice: "choice", StructureChoice: "kind"}
 _shared = partial(script, "explorer")
 
 
@@ -34,7 +34,7 @@ def page(shown):
         ],
     }  # fmt: skip
     if shown.asks is not None:
-        config["asks"] = beside.asked(shown)
+        config["asks"] = kernel_model_line.ask_row(shown)
     identity = _identity(shown.title, config, functions)
     controls = "".join(_control(identity, i) for i in shown.inputs if i.name not in shown.more)
     folded = "".join(_control(identity, i) for i in shown.inputs if i.name in shown.more)
@@ -53,12 +53,13 @@ def page(shown):
     said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
     asked = ""
     if shown.asks is not None:
-        asked = f'<p id="{identity}-asked" class="asked">{html.escape(beside.said(shown, digits))}</p>'
+        told = html.escape(kernel_model_line.format_answer(shown, digits))
+        asked = f'<p id="{identity}-asked" class="asked">{told}</p>'
     body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
     data = _json(config | {"id": identity})
     code = f"{{functions:[{','.join(functions)}]}}"
     call = f"inferlibExplorer(Object.assign({data},{code}));"
-    return drawn(_box(identity, shown.title, body, ("shared.js", "explorer.js"), call, shown.slug))
+    return draw_static(_box(identity, shown.title, body, ("shared.js", "explorer.js"), call, shown.slug))
 
 
 def guess_page(guess, start):
@@ -106,7 +107,7 @@ def _input(shown, i):
         }  # fmt: skip
     if i.sets:
         told["sets"] = [_settings(shown, i.sets.get(label, {})) for label in i.options]
-    if isinstance(i, Kind):
+    if isinstance(i, StructureChoice):
         return told | {"size": len(i.options)}
     used = shown.arguments()
     return told | {"columns": {name: values for name, values in i.columns().items() if name in used}}
@@ -309,7 +310,7 @@ def _bar(part, shown, view, name, output, arguments):
     told += "".join(
         f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
         f"<b>{size}</b> {html.escape(unit)}"
-        f"<em{'> (hidden)' if t in step.hidden else hides + '>'}</em></span> "
+        f"<em{'> (hidden)' if t in step.overlapped else hides + '>'}</em></span> "
         for t in _terms(shown, view, list(view.steps).index(name))
         for size, unit in [_told(terms.get(t, 0) / factor(view.unit), _shown_unit(view.unit))]
     )

@@ -57,7 +57,7 @@ const inferlibScatterDrawn = (C, S) => {
       `Kept at the slow end of the interval by ${tell(best(1), 1)}.`];
   if (C.asks) {
     const asked = Object.entries(C.asks).map(([key, states]) => states[S[key]]);
-    const promised = `token=${S.speed}%20tokens/s&first_token=${S.first}%20s`;
+    const promised = `tpot=${S.speed}%20tokens/s&ttft=${S.first}%20s`;
     const state = ["mode=decide", ...asked, promised].join("&").replace(/&/g, "&#38;");
     const link = `<a href="calculator.html#ask?${state}">The same promise in the calculator</a>`;
     said.push(`${link}, with all layouts, or for a model of your own.`);

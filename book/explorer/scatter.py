@@ -6,7 +6,7 @@ from dataclasses import field
 from math import log10
 
 from book.explorer.page import _box, _identity, _json, _shared
-from book.explorer.still import painted
+from book.explorer.static_start import paint_svg
 from inferlib.equation import frozen
 
 
@@ -76,7 +76,7 @@ class Scatter:
             body += f'<div class="control"><label for="{name}">{html.escape(one["label"])}</label>'
             body += f'<input type="range" id="{name}" min="{low:.4f}" max="{high:.4f}" step="0.01" value="{at:.4f}">'
             body += f'<output for="{name}">{one["start"]} {one["unit"]}</output></div>'
-        body += f'<div id="{identity}-picture">{painted(start["svg"])}</div>'
+        body += f'<div id="{identity}-picture">{paint_svg(start["svg"])}</div>'
         colours = "".join(f'<div><i class="c{c}"></i>{html.escape(who)}</div>' for who, c in self.key.items())
         body += f'<div class="readout legend">{colours}</div>'
         body += f'<div id="{identity}-said" aria-live="polite">{start["said"]}</div>'

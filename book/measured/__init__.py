@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from inferlib import catalog, checks, units
+from inferlib import catalog, units, validation
 
 
 def trace(name):
@@ -56,7 +56,7 @@ def load(path=None):
     if not table.index.is_unique:
         raise ValueError(f"id {table.index[table.index.duplicated()][0]!r} stands twice")
     for row, first in table.duplicate_of[table.duplicate_of != ""].items():
-        checks.one_of(f"row {row}: duplicate_of", first, table.index[table.duplicate_of == ""])
+        validation.one_of(f"row {row}: duplicate_of", first, table.index[table.duplicate_of == ""])
     return table
 
 
@@ -76,7 +76,7 @@ def serving():
         raise ValueError("the columns of serving.csv are not those of serving.toml")
     for column, known in (("publisher", about["publisher"]), ("model", about["model"])):
         for value in table[column].unique():
-            checks.one_of(column, value, known)
+            validation.one_of(column, value, known)
     numbers = table.select_dtypes("number")
     bad = table.index[(numbers <= 0).any(axis=1) | (table.tp * table.dp != table.n_gpus)]
     if len(bad) or not table.index.is_unique:
@@ -142,9 +142,9 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
     if kind == "text":
         if not text.strip() or (pattern and not re.fullmatch(pattern, text)):
             raise ValueError(f"{where} is {text!r}, but must be {f'like {pattern}' if pattern else 'given'}")
-        return checks.one_of(where, text, allowed) if allowed else text
+        return validation.one_of(where, text, allowed) if allowed else text
     if kind == "flag":
-        return checks.one_of(where, text, ("0", "1")) == "1"
+        return validation.one_of(where, text, ("0", "1")) == "1"
     try:
         number = float(text)
         plain = text.isascii() and "_" not in text and text == text.strip()  # float() reads more than digits
@@ -152,7 +152,7 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
         plain = False
     if not plain:
         raise ValueError(f"{where} is {text!r}, but must be a number")
-    checks.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
+    validation.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
     if kind == "whole":
         if not number.is_integer():
             raise ValueError(f"{where} is {text}, but must be a whole number")

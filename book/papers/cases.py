@@ -7,7 +7,7 @@ import dataclasses
 
 import pandas as pd
 
-from book.audit import ledger
+from book.audit import grading
 from book.papers.erdil2025 import economics
 from book.papers.liminal2025 import efficiency
 from book.papers.mazurek2025 import repair, validation
@@ -24,7 +24,7 @@ def printed_twice():
 
     Indexed by table; in the units printed.
     """
-    rows = ledger.published("erdil2025")
+    rows = grading.published("erdil2025")
     return pd.DataFrame(
         {
             table: {name: rows[table, row, name].printed for name in economics.PRINTED}

@@ -1,7 +1,7 @@
 """First principles: what a reader can move in the page."""
 
 from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory, sizes
-from book.principles.opening import RUNNING
+from book.principles.introduction import RUNNING
 from inferlib import load_chip, load_model
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of

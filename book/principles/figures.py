@@ -9,7 +9,7 @@ from book import style
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
-from inferlib.transformer import attended
+from inferlib.transformer import visible_context
 
 
 def profile(case):
@@ -37,7 +37,7 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
     attention, block, d = layers.attention, layers.feed_forward, model.d_model
     p, a = format_bytes(weights), format_bytes(cache)
     rows = {name: (2 * n * batch, n * p, 0.0) for name, n in attention.matrices(d).items()}
-    seen = attended(attention, context)
+    seen = visible_context(attention, context)
     pairs = {name: f * seen * batch for name, f in attention.pair_flops(True).items()}
     kept = attention.cache_values() * seen * batch * a
     output = rows.pop("output")

@@ -1,1 +1,1 @@
-"""Above the sixth model: its operator tables, its fit, its errors, its pictures."""
+"""Above the kernel model: its operator tables, its fit, its errors, its pictures."""

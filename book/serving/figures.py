@@ -1,4 +1,4 @@
-"""Pictures of the sixth model and of the price of a request: data first, picture second."""
+"""Pictures of the kernel model and of the price of a request: data first, picture second."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,7 +10,7 @@ from book.serving import energy as measured_energy, fit
 from inferlib.system import System
 from tokenprice import ask, simulate
 from tokenprice.decode import decode_step
-from tokenprice.prompt import room
+from tokenprice.prefill import max_sequences
 
 COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
 # What a part of a step is in the grammar of the pictures.
@@ -110,7 +110,7 @@ def over_context(models, system, workload):
         steps = [decode_step(model, System(chip, system.count), at).total for at in work]
         line = {"color": COLOURS[i // 2], "linestyle": ("--", "-")[i % 2]}
         axes[0].plot(lengths, 1e3 * np.array(steps), label=name, **line)
-        axes[1].plot(lengths, [room(model, system, at) for at in work], **line)
+        axes[1].plot(lengths, [max_sequences(model, system, at) for at in work], **line)
     axes[0].set(ylabel=f"milliseconds per token, {workload.batch:g} users", ylim=(0, None))
     axes[1].set(ylabel="users that fit", yscale="log")
     for ax in axes:
@@ -131,7 +131,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     Under each lane stand the tokens of one user who is being answered.
     """
     if not answer.feasible:
-        return style.nothing(answer.in_words())
+        return style.nothing(answer.summary())
     request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
@@ -188,20 +188,22 @@ def fleet(questions, loads=(0.2, 0.4, 0.6, 0.75), requests=2000):
 
 def _over_load(ax, question, loads, requests):
     """The formula, its slow end, and a simulation; no curve where the formula has no steady state."""
-    rare = ask(question.replace(arrivals=1e-6, machines=1))
+    rare = ask(question.replace(request_rate=1e-6, replicas=1))
     if not rare.feasible:
-        return style.nothing(rare.in_words(), ax)
+        return style.nothing(rare.summary(), ax)
     one = rare.fleet
-    at, grid = one.station, np.linspace(0.01, 0.97, 97)
+    at, grid = one.server, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
-        states = [at.slower(by).at(load / at.load(1)) for load in grid]
+        states = [at.slower(by).estimate(load / at.load(1)) for load in grid]
         first = [
-            state.first_token if state and load < 1 / one.factor else np.nan
+            state.ttft if state and load < 1 / one.factor else np.nan
             for state, load in zip(states, grid, strict=True)
         ]
         ax.plot(grid, first, line, color=style.PURPLE, label=name)
     asked_at = [
-        question.replace(arrivals=load / at.load(1), machines=1) for load in loads if load < 1 / one.factor
+        question.replace(request_rate=load / at.load(1), replicas=1)
+        for load in loads
+        if load < 1 / one.factor
     ]
     steady = [(load, each) for load, each in zip(loads, asked_at, strict=False) if ask(each).feasible]
     shown = [load for load, _ in steady]
@@ -218,7 +220,7 @@ NONE = "it fits on none of these, or has no price"  # in the place of a curve
 
 def reading(answers):
     """What a million tokens of prompt cost over the time that a prompt takes, a point for each number of chips."""
-    read = {n: one.request for n, one in answers.items() if one.feasible and one.question.rate}
+    read = {n: one.request for n, one in answers.items() if one.feasible and one.question.price_per_chip_hour}
     at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
     if not at:
         return style.nothing(NONE)
@@ -266,10 +268,10 @@ def _against(ax, table, ends, xlabel, ylabel):
 def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
     ax = style.axes(None, figsize=(5.8, 3.0))
-    ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
-    ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
-    ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
-    ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.drafted), ylim=(1, None))
+    ax.plot(table.draft_tokens, table.measured, "o", color=style.INK, label="measured")
+    ax.plot(table.draft_tokens, table.predicted, "-", color=style.PURPLE, label="computed")
+    ax.plot(table.draft_tokens, table.length, ":", color=style.FAINT, label="tokens per step")
+    ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.draft_tokens), ylim=(1, None))
     ax.legend()
     return ax
 

@@ -1,4 +1,4 @@
-"""The constants of engines, fitted; the errors of the sixth model, left out by publisher and by model.
+"""The constants of engines, fitted; the errors of the kernel model, left out by publisher and by model.
 
 ``python -m book.serving.fit`` writes ``engines.toml`` and ``calibration.toml`` of the library. Operators are not
 fitted here: they come from tables (:mod:`book.serving.operators`). Every group of rows (one publisher, one model,
@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 
 from book import measured
-from book.serving import recent
-from book.synthesis import against
-from inferlib import catalog, checks
+from book.serving import sparse_attention_rows
+from book.synthesis import comparison
+from inferlib import catalog, validation
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import Question, ask, constants
+from tokenprice import Question, ask, calibration
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
-from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, started
-from tokenprice.request import keep_step, waiting
-from tokenprice.words import published
+from tokenprice.parsing import checkpoint_formats
+from tokenprice.prefill import ArrivalProcess, inter_token_wait, launch_floor, max_sequences, prompt_pass
+from tokenprice.request import synchronised_replicas, time_to_first_token
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-26"  # rows of later days are a trial of all constants
@@ -91,14 +91,14 @@ def question(row):
     weights = "fp8" if row.weights == "fp8 block" else row.weights
     blocks = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights)
     if row.weights == "int4":  # rows of Kimi K2.5, whose file is stored as Kimi-K2-Thinking's
-        stored, kept, _ = published(catalog.load_model("Kimi K2 Thinking"))
+        stored, kept, _ = checkpoint_formats(catalog.load_model("Kimi K2 Thinking"))
         blocks = kept | {"experts": stored}
     system = System(_chip(row.hardware), row.n_gpus)
     workload, layout = (
         Workload(row.concurrency, row.context, weights, row.cache),
         Layout(row.tp, 1, row.ep, row.dp),
     )
-    keep, engine = blocks | {"attention": row.attention}, constants.engine_class(row.engine)
+    keep, engine = blocks | {"attention": row.attention}, calibration.engine_class(row.engine)
     return catalog.load_model(row.model), system, workload, layout, keep, engine
 
 
@@ -118,21 +118,23 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     step = decode_step(model, system, workload, layout, engine=Engine(), keep=keep)
     ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
     doublings = np.log2(ranks)
-    beyond = np.log2(max(layout.tp / min(layout.tp, constants.box(system.chip) or system.domain), 1))
+    beyond = np.log2(
+        max(layout.tp / min(layout.tp, calibration.chips_per_node(system.chip) or system.domain), 1)
+    )
     sequences = workload.batch / layout.dp
     reading = prompt_pass(model, system, workload, prompt, layout=layout, keep=keep).total if prompt else 0.0
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
-    in_step = keep_step(model, layout)
+    in_step = synchronised_replicas(model, layout)
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
-        "others": between_tokens(sequences, output, reading, in_step), "in_step": in_step,
-        "ideal": between_tokens(sequences, output, 2 * model.n_active * prompt / peak, 1),
+        "others": inter_token_wait(sequences, output, reading, in_step), "in_step": in_step,
+        "ideal": inter_token_wait(sequences, output, 2 * model.n_active * prompt / peak, 1),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
-        "lent": constants.lender(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
+        "lent": calibration.fallback_chip(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
         "copies": layout.dp, "n_gpus": system.count, "batch": workload.batch,
         "context": workload.context, "weights": getattr(row, "weight_format", None) or row.weights,
         "bare": step.total, "asked": (model, system, workload, layout, keep),
-        "bound": bound(model, system, workload, layout), "measured": row.tpot, "terms": step.counted,
+        "bound": bound(model, system, workload, layout), "measured": row.tpot, "terms": step.critical,
         "url": row.url,
         "layer": float(model.n_layers), "together": sequences * doublings, "base": 1.0, "rank": doublings,
         "sequence": sequences, "box": 2 * model.n_layers * beyond,
@@ -143,20 +145,20 @@ def bound(model, system, workload, layout):
     """Least seconds of a step at the data sheet's peaks, on the chips that work at a time."""
     chip = chip_peak(system.chip, workload).replace(memory_capacity=None)
     profile = profile_of(model, workload.weights, workload.cache)
-    profile = profile.replace(weight_bytes=constants.stored_bytes(workload.weights))
+    profile = profile.replace(weight_bytes=calibration.stored_bytes(workload.weights))
     return roofline.decode_step(profile, System(chip, system.count // layout.pp), workload).total
 
 
 def _static():
-    table = against.rows()
+    table = comparison.rows()
     for row in table[table.use == "clean"].itertuples():
         if row.overlap == "two-batch":
             continue  # halves of a batch that take turns are another schedule
-        model, system, workload, layout = against.question(row)
-        workload = against.as_stored(row, workload)
+        model, system, workload, layout = comparison.question(row)
+        workload = comparison.as_stored(row, workload)
         if not decode_step(model, system, workload, layout).feasible:
             continue
-        engine = constants.engine_class(row.engine)
+        engine = calibration.engine_class(row.engine)
         publisher = {"aiconfigurator": "InferenceX", "vLLM": row.source}.get(row.publisher, row.publisher)
         lengths = {"prompt": DRAWN * row.prompt_tokens, "output": DRAWN * row.output_tokens}
         closed = row.batch_meaning.startswith("closed")
@@ -168,14 +170,28 @@ def _closed():
     for row in table[table.use == "clean"].itertuples():
         model, system, workload, layout, keep, engine = question(row)
         longest = row.prompt_tokens + row.output_tokens
-        places = room(model, system, workload, layout, keep, longest=longest, engine=engine)
+        places = max_sequences(model, system, workload, layout, keep, longest=longest, engine=engine)
         running = min(row.concurrency, max(places, layout.dp))
         yield _line(
-            row, row.publisher, model, system, workload.replace(batch=running), layout, engine, keep,
-            row.prompt_tokens, row.output_tokens, ttft=row.ttft, users=row.concurrency,
-            fits=row.concurrency <= places, rounds=row.rounds, equal=row.equal, hold=row.hold,
-            group=Protocol(equal=row.equal).group, hosted=started(model, Engine(host=1.0)) * (engine == "serving"),
-        )  # fmt: skip
+            row,
+            row.publisher,
+            model,
+            system,
+            workload.replace(batch=running),
+            layout,
+            engine,
+            keep,
+            row.prompt_tokens,
+            row.output_tokens,
+            ttft=row.ttft,
+            users=row.concurrency,
+            fits=row.concurrency <= places,
+            rounds=row.requests_per_user,
+            equal=row.equal,
+            hold=row.hold,
+            group=ArrivalProcess(fixed_lengths=row.equal).group,
+            hosted=launch_floor(model, Engine(host=1.0)) * (engine == "serving"),
+        )
 
 
 def _small():
@@ -190,7 +206,7 @@ def _small():
         q = Question(row.model, row.machine, weights=row.weights)
         work = Workload(row.users, row.prompt + row.output / 2, row.weights)
         asked = q.model, q.machine, work, Layout(q.machine.count)
-        engine = constants.engine_class(row.engine)
+        engine = calibration.engine_class(row.engine)
         yield _line(row, row.publisher, *asked, engine, prompt=row.prompt, output=row.output)
 
 
@@ -291,7 +307,7 @@ def left_out(by, engine=None):
 
     ``by``: "publisher", "model". ``engine``: the class to assume for all rows; each row's own when not given.
     """
-    checks.one_of("by", by, ("publisher", "model", "hardware", "weights"))
+    validation.one_of("by", by, ("publisher", "model", "hardware", "weights"))
     return _logs(data(), by, _folds(by), lambda own, found: predict(own, found, engine) / own.measured)
 
 
@@ -454,7 +470,7 @@ def lent(most=60):
         own = table[table.hardware == chip]
         own = own.iloc[:: max(len(own) // most, 1)]
         bare = [
-            decode_step(*asked, engine=Engine(), keep=keep, operators=constants.operators(other)).total
+            decode_step(*asked, engine=Engine(), keep=keep, operators=calibration.operators(other)).total
             for *asked, keep in own.asked
         ]
         found.append(np.log((bare + own.others + features(own) @ fit_all()) / own.measured))
@@ -464,8 +480,8 @@ def lent(most=60):
 
 def drafted():
     """Logarithms of predicted over measured of steps with drafts, and the models; nothing is fitted to them."""
-    own = recent.predicted().dropna(subset="drafted")
-    return np.log(own.drafted), own.model
+    own = sparse_attention_rows.predicted().dropna(subset="drafted")
+    return np.log(own.draft_tokens), own.model
 
 
 # --- Other makers ---------------------------------------------------------------------------------------------
@@ -476,10 +492,10 @@ def other_makers():
     found = pd.read_csv(files("book.serving") / "other_makers.csv")
     answers = []
     for row in found.itertuples():
-        asked = {"prompt": row.prompt, "output": row.output, "users": row.users}
+        asked = {"prompt_tokens": row.prompt, "output_tokens": row.output, "concurrency": row.users}
         if row.loop == "static":
             asked = {"context": row.prompt + row.output / 2, "batch": row.users}
-        engine = constants.engine_class(row.engine)
+        engine = calibration.engine_class(row.engine)
         answers.append(ask(row.model, row.machine, weights=row.weights, engine=engine, **asked))
     times = {"measured": 1e-3 * found.ms, "chip": found.machine.str.split("x ").str[1]}
     times |= {"answered": [one.seconds for one in answers]}
@@ -489,7 +505,7 @@ def other_makers():
 def slower():
     """How many times as long chips take as kernels lent to them: median, least and greatest over publishers."""
     table = other_makers()
-    table["times"] = table.measured / table.answered * table.chip.map(constants.slower)
+    table["times"] = table.measured / table.answered * table.chip.map(calibration.correction_factor)
     each = table.groupby(["chip", "publisher"]).times.median().groupby("chip")
     return {name: (own.median(), own.min(), own.max()) for name, own in each}
 
@@ -548,7 +564,9 @@ def first_token(table):
         late, host, serving, compiled = found
         door = np.where(serves, serving, compiled) + hold * step
         own = np.maximum(np.where(experts, late, 1.0) * reading, host * hosted)
-        return waiting(1 / rounds, group, users, reading, own, 1, output, step, door, copies=in_step)[1]
+        return time_to_first_token(
+            1 / rounds, group, users, reading, own, 1, output, step, door, copies=in_step
+        )[1]
 
     return predicted
 
@@ -674,7 +692,14 @@ def main():
     while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
-        for known in (data, recent.predicted, _folds, fit_all, constants.engines, constants.operators):
+        for known in (
+            data,
+            sparse_attention_rows.predicted,
+            _folds,
+            fit_all,
+            calibration.engines,
+            calibration.operators,
+        ):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 

@@ -12,14 +12,14 @@ import pandas as pd
 import inferlib
 import tokenprice
 from book.serving import energy, fit
-from book.synthesis import against
+from book.synthesis import comparison
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
-from tokenprice import Question, answerers, constants, estimate, operators, request, speculation
-from tokenprice.decode import Instance, decode_step, layer
+from tokenprice import Question, calibration, operators, predictors, request, speculation, uncertainty
+from tokenprice.decode import ShardedModel, decode_step, layer
 from tokenprice.kernels import reduce_time
-from tokenprice.prompt import STEPS, prompt_pass, until_first
+from tokenprice.prefill import STEPS, prefill_until_first_token, prompt_pass
 
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
@@ -27,7 +27,7 @@ NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward"
 
 def measured(name):
     """A public measurement by its name."""
-    return next(row for row in against.rows().itertuples() if row.Index == name)
+    return next(row for row in comparison.rows().itertuples() if row.Index == name)
 
 
 def _groups(terms):
@@ -44,11 +44,11 @@ def _groups(terms):
 def steps_to_measured(name):
     """What each kind of time adds between the bound and the measured time of one row, in milliseconds."""
     row = measured(name)
-    (model, system, workload, layout), engine = against.question(row), constants.engine_class(row.engine)
-    bound = against.answer("principles", row).total
+    (model, system, workload, layout), engine = comparison.question(row), calibration.engine_class(row.engine)
+    bound = comparison.answer("principles", row).total
     line = fit.data().set_index("id").loc[name]
     step = decode_step(model, system, workload, layout, engine=engine)
-    parts = _groups(step.counted)
+    parts = _groups(step.critical)
     found = [
         ("the bound", bound), ("shares that kernels reach", parts.pop("reading") - bound), *parts.items(),
         ("prompts of the other users", line.others), ("predicted", step.total + line.others), ("measured", row.tpot),
@@ -67,15 +67,15 @@ def beside(pieces, eight, n_layers=80):
 
 def percents(errors):
     """Mean errors by name."""
-    return ", ".join(f"{answerers.label(name)} {error:.0%}" for name, error in errors.items())
+    return ", ".join(f"{predictors.label(name)} {error:.0%}" for name, error in errors.items())
 
 
 def part_read(question):
     """The time of a step, and the part of it that reads weights and caches."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
-        return answer.in_words()
-    read = _groups(answer.step.counted)["reading"]
+        return answer.summary()
+    read = _groups(answer.step.critical)["reading"]
     return f"{1e3 * answer.seconds:.1f} ms, {read / answer.seconds:.0%} of it reading"
 
 
@@ -85,16 +85,16 @@ def one_layer(case, engine=None):
     A kernel multiplies while it reads. The software's part of a layer is known as a sum, and stands at the end.
     """
     model, system, workload = case.model, case.machine, case.workload
-    at = Instance(model, system, workload, engine=constants.engine(engine))
+    at = ShardedModel(model, system, workload, engine=calibration.engine(engine))
     group = max(model.layers, key=lambda one: one.count)
     step = decode_step(model, system, workload, engine=engine)
     if not step.feasible:
-        return pd.DataFrame({"no answer": [step.in_words()]})
-    software = step.counted["engine"] / model.n_layers
+        return pd.DataFrame({"no answer": [step.summary()]})
+    software = step.critical["engine"] / model.n_layers
     along = {second: first for first, *others in operators.STAGES for second in others}
     plain = type(group.attention) is Attention
     names, rows, begin, end = {part: iter(each) for part, each in NAMES.items() if plain}, [], {}, 0.0
-    for op in (*layer(at, group.attention, group.feed_forward), operators.Wait("engine", software)):
+    for op in (*layer(at, group.attention, group.feed_forward), operators.FixedTime("engine", software)):
         part = getattr(op, "part", getattr(op, "term", "all-reduce"))
         kernel = f"{len(rows)} {next(names.get(part, iter(())), part)}"
         for term, seconds in op.terms(1).items():
@@ -114,7 +114,7 @@ def ladder():
         "the bound": (bound, bound),
         "six constants": (fit.napkins(), fit.napkins("model")),
         "timed kernels and prompts": (bare, bare),
-        "the sixth model": (whole, fit.left_out("model")),
+        "the kernel model": (whole, fit.left_out("model")),
     }
     found = []
     for name, both in rungs.items():
@@ -184,7 +184,7 @@ def first_tokens():
 
 def distances():
     """What each caution costs: rows that it holds for, the factor that holds 80 % there, the widening."""
-    declared = (*estimate.CAUTIONS, *request.CAUTIONS, *request.FIRST)
+    declared = (*uncertainty.CAUTIONS, *request.CAUTIONS, *request.TTFT_CAUTIONS)
     says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
     known = fit.distances().items()
     told = {name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in known}
@@ -195,10 +195,10 @@ def distances():
 def kin(most=8):
     """The timed operators that are farthest from the same one on other chips, and whose timings stand for them."""
     found = []
-    for (chip, of), times in constants.against_kin().items():
-        lent = constants.operators(chip).lenders.get(of)
-        if lent is None and of[0] not in constants.KINDS and not constants.believed(chip, of):
-            lent = constants.block_lender(chip, of[0])
+    for (chip, of), times in calibration.against_kin().items():
+        lent = calibration.operators(chip).lenders.get(of)
+        if lent is None and of[0] not in calibration.KINDS and not calibration.believed(chip, of):
+            lent = calibration.block_fallback_chip(chip, of[0])
         found.append((chip, " ".join(map(str, filter(None, of))), times, lent or ""))
     found.sort(key=lambda row: -abs(np.log(max(row[2], 1e-9))))
     return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
@@ -227,7 +227,7 @@ def other_makers():
     found = fit.other_makers()
     inside = 100.0 * found.measured.between(found.low, found.high)
     found = found.assign(
-        **{"median error, %": 100 * found.answered / found.measured - 100, "inside, %": inside}
+        **{"median error, %": 100 * found.decode_batch / found.measured - 100, "inside, %": inside}
     )
     groups = found.groupby(["publisher", "chip"], sort=False)
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
@@ -245,10 +245,10 @@ def arrivals():
     """
     table = pd.read_csv(files("book.serving") / "arrivals.csv")
     names = ["model", "machine", "weights", "prompt", "output", "arrivals", "engine"]
-    asked = [Question(**ways, machines=1) for ways in table[names].to_dict("records")]
+    asked = [Question(**ways, replicas=1) for ways in table[names].to_dict("records")]
     answers = [tokenprice.ask(question) for question in asked]
     table["over"] = [not answer.feasible for answer in answers]
-    known = [(a.request.token, a.request.first_token) if a.feasible else (np.nan, np.nan) for a in answers]
+    known = [(a.request.tpot, a.request.ttft) if a.feasible else (np.nan, np.nan) for a in answers]
     table[["tokens", "first tokens"]] = 1e3 * np.array(known) / table[["ms", "first_ms"]].to_numpy()
     table["version"] = table.engine.map({"vLLM 0.7.3": "0.7.3"}).fillna("later")
     columns = {"ms": "size", "over": "sum", "tokens": "median", "first tokens": "median"}
@@ -264,7 +264,7 @@ def kept_out():
 
 def spread_experts():
     """Rows with copies of the attention and experts spread, without overlap: measured and predicted."""
-    table, model, found = against.rows(), inferlib.load_model("DeepSeek V3"), []
+    table, model, found = comparison.rows(), inferlib.load_model("DeepSeek V3"), []
     plain = (table.overlap == "none") & (table.speculation == "none") & (table.duplicate_of == "")
     for row in table[(table.ep > 1) & plain & table.tpot.notna()].itertuples():
         system = System(inferlib.load_chip(row.hardware), row.n_gpus)
@@ -293,13 +293,15 @@ def nearest(case):
 def asked(users=32, **more):
     """The running question as a request: a prompt of 3,840 tokens and an answer of 512, so 4,096 on the mean."""
     box = System(inferlib.load_chip("H100 SXM"), 8)
-    return tokenprice.ask("Llama 3 70B", box, prompt=3840, output=512, users=users, **more).request
+    return tokenprice.ask(
+        "Llama 3 70B", box, prompt_tokens=3840, output_tokens=512, concurrency=users, **more
+    ).request
 
 
 def told(answer, say):
     """What a function says of the request of an answer, or why it says nothing."""
     try:
-        return say(answer.request) if answer.feasible else answer.in_words()
+        return say(answer.request) if answer.feasible else answer.summary()
     except ValueError as unknown:  # no price, or no power
         return str(unknown)
 
@@ -308,16 +310,16 @@ def first_in_words(question):
     """The first token by formula, and simulated: its mean, and what 99 of 100 requests wait at most."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
-        return answer.in_words()
+        return answer.summary()
     played = tokenprice.simulate(question, requests=3000)
-    known = answer.request.first_token, played.mean("first"), played.percentile("first", 99)
+    known = answer.request.ttft, played.mean("first"), played.percentile("first", 99)
     return "formula {:.2g} s, simulated {:.2g} s, 99 of 100 within {:.2g} s".format(*known)
 
 
 def _parts(answer, parts):
     """Named seconds of a request in milliseconds, or one row that says why there are none."""
     if not answer.feasible:
-        return pd.DataFrame({"no answer": [answer.in_words()]})
+        return pd.DataFrame({"no answer": [answer.summary()]})
     rows = [(name, round(1e3 * seconds, 1)) for name, seconds in parts(answer.request).items()]
     return pd.DataFrame(rows, columns=["part", "ms"])
 
@@ -325,8 +327,8 @@ def _parts(answer, parts):
 def of_a_token(answer):
     """What a token of one user waits for."""
     return _parts(answer, lambda r: {
-        "a step of all users": r.step.total, "prompts of others": r.token - r.step.total,
-        "a token of one user": r.token,
+        "a step of all users": r.step.total, "prompts of others": r.tpot - r.step.total,
+        "a token of one user": r.tpot,
     })  # fmt: skip
 
 
@@ -343,10 +345,10 @@ def of_a_first_token(answer):
     def parts(r):
         q = answer.question
         own = {
-            "way in and out": constants.engine(q.engine).door, "two steps": STEPS * r.step.total,
-            "its own prompt": until_first(q.model, r.prompt.total, q.pieces, q.engine),
+            "way in and out": calibration.engine(q.engine).door, "two steps": STEPS * r.step.total,
+            "its own prompt": prefill_until_first_token(q.model, r.prompt.total, q.prefill_chunks, q.engine),
         }  # fmt: skip
-        return own | {"prompts of others": r.first_token - sum(own.values()), "first token": r.first_token}
+        return own | {"prompts of others": r.ttft - sum(own.values()), "first token": r.ttft}
 
     return _parts(answer, parts)
 
@@ -361,7 +363,7 @@ def read_for_one_written(answer):
 
 def where_prices_meet(chip):
     """Users of whom a step that reads weights and nothing else costs as much a token as a prompt does, in 8 bits."""
-    timed = constants.operators(chip.name).gemm
+    timed = calibration.operators(chip.name).gemm
     weights = "fp8" if "fp8" in timed and "fp8" in chip.peaks else "bf16"
     kernel = timed[weights]
     peak = weights if weights in chip.peaks else "fp16"  # as of a T4
@@ -372,10 +374,10 @@ def over_users(case):
     """Price and patience of a request, half of its prompt cached, over the users that share a machine."""
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
-        answer = tokenprice.ask(case.replace(users=users, cached="50%"))
-        if answer.feasible and answer.question.rate:
+        answer = tokenprice.ask(case.replace(concurrency=users, cached="50%"))
+        if answer.feasible and answer.question.price_per_chip_hour:
             r = answer.request
-            waits = {"first token, s": r.first_token, "tokens a second": 1 / r.token}
+            waits = {"first token, s": r.ttft, "tokens a second": 1 / r.tpot}
             found.append({"users": users, **r.per_million, **waits})
     return pd.DataFrame(found)
 
@@ -384,7 +386,7 @@ def ratios(questions, work, users):
     """Prices of output and of a cache hit over that of input, of questions and users."""
     found = []
     for question, n in product(questions, users):
-        answer = tokenprice.ask(question.replace(users=n, **work))
+        answer = tokenprice.ask(question.replace(concurrency=n, **work))
         paid = answer.request.per_million if answer.feasible else {}
         over = {kind: paid.get(kind, np.nan) / paid.get("input", np.nan) for kind in ("output", "cached")}
         found.append({"model": question.model.name, "users": n, **over})
@@ -393,7 +395,7 @@ def ratios(questions, work, users):
 
 def drafts(curve="DeepSeek R1, MTP"):
     """Speed with drafts over speed without, published and computed, on eight B200s."""
-    known = speculation.measured()[curve]
+    known = speculation.measured_curves()[curve]
     model, box = inferlib.load_model("DeepSeek V3"), System(inferlib.load_chip("B200"), 8)
     work, asked = Workload(1, 2000, "fp4"), {"engine": "compiled", "keep": {"attention": "bf16"}}
     plain, rows = decode_step(model, box, work, **asked).total, []
@@ -410,7 +412,7 @@ def service():
 
 
 def price_list():
-    """DeepSeek's list price, what its own throughput costs, and what the sixth model computes.
+    """DeepSeek's list price, what its own throughput costs, and what the kernel model computes.
 
     Returns dollars a million tokens: ``list``, ``cost`` at the published tokens per second of a box,
     ``computed``.
@@ -446,7 +448,7 @@ def some_kernels():
     """A few kernels of the tables: start, depth and share of matrix products in 16 and 8 bits."""
     rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):
-        entry = constants.stated()["chips"][chip]["gemm"]
+        entry = calibration.load_operators()["chips"][chip]["gemm"]
         for name in ("bf16", "fp8"):
             if name in entry:
                 start, share = entry[name]["start"], entry[name]["share"]
@@ -462,7 +464,7 @@ def reduces():
     rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):
         for n in (2, 8):
-            link = constants.operators(chip).link(n)
+            link = calibration.operators(chip).link(n)
             times = [f"{1e6 * reduce_time(link, batch * 8192 * 2):.1f}" for batch in (1, 64, 256)]
             rows.append((chip, n, *times))
     return pd.DataFrame(rows, columns=["chip", "chips", "1 sequence", "64", "256"])
@@ -471,7 +473,7 @@ def reduces():
 def engines():
     """The fitted constants of engines in microseconds, with the span of fits that leave a group out."""
     rows = []
-    for name, entry in constants.engines()["class"].items():
+    for name, entry in calibration.engines()["class"].items():
         for constant, (value, least, greatest) in entry.items():
             spans = f"{_short(1e6 * least)} to {_short(1e6 * greatest)}"
             rows.append((name, _MEANS[constant], _short(1e6 * value), spans))

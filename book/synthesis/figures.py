@@ -3,15 +3,15 @@
 import matplotlib.pyplot as plt
 
 from book import style
-from book.audit import ledger
+from book.audit import grading
 from inferlib import papers
-from inferlib.papers import about
+from inferlib.papers import metadata
 from inferlib.papers.source import BOUND
-from tokenprice import answerers
+from tokenprice import predictors
 
 _WIDE = (BOUND, "erdil2025")  # others run along these
-_OURS = {BOUND: style.FAINT, answerers.SIXTH: style.INK}
-WHO = {key: _OURS.get(key) or about(papers.source_of(key))["colour"] for key in answerers.keys()}
+_OURS = {BOUND: style.FAINT, predictors.KERNELS: style.INK}
+WHO = {key: _OURS.get(key) or metadata(papers.source_of(key))["colour"] for key in predictors.keys()}
 # Dashed is ours, dotted a further version of a source.
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
@@ -34,7 +34,7 @@ def stacked(table, measured=None):
 def printed_ranges(ax, model, system, workload):
     """The ranges that sources print for the constants of their versions, drawn on the bars of :func:`stacked`."""
     for key in papers.versions():
-        if not (step := answerers.ask(key, model, system, workload)).feasible:
+        if not (step := predictors.ask(key, model, system, workload)).feasible:
             continue
         if ends := papers.printed_range(key, model, system, workload):
             low, high = (end.total for end in ends)
@@ -52,7 +52,7 @@ def between(ax, key, low, middle, high):
 
 
 def _below(ax, key):
-    return [text.get_text() for text in ax.get_yticklabels()].index(answerers.label(key)) + 0.38
+    return [text.get_text() for text in ax.get_yticklabels()].index(predictors.label(key)) + 0.38
 
 
 def latency_over_batch(table):
@@ -63,7 +63,7 @@ def latency_over_batch(table):
     for key, seconds in table.iterrows():
         line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
         line |= {"linewidth": 7, "alpha": 0.35, "linestyle": "-"} if key in _WIDE else {}
-        ax.plot(table.columns, 1e3 * seconds, marker="o", markersize=4, label=answerers.label(key), **line)
+        ax.plot(table.columns, 1e3 * seconds, marker="o", markersize=4, label=predictors.label(key), **line)
     ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
     ax.set_xticks(table.columns, map(str, table.columns))
     low, high = ax.get_ylim()
@@ -78,19 +78,19 @@ def gains_range(found):
     """From the lowest to the highest gain of the sources, for every change, in two cases.
 
     The answers fitted to real servers are marked above the bar of the first. ``found``: names to tables as
-    :func:`book.synthesis.agreement.buys` returns them.
+    :func:`book.synthesis.shared_findings.buys` returns them.
     """
     ax, height = style.axes(None, figsize=(6.8, 4.2)), 0.3
     for i, ((case, table), colour) in enumerate(
         zip(found.items(), (style.PURPLE, style.YELLOW), strict=True)
     ):
         y = [row + (i - 0.5) * height for row in range(len(table))]
-        low, high = table.lowest, table.highest
+        low, high = table.lowest, table.price_max
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
         ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
         ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
     first, table = next(iter(found.items()))
-    fitted = [answerers.label(key) for key in (*papers.versions(), answerers.SIXTH)]
+    fitted = [predictors.label(key) for key in (*papers.versions(), predictors.KERNELS)]
     for marker, who in zip("DX", (name for name in fitted if name in table), strict=False):
         y = [row - height for row in range(len(table))]
         ax.plot(table[who], y, marker, color=style.INK, markersize=5, label=f"{who} ({first})")
@@ -120,18 +120,18 @@ def over_bound(table):
 
 def grades():
     """How many printed results of each source have which grade."""
-    ax = style.axes(None, figsize=(6.8, 1.4 + 0.45 * len(ledger.sources())))
-    card = ledger.scorecard()
+    ax = style.axes(None, figsize=(6.8, 1.4 + 0.45 * len(grading.sources())))
+    card = grading.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
     palette = (style.GREEN, style.SKY, style.BLUE, style.YELLOW, style.ORANGE, style.RED, style.INK)
     shares = 100 * counts.div(counts.sum(axis=1), axis=0)
-    shown = shares[[grade for grade in ledger.GRADES if grade in shares]]
-    colours = dict(zip(ledger.GRADES, palette, strict=False))
+    shown = shares[[grade for grade in grading.GRADES if grade in shares]]
+    colours = dict(zip(grading.GRADES, palette, strict=False))
     shown.plot.barh(stacked=True, width=0.6, color=colours, ax=ax)
     for y, total in enumerate(counts.sum(axis=1)):
         ax.text(101, y, f"{total}", va="center", fontsize=9)
-    style.name_rows(ax, [answerers.label(key) for key in shares.index])
+    style.name_rows(ax, [predictors.label(key) for key in shares.index])
     ax.set(xlabel="share of printed results, %", ylabel="", xlim=(0, 108))
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6)
     return ax

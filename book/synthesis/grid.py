@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from book.kept import kept
-from inferlib import checks
+from book.build_cache import cached
+from inferlib import validation
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import (
     common_terms,
     default_assumptions,
-    room,
+    source_package,
     sources,
     vocabulary,
     with_constants,
@@ -25,10 +25,10 @@ from inferlib.papers.source import (
 )
 from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
-from tokenprice import answerers, constants
-from tokenprice.answerers import SIXTH
+from tokenprice import calibration, predictors
 from tokenprice.change import RESOURCES
 from tokenprice.decode import decode_step
+from tokenprice.predictors import KERNELS
 
 
 @cache
@@ -73,7 +73,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
     """
     asked = questions()
     axes = {
-        "who": list(answerers.keys() if keys is None else keys),
+        "who": list(predictors.keys() if keys is None else keys),
         "model": list(asked["formats"] if models is None else models),
         "chip": list(asked["chips"] if chips is None else chips),
         "batch": list(asked["batches"] if batches is None else batches),
@@ -86,7 +86,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
         count.append({"model": name, "chip": chip_name, "count": system.count})
         for batch, context, key in product(axes["batch"], axes["context"], axes["who"]):
             workload = Workload(batch, context, *formats)
-            step = answerers.ask(key, model, system, workload, constants=constants)
+            step = predictors.ask(key, model, system, workload, constants=constants)
             at = {"who": key, "model": name, "chip": chip_name, "batch": batch, "context": context}
             rows.append(at | _figures(step, system, workload))
     answers = pd.DataFrame(rows).set_index(list(axes)).to_xarray()
@@ -115,7 +115,7 @@ def whole_grid(constants="own"):
     def make():
         return json.dumps(grid(constants=constants).to_dict())
 
-    text = kept(f"grid of {constants} constants", make, __name__, *rooms)
+    text = cached(f"grid of {constants} constants", make, __name__, *rooms)
     data = xr.Dataset.from_dict(json.loads(text))
     return data.map(lambda one: one.astype(object) if one.dtype.kind == "U" else one)
 
@@ -130,7 +130,7 @@ def coverage(data=None):
     for key in data.who.values:
         status = data.status.sel(who=key).to_numpy().ravel()
         reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[status == "n/a"]
-        found[answerers.label(key)] = {
+        found[predictors.label(key)] = {
             "answers": int((status == "ok").sum()),
             "infeasible": int((status == "infeasible").sum()),
             "n/a": int((status == "n/a").sum()),
@@ -147,17 +147,17 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
     answer are there; ``attrs["infeasible"]`` has the reasons of those for whom it does not fit.
     """
     asked = {"constants": constants}
-    steps = {key: answerers.ask(key, model, system, workload, **asked) for key in keys or answerers.keys()}
+    steps = {key: predictors.ask(key, model, system, workload, **asked) for key in keys or predictors.keys()}
     return tabled(steps)
 
 
 def tabled(steps):
     """The table of :func:`decomposition` from the steps of those who were asked."""
-    columns = {answerers.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
+    columns = {predictors.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
     table = 1e3 * pd.DataFrame(columns, dtype=float).reindex(vocabulary()["common"])
     table = table[(table != 0).any(axis=1)]
     table = pd.concat([table, table.sum().to_frame("total").T]).rename_axis("ms")
-    full = {answerers.label(key): step.reason for key, step in steps.items() if step.status == "infeasible"}
+    full = {predictors.label(key): step.reason for key, step in steps.items() if step.status == "infeasible"}
     table.attrs["infeasible"] = full
     return table
 
@@ -166,11 +166,11 @@ def over_batch(model, system, workload):
     """Everybody's seconds a token by batch (columns), those of ``questions.toml``; NaN where there is no answer."""
 
     def seconds(key, batch):
-        step = answerers.ask(key, model, system, workload.replace(batch=batch))
+        step = predictors.ask(key, model, system, workload.replace(batch=batch))
         return step.total if step.feasible else float("nan")
 
     batches = questions()["batches"]
-    found = {batch: {key: seconds(key, batch) for key in answerers.keys()} for batch in batches}
+    found = {batch: {key: seconds(key, batch) for key in predictors.keys()} for batch in batches}
     return pd.DataFrame(found).dropna(how="all")
 
 
@@ -200,14 +200,14 @@ def constants_or_structure(own=None, same=None, *, without=()):
     """How much of the disagreement goes away when all sources use the same constants.
 
     ``own``, ``same``: two grids; those of all questions when not given. Only sources count (not the bound,
-    not the sixth model), and only questions that at least two of them answer in both grids. ``without``:
+    not the kernel model), and only questions that at least two of them answer in both grids. ``without``:
     sources that are left out, to see what hangs on one of them. Returns ``questions`` compared; ``own`` and
     ``same``: the typical factor between two sources (the root of the mean square of the logarithm of their
     ratio, as a factor); ``structure``: the part of the mean square that remains with the same constants.
     """
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
-    without = [checks.one_of("source", key, sources()) for key in without]
+    without = [validation.one_of("source", key, sources()) for key in without]
     ours = [key for key in own.who.values if key in sources() and key not in without]
     logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
     both = logs[0].notnull() & logs[1].notnull()
@@ -270,13 +270,13 @@ def speedup(key, change, model, system, workload):
     >>> speedup("principles", "twice the memory bandwidth", *running())
     2.0
     """
-    checks.one_of("change", change, CHANGES)
-    before = answerers.ask(key, model, system, workload, constants="same")
+    validation.one_of("change", change, CHANGES)
+    before = predictors.ask(key, model, system, workload, constants="same")
     try:
         if change == LATENCY:
             after = _latency_halved(key, model, system, workload)
         else:
-            after = answerers.ask(key, model, *CHANGES[change](system, workload), constants="same")
+            after = predictors.ask(key, model, *CHANGES[change](system, workload), constants="same")
     except (ValueError, LookupError):
         return math.nan
     return float(before.total / after.total) if before.feasible and after.feasible else math.nan
@@ -285,12 +285,12 @@ def speedup(key, change, model, system, workload):
 def _latency_halved(key, model, system, workload):
     """The answer with every latency of a collective halved; LookupError where the source has none."""
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
-    if key == SIXTH:
+    if key == KERNELS:
         (latency,) = (resource for resource in RESOURCES if resource.name == "network latency")
-        own = constants.operators(system.chip.name)
-        _, operators, engine = latency.made(system.chip, own, constants.engine(), 2)
+        own = calibration.operators(system.chip.name)
+        _, operators, engine = latency.made(system.chip, own, calibration.engine(), 2)
         return decode_step(model, system, workload, operators=operators, engine=engine)
-    answer = getattr(room(key), "decode_step", None) if key in sources() else None
+    answer = getattr(source_package(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
         raise LookupError(f"{key} has no latency of collectives")
@@ -305,9 +305,11 @@ def what_doubling_buys(model, system, workload, keys=None):
     published sources (NaN where none has such a quantity) and ``sources``, how many that are.
     """
     asked = model, system, workload
-    keys = [key for key in keys or answerers.keys() if answerers.ask(key, *asked, constants="same").feasible]
+    keys = [
+        key for key in keys or predictors.keys() if predictors.ask(key, *asked, constants="same").feasible
+    ]
     gains = {key: {change: speedup(key, change, *asked) for change in CHANGES} for key in keys}
     table = pd.DataFrame(gains, index=pd.Index(CHANGES, name="change"))
     published = table[[key for key in keys if key in sources()]]
     ends = {"lowest": published.min(axis=1), "highest": published.max(axis=1)}
-    return table.rename(columns=answerers.label).assign(**ends, sources=published.count(axis=1))
+    return table.rename(columns=predictors.label).assign(**ends, sources=published.count(axis=1))

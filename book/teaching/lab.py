@@ -4,15 +4,15 @@ from random import Random
 
 import pandas as pd
 
-from book.synthesis import against
+from book.synthesis import comparison
 
 SHOWN = ["model", "hardware", "n_gpus", "sequences", "context", "weight_format", "engine"]
-BESIDE = ("principles", "sixth")
+BESIDE = ("principles", "kernels")
 
 
 def _rows(student, count):
     """Rows that anybody can be asked about, one publisher after the other, drawn for a student."""
-    table = against.rows()
+    table = comparison.rows()
     table = table[(table.use == "clean") & table.instance]
     if not 1 <= count <= len(table):
         raise ValueError(f"count is {count}, but must be between 1 and {len(table)}")
@@ -31,7 +31,7 @@ def held_back(student, count=6):
 
 
 def score(student, predicted):
-    """What was measured, beside a student's predictions, the bound and the sixth model.
+    """What was measured, beside a student's predictions, the bound and the kernel model.
 
     ``predicted``: seconds from token to token, in the order of :func:`held_back`. In milliseconds; the last
     row is the mean error, of its size.
@@ -41,7 +41,7 @@ def score(student, predicted):
     table = _rows(student, len(predicted))
     times = pd.DataFrame({"measured": table.tpot, "yours": predicted})
     for who in BESIDE:
-        times[who] = [against.answer(who, row).total for row in table.itertuples()]
+        times[who] = [comparison.answer(who, row).total for row in table.itertuples()]
     mean = abs(times.div(times.measured, axis=0) - 1).mean()
     shown = (1e3 * times).map("{:.1f} ms".format)
     shown.loc["mean error"] = ["", *(f"{100 * mean[who]:.0f} %" for who in ("yours", *BESIDE))]
@@ -50,4 +50,4 @@ def score(student, predicted):
 
 def bound(name):
     """The least time of one row, in seconds: first principles."""
-    return float(against.answer("principles", next(against.rows().loc[[name]].itertuples())).total)
+    return float(comparison.answer("principles", next(comparison.rows().loc[[name]].itertuples())).total)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import MISSING
 from functools import cache
 
-from inferlib import checks, config
+from inferlib import config, validation
 from inferlib.equation import quantities
 from inferlib.formats import FORMATS, SPELLED
+from inferlib.lazy_toml import Tables
 from inferlib.system import Accelerator
-from inferlib.tables import Tables
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
@@ -134,7 +134,7 @@ def _own_chip(path, name, entry):
     if chip.scale_up_size is not None and chip.scale_up_size % 1:
         raise ValueError(f"{where}: scale_up_size is {chip.scale_up_size:g}, but must be a whole number")
     if chip.price is not None:
-        checks.number(f"{where}: price", chip.price)
+        validation.number(f"{where}: price", chip.price)
     return chip
 
 
@@ -154,9 +154,9 @@ def _chip(name, entry, offer=None):
         Accelerator,
         {key: value for key, value in entry.items() if key != "topology"} | {"flops": peaks[format]},
         name=name,
-        format=checks.one_of("format", format, FORMATS),
+        format=validation.one_of("format", format, FORMATS),
         topology=entry.get("topology", ""),
-        peaks={checks.one_of("format", f, FORMATS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
+        peaks={validation.one_of("format", f, FORMATS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
         sources=sources,
     )
 
@@ -379,7 +379,7 @@ def _own_formats():
 
 @cache
 def _served():
-    return json.loads(checks.beside(__file__, "served.json"))
+    return json.loads(validation.read_package_file(__file__, "served.json"))
 
 
 def record(kind, entry, **other):
@@ -388,7 +388,7 @@ def record(kind, entry, **other):
     for name, value in entry.items():
         if name in ("sources", "peaks"):
             continue
-        checks.one_of(f"field of {kind.__name__}", name, units)
+        validation.one_of(f"field of {kind.__name__}", name, units)
         try:
             values[name] = parse(value, units[name])
         except ValueError as error:
@@ -401,4 +401,4 @@ def record(kind, entry, **other):
 
 @cache
 def _table(file):
-    return Tables(checks.beside(__file__, file), where=file)
+    return Tables(validation.read_package_file(__file__, file), where=file)

@@ -11,7 +11,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.config.families import declarations, declared, families, shape_of
 from inferlib.config.formats import formats_of
 from inferlib.config.keys import Keys, shown
@@ -49,7 +49,7 @@ def read_config(config, name="", sources=None, quantization=None):
 def _read(c, stated=(), family=None, architectures=None):
     """Fields of a Transformer, and its formats; a wrapper is asked for the model inside."""
     family = c.text("model_type", *([family] if family else []))
-    checks.one_of(f"model_type (in {c.where})", family, families())
+    validation.one_of(f"model_type (in {c.where})", family, families())
     about = declared(family)
     # what a serving engine would load counts first: the section in the file itself, then the file beside it
     own = c._take("quantization_config", None) or c._take("compression_config", None)

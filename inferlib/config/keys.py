@@ -4,7 +4,7 @@ import json
 import reprlib
 from collections.abc import Mapping
 
-from inferlib.checks import short
+from inferlib.validation import short
 
 MAX_LAYERS = 10**4
 MAX_NUMBER = 10**9

@@ -4,12 +4,12 @@ What each source prints, and what of that reproduces, stands in the book.
 """
 
 from inferlib.papers.source import (
-    about,
     answerers,
     ask,
     common_name,
     common_terms,
     label,
+    metadata,
     printed_range,
     source_of,
     sources,
@@ -18,7 +18,7 @@ from inferlib.papers.source import (
 )
 
 __all__ = [
-    "about", "answerers", "ask", "common_name", "common_terms", "label", "printed_range", "source_of", "sources",
+    "metadata", "answerers", "ask", "common_name", "common_terms", "label", "printed_range", "source_of", "sources",
     "sweep", "versions", "vocabulary",
 ]  # fmt: skip
 

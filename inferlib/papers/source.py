@@ -12,9 +12,9 @@ import tomllib
 from functools import cache
 from importlib import import_module
 
-from inferlib import checks
-from inferlib.equation import Record, stated
-from inferlib.extras import is_array
+from inferlib import validation
+from inferlib.equation import Record, load_source
+from inferlib.optional_imports import is_array
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
@@ -35,18 +35,18 @@ def sources() -> list[str]:
 @cache
 def _sources():
     found = [module.name for module in pkgutil.iter_modules([os.path.dirname(__file__)]) if module.ispkg]
-    return tuple(sorted(found, key=lambda key: (about(key)["date"], key)))
+    return tuple(sorted(found, key=lambda key: (metadata(key)["date"], key)))
 
 
 @cache
-def about(key: str) -> dict:
+def metadata(key: str) -> dict:
     """What a room says of its source (``about`` in ``source.toml``): label, question, date, colour, scope.
 
     ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer to
     common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
     assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
     """
-    return stated(key)["about"]
+    return load_source(key)["about"]
 
 
 def versions(source: str | None = None) -> list[str]:
@@ -60,7 +60,7 @@ def versions(source: str | None = None) -> list[str]:
     ['liminal2025.eq8']
     """
     keys = sources() if source is None else [source]
-    return [f"{key}.{name}" for key in keys for name in about(key).get("versions", {})]
+    return [f"{key}.{name}" for key in keys for name in metadata(key).get("versions", {})]
 
 
 def source_of(key):
@@ -81,20 +81,20 @@ def label(key: str) -> str:
     >>> label("pope2022")
     'Pope et al. 2022'
     """
-    if checks.one_of("source", key, answerers()) == BOUND:
+    if validation.one_of("source", key, answerers()) == BOUND:
         return "bound of the peaks"
-    return _version(key).get("label") or about(key)["label"]
+    return _version(key).get("label") or metadata(key)["label"]
 
 
 def _version(key):
     """What ``source.toml`` says of a version; nothing for any other."""
     source, _, name = key.partition(".")
-    return about(source)["versions"][name] if name else {}
+    return metadata(source)["versions"][name] if name else {}
 
 
-def room(key):
+def source_package(key):
     """The module of the room of a source, or of the source of a version."""
-    return import_module(f"inferlib.papers.{checks.one_of('source', source_of(key), sources())}")
+    return import_module(f"inferlib.papers.{validation.one_of('source', source_of(key), sources())}")
 
 
 def ask(
@@ -141,8 +141,8 @@ def ask(
     >>> f"{1e3 * step.total:.2f} ms"
     '0.57 ms'
     """
-    checks.one_of("source", key, answerers())
-    checks.one_of("constants", constants, ("own", "same"))
+    validation.one_of("source", key, answerers())
+    validation.one_of("constants", constants, ("own", "same"))
     _refuse_axes(system, workload)
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
@@ -150,7 +150,7 @@ def ask(
     more = {}
     if key != BOUND and isinstance(system, System):
         system, more = with_constants(key, answer, system, constants)
-    return answered(key, answer, model, system, workload, layout, **more)
+    return run(key, answer, model, system, workload, layout, **more)
 
 
 def _refuse_axes(system, workload):
@@ -164,9 +164,9 @@ def _refuse_axes(system, workload):
             )
 
 
-def answered(key, answer, model, system, workload, layout, **more):
+def run(key, answer, model, system, workload, layout, **more):
     """The breakdown of a function that answers; n/a with the reason where it refuses the question."""
-    checks.instance("model", model, Transformer)
+    validation.instance("model", model, Transformer)
     try:
         return answer(model, system, workload, layout, **more)
     except (ValueError, LookupError) as refusal:
@@ -184,8 +184,11 @@ def printed_range(key, model, system, workload):
     >>> [f"{1e3 * step.total:.2f} ms" for step in steps]
     ['14.31 ms', '17.75 ms']
     """
-    entry = _version(checks.one_of("version", key, versions()))
-    makes, system = getattr(room(key).Assumptions, entry["assumptions"]), _on_own_chip(source_of(key), system)
+    entry = _version(validation.one_of("version", key, versions()))
+    makes, system = (
+        getattr(source_package(key).Assumptions, entry["assumptions"]),
+        _on_own_chip(source_of(key), system),
+    )
     answer, ends = _answerer(key), entry.get("ends", ())
     return tuple(answer(model, system, workload, assumptions=makes(end)) for end in ends)
 
@@ -193,7 +196,7 @@ def printed_range(key, model, system, workload):
 def _answerer(key):
     if key == BOUND:
         return import_module("inferlib.principles").decode_step
-    place = room(key)
+    place = source_package(key)
     if not hasattr(place, "decode_step"):
         return Breakdown(status="n/a", reason="no chapter of this book computes it", source=key)
     return place.decode_step
@@ -202,10 +205,10 @@ def _answerer(key):
 def with_constants(key, answer, system, constants):
     """The system with the constants asked for, and the assumptions to pass, if any."""
     version = _version(key).get("assumptions")
-    printed = getattr(room(key).Assumptions, version)() if version else default_assumptions(answer)
+    printed = getattr(source_package(key).Assumptions, version)() if version else default_assumptions(answer)
     if constants == "own":
         return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
-    made = getattr(room(key), "chip_of", None)
+    made = getattr(source_package(key), "chip_of", None)
     if made is not None:
         try:
             chip = made(system.chip)
@@ -242,15 +245,15 @@ def default_assumptions(answer):
 
 def _on_own_chip(key, system):
     """The system with the source's own record of its chip, where it states one."""
-    if system.chip.name not in about(key).get("chips", {}):
+    if system.chip.name not in metadata(key).get("chips", {}):
         return system
-    return system.replace(chip=room(key).stated_chip(system.chip))
+    return system.replace(chip=source_package(key).stated_chip(system.chip))
 
 
 @cache
 def vocabulary():
     """``vocabulary.toml``: common names of terms, and common constants."""
-    return tomllib.loads(checks.beside(__file__, "vocabulary.toml"))
+    return tomllib.loads(validation.read_package_file(__file__, "vocabulary.toml"))
 
 
 def same():
@@ -266,7 +269,7 @@ def common_name(source, term):
     >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
     ('collective latency', 'arithmetic')
     """
-    exact = about(source).get("terms", {}) if source in sources() else {}
+    exact = metadata(source).get("terms", {}) if source in sources() else {}
     if term in exact:
         return exact[term]
     return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
@@ -278,6 +281,6 @@ def common_terms(step: Breakdown) -> dict[str, float]:
     Every common name is there, zero where the answer has no such term or hides it behind a longer one.
     """
     shares = dict.fromkeys(vocabulary()["common"], 0.0)
-    for term, seconds in step.counted.items():
+    for term, seconds in step.critical.items():
         shares[common_name(step.source, term)] += float(seconds)
     return shares

@@ -3,9 +3,9 @@
 import math
 from itertools import product
 
-from inferlib import catalog, checks
-from inferlib.extras import np, xarray as xr
-from inferlib.papers.source import about, answerers, ask, common_terms, source_of, sources, vocabulary
+from inferlib import catalog, validation
+from inferlib.optional_imports import np, xarray as xr
+from inferlib.papers.source import answerers, ask, common_terms, metadata, source_of, sources, vocabulary
 
 NO_COLOUR = "0.2"  # of a model that is no source
 
@@ -21,7 +21,7 @@ class Sweep(xr.Dataset):
 
     def best(self, axis, of="seconds"):
         """The value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
-        checks.one_of("axis", axis, list(self.dims))
+        validation.one_of("axis", axis, list(self.dims))
         table = self[of].transpose(axis, ...)
         found = np.full(table.shape[1:], None, dtype=object)
         for place in np.ndindex(found.shape):
@@ -72,7 +72,7 @@ class Sweep(xr.Dataset):
 
 
 def _colour(key):
-    return about(source_of(str(key)))["colour"] if source_of(str(key)) in sources() else NO_COLOUR
+    return metadata(source_of(str(key)))["colour"] if source_of(str(key)) in sources() else NO_COLOUR
 
 
 def sweep(model, system, workload, layout=None, *, over, by="all", constants="own") -> Sweep:
@@ -106,7 +106,7 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
     """
     keys = answerers() if by == "all" else [by] if isinstance(by, str) else list(by)
     for key in keys:
-        checks.one_of("source", key, answerers())
+        validation.one_of("source", key, answerers())
 
     def answer(point):
         chip = (
@@ -124,7 +124,7 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
 
     known = ("model", "chip", "chips", "batch", "context", "weights", "cache")
     for name in over:
-        checks.one_of("axis", name, known)
+        validation.one_of("axis", name, known)
     return tabulate(over, keys, answer)
 
 
@@ -132,7 +132,7 @@ def of_step(step):
     """What a sweep keeps of a breakdown."""
     found = {"status": step.status, "reason": step.reason}
     if step.feasible:
-        found |= {"seconds": float(step.total), "bottleneck": step.binding, "terms": common_terms(step)}
+        found |= {"seconds": float(step.total), "bottleneck": step.bottleneck, "terms": common_terms(step)}
     return found
 
 

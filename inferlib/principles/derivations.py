@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
 from inferlib.system import Accelerator
@@ -25,7 +25,7 @@ def critical_batch():
     calculating = roofline.arithmetic_time(CHIP, roofline.decode_work(DENSE, BATCH, 0), 1)
     once = calculating.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read)
     solution = sp.solve(sp.Eq(reading, once), BATCH)[0]
-    return in_steps(
+    return derivation_steps(
         "Reading the weights takes the same time for every batch.",
         equals("memory_time", reading),
         "Multiplying them takes longer the larger the batch.",
@@ -47,7 +47,7 @@ def long_context():
     ceiling = sp.limit(intensity, CONTEXT, sp.oo)
     many = sp.limit(intensity, BATCH, sp.oo)
     left = _left("decode_intensity")
-    return in_steps(
+    return derivation_steps(
         "Every sequence brings its own cache, and its own arithmetic with it.",
         sp.Eq(left, intensity),
         "With a large batch the weights drop out, the cache does not.",
@@ -66,7 +66,7 @@ def prefill():
     intensity = roofline.prefill_intensity(DENSE, TOKENS)
     intensity = sp.simplify(intensity.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read))
     needed = sp.solve(sp.Eq(intensity, roofline.ridge_point(CHIP)), TOKENS)[0]
-    return in_steps(
+    return derivation_steps(
         "All tokens of a prompt share one reading of the weights.",
         equals("prefill_intensity", intensity),
         "So a prompt of this many tokens keeps arithmetic as busy as memory.",
@@ -91,7 +91,7 @@ def two_bounds():
     balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x")
-    return in_steps(
+    return derivation_steps(
         "If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
         equals("overlapped_time", overlapped),
         "If attention waits for the matrices, each takes the longer of its own two, and the two add.",
@@ -121,7 +121,7 @@ def touched_experts():
     expected = sp.Sum(MODEL.expert_weights / experts * (1 - every), (e, 1, experts)).doit()
     read = (MODEL.always_read + expected).subs(sequences, BATCH)
     missed, all_miss = sp.Symbol("P_1"), sp.Symbol("P_b")
-    return in_steps(
+    return derivation_steps(
         "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
         "the other ones: it misses that expert with probability",
         sp.Eq(missed, sp.Eq(without, one, evaluate=False), evaluate=False),

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from inferlib import checks
-from inferlib.attention import unusual
+from inferlib import validation
+from inferlib.attention import unsupported_features
 from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Experts, Transformer
@@ -48,9 +48,11 @@ def profile_of(model, weights="bf16", cache="bf16"):
     >>> int(profile_of(load_model("Llama 3 70B")).cache_values)
     163840
     """
-    checks.instance("model", model, Transformer)
+    validation.instance("model", model, Transformer)
     layers = [group for group in model.layers if group.attention is not None]
-    beyond = {unusual(g.attention) for g in layers if getattr(g.attention, "top", "unlike") is not None}
+    beyond = {
+        unsupported_features(g.attention) for g in layers if getattr(g.attention, "top", "unlike") is not None
+    }
     if beyond:
         what, whose = ", ".join(sorted(beyond)), model.name or "this model"
         raise ValueError(f"a profile has no place for {what} of {whose}")

@@ -3,11 +3,11 @@
 from functools import partial
 from numbers import Real
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import equation
 from inferlib.ops import maximum, minimum
 from inferlib.principles.profile import Profile, profile_of
-from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, answers
+from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, decode_model
 from inferlib.transformer import Transformer
 from inferlib.units import factor
 
@@ -179,11 +179,11 @@ def largest_batch(model, system, workload):
     A whole number, zero if the weights alone do not fit. ``workload``: its context and formats are used. Raises
     ValueError if the chip states no memory, or the context is zero.
     """
-    checks.instance("model", model, Transformer)
-    checks.instance("system", system, System)
-    checks.instance("workload", workload, Workload)
-    memory = checks.number("system.memory", system.memory)
-    checks.number("workload.context", workload.context)
+    validation.instance("model", model, Transformer)
+    validation.instance("system", system, System)
+    validation.instance("workload", workload, Workload)
+    memory = validation.number("system.memory", system.memory)
+    validation.number("workload.context", workload.context)
     weights = sum(model.weight_bytes(workload.weights).values())
     return max(0, int((memory - weights) // model.cache_bytes(workload.context, workload.cache)))
 
@@ -199,8 +199,8 @@ def cost_per_million(seconds, batch, n_chips, price):
     >>> round(cost_per_million(seconds=7e-3, batch=32, n_chips=8, price=2.0), 3)
     0.972
     """
-    seconds, batch = checks.number("seconds", seconds), checks.number("batch", batch)
-    n_chips, price = checks.number("n_chips", n_chips), checks.number("price", price)
+    seconds, batch = validation.number("seconds", seconds), validation.number("batch", batch)
+    n_chips, price = validation.number("n_chips", n_chips), validation.number("price", price)
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
@@ -224,7 +224,7 @@ def memory_held(model, batch, context):
     return weights_held(model) + cache_data(model, batch, context)
 
 
-@answers("principles")
+@decode_model("principles")
 def decode_step(model, system: System, workload: Workload, layout: Layout | None = None):
     """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 

@@ -5,7 +5,7 @@ from functools import partial
 import sympy as sp
 
 from book.papers.erdil2025 import limits
-from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
+from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import Shape, cache_values
@@ -26,7 +26,7 @@ def long_context_intensity():
     flop_per_pair = _symbol("flop_per_pair")
     flop = flop_per_pair * SHAPE.n_layers * SHAPE.n_heads * SHAPE.head_dim * CONTEXT
     read = SHAPE.n_layers * cache_values(SHAPE) * SHAPE.activation_bytes * CONTEXT
-    return in_steps(
+    return derivation_steps(
         "Arithmetic of one token: each query against each key, and its weight times each value.",
         sp.Eq(sp.Symbol("F"), flop),
         "The cache that is read for it: keys and values of every head that queries share.",
@@ -42,7 +42,7 @@ def network_batch():
     latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
     moving = printed.extra_all_reduce_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
-    return in_steps(
+    return derivation_steps(
         "An all-reduce inside a node waits, whatever it carries,",
         equals("node_all_reduce_latency", latency),
         "and then moves the batch's activations.",

@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from book.explorer.sixth import Text
-from book.kept import kept_frame
+from book.build_cache import cached_frame
+from book.explorer.kernel_model_text import Text
 from inferlib import System
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
@@ -53,7 +53,7 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
         make = partial(pareto.frontier, model, chip, **options)
-        _FOUND[asked] = kept_frame(f"frontier of {asked}", make)
+        _FOUND[asked] = cached_frame(f"frontier of {asked}", make)
     return _FOUND[asked]
 
 
@@ -117,10 +117,10 @@ def layout_in_words(cut):
     return f"{way}, {stages}, attention on {where}"
 
 
-def sixth_keeps(case, table):
-    """What the sixth model says of the same promises as a table of :func:`offers`, in a line."""
+def kernel_model_keeps(case, table):
+    """What the kernel model says of the same promises as a table of :func:`offers`, in a line."""
     said = []
-    for row in table[table.by == "the sixth model"].itertuples(index=False):
+    for row in table[table.by == "the kernel model"].itertuples(index=False):
         promise, _, usd, gpus, users = row
         machine = (
             f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users"
@@ -130,7 +130,7 @@ def sixth_keeps(case, table):
         said.append(f"{promise} {machine}")
     context = f"{case.workload.context:,} tokens of context"
     return Text(
-        f"*[The sixth model](sixth_model.ipynb), which is fitted to measurements, at {context}: {'; '.join(said)}.*"
+        f"*[The kernel model](kernel_model.ipynb), which is fitted to measurements, at {context}: {'; '.join(said)}.*"
     )
 
 
@@ -155,10 +155,12 @@ def offers(case, speeds):
         return np.array([one.seconds if one.feasible else np.inf for one in found])
 
     tables, rows = {}, []
-    for who, seconds in (("Erdil 2025", ours), ("the sixth model", sixths)):
+    for who, seconds in (("Erdil 2025", ours), ("the kernel model", sixths)):
         made = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": seconds(n)}) for n in SIZES)
         runs = made[np.isfinite(made.seconds)]
-        tables[who] = runs.assign(usd=cost_per_million(runs.seconds, runs.users, runs.n, case.rate))
+        tables[who] = runs.assign(
+            usd=cost_per_million(runs.seconds, runs.users, runs.n, case.price_per_chip_hour)
+        )
     for speed, (who, runs) in product(speeds, tables.items()):
         kept = runs[runs.seconds <= 1 / speed].nsmallest(1, "usd").astype(object)
         best = [kept[name].item() if len(kept) else "none" for name in ("usd", "n", "users")]

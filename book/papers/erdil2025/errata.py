@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from book.audit.ledger import Reader, published
+from book.audit.grading import Reader, published
 from book.papers.erdil2025 import economics, program
 from book.papers.erdil2025.claims import (
     context,

@@ -1,6 +1,18 @@
 """Erdil 2025: what a reader can move in the page."""
 
-from book.explorer import Bars, Choice, Curves, Explorer, Kind, Limit, Slider, first, formats, memory, sizes
+from book.explorer import (
+    Bars,
+    Choice,
+    Curves,
+    Explorer,
+    Limit,
+    Slider,
+    StructureChoice,
+    first,
+    formats,
+    memory,
+    sizes,
+)
 from book.papers.erdil2025.drawings import best
 from inferlib import load_chip
 from inferlib.papers.erdil2025 import decode
@@ -51,7 +63,7 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
             Slider("hop", "Time of one hop", least, 10, max(hop / factor("us"), least), "µs", log=True),
             Slider("base", "Base latency of an all-reduce", 0, 20, 0, "µs"),
             Choice("bits", "Weights", sizes(model.weight_bytes)),
-            Kind("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
+            StructureChoice("ahead", "Reading while waiting", {"no, as in the paper": False, "yes": True}),
             Choice("model", "Model", first(model, _MODELS)),
             Choice("chip", "Chip", {f"{chip.name}, as above": chip} | _CHIPS),
         ],
@@ -101,11 +113,11 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32
             Slider("gpus", "GPUs in the instance", 2, 256, gpus, log=True),
             Slider("batch", "Batch", 1, 1024, batch, log=True),
             Slider("context", "Context", 1, 131_072, context, "tokens", log=True),
-            Kind("bits", "Weights", formats(mine.weight_bytes)),
+            StructureChoice("bits", "Weights", formats(mine.weight_bytes)),
             Choice("cache", "Cache and activations", sizes(mine.activation_bytes, least=1)),
             Choice("model", "Model", first(mine, alike)),
             Choice("chip", "GPU", {named: chip} | _GPUS),
-            Kind("layout", "Layout", layouts | {"one way, on all GPUs": ONE_WAY}),
+            StructureChoice("layout", "Layout", layouts | {"one way, on all GPUs": ONE_WAY}),
         ],
         [Bars({"": passed})],
         limits=memory(held, "gpus") | {

@@ -4,8 +4,8 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from book import style
-from book.audit.ledger import Reader
-from inferlib import sweep
+from book.audit.grading import Reader
+from inferlib import axis
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, chips, models
 
@@ -80,7 +80,7 @@ def figure_2():
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
     data = figure_2_data()
     start = data.iloc[0]
-    sizes = sweep("parameters", 2e9, 8e11)
+    sizes = axis("parameters", 2e9, 8e11)
     law = toy.square_root_law(sizes, start.parameters, start.measured_ms * 1e-3)
     ax = style.curve(law, unit="ms", says="one token")
     ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)

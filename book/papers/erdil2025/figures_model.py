@@ -4,7 +4,7 @@ import matplotlib.pyplot as plt
 import pandas as pd
 
 from book import style
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
 from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
@@ -147,7 +147,7 @@ def terms_over_size(model, chip, batch, context):
     """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
     _, ax = plt.subplots()
     steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
-    rows = {n: {k: 1e3 * v for k, v in step.counted.items()} for n, step in steps.items() if step.feasible}
+    rows = {n: {k: 1e3 * v for k, v in step.critical.items()} for n, step in steps.items() if step.feasible}
     data = pd.DataFrame(rows).T.fillna(0.0)
     bottom = 0.0
     for name in data:

@@ -5,8 +5,8 @@ from functools import partial
 
 import pandas as pd
 
-from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, Reader, reproduces
+from book.audit.explanations import inputs, named
+from book.audit.grading import Reader, WithNote, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.figures import READINGS
 from inferlib.papers.erdil2025.equations import toy
@@ -87,7 +87,7 @@ def _cells(table, assumptions):
             batch = named("batch at the preferred point of the search", float(at.batch))
             first = round(batch, 2)
             note = f"rounded twice: {batch:.3f} is {first:.2f} with two digits, and that rounds up"
-            cells[row, "batch"] = batch if round(batch) == math.floor(first + 0.5) else Noted(batch, note)
+            cells[row, "batch"] = batch if round(batch) == math.floor(first + 0.5) else WithNote(batch, note)
             cells[row, "price of a million tokens"] = gpus * seconds / batch * price
     return cells
 

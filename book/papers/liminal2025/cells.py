@@ -4,8 +4,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import lru_cache
 
-from book.audit.explanation import inputs
-from book.audit.ledger import published
+from book.audit.explanations import inputs
+from book.audit.grading import published
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_chip, load_model, models
 from inferlib.units import factor

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from book.audit.ledger import published
+from book.audit.grading import published
 from book.papers.liminal2025.cells import AS_PRINTED, large
-from inferlib import checks
+from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
 
@@ -53,7 +53,7 @@ def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, beyond=False):
     >>> batch, round(gain, 2)
     (8, 7.27)
     """
-    checks.number("loss", loss, maximum=1)
+    validation.number("loss", loss, maximum=1)
     swept = sweep(name, memory, context, n, t_tp)
     swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
     kept = swept.utps >= (1 - loss) * swept.utps[0]

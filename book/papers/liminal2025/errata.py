@@ -1,6 +1,6 @@
 """LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
 
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
 from book.papers.liminal2025.ablation import counting
 from book.papers.liminal2025.speeds import LARGE, LONG, QUOTED, SHORT, K, gain, speed, written

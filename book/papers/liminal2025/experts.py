@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED
 from inferlib.system import count
@@ -21,7 +21,7 @@ def simulate(n_experts, n_active, batch, draws=1000, seed=0):
     """
     for name, value in (("n_experts", n_experts), ("batch", batch), ("draws", draws)):
         count(name, value)
-    checks.number("n_active", n_active, minimum=1, maximum=n_experts)
+    validation.number("n_active", n_active, minimum=1, maximum=n_experts)
     random = np.random.default_rng(seed)
     reached = np.zeros((draws, int(n_experts)), dtype=bool)
     for _ in range(int(batch)):

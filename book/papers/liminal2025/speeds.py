@@ -1,6 +1,6 @@
 """LIMINAL 2025: speeds, limits and needs of the paper's systems, which its text is checked with."""
 
-from book.audit.explanation import inputs
+from book.audit.explanations import inputs
 from book.papers.liminal2025 import cells
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, chips, load_chip, load_model, models

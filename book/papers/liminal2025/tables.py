@@ -4,9 +4,9 @@ import re
 
 import pandas as pd
 
-from book.audit import ledger
-from book.audit.explanation import named
-from book.audit.ledger import Noted
+from book.audit import grading
+from book.audit.explanations import named
+from book.audit.grading import WithNote
 from book.audit.notation import Symbols
 from book.papers.liminal2025 import cells, experts
 from inferlib.equation import notation_of
@@ -65,7 +65,7 @@ def table_2():
 
 def table_3():
     """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
-    printed, rows = ledger.published("liminal2025"), {}
+    printed, rows = grading.published("liminal2025"), {}
     for name in chips():
         chip = load_chip(name)
         stated = [printed["Table 3", f"xPU-{name}", column] for column in ("Mem BW", "Compute", "Capacity")]
@@ -114,35 +114,37 @@ def _too_large(name, column, assumptions):
     def nothing(read):
         weights = model.stored_weights(load_model(name, assumptions), assumptions)
         held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")
-        return Noted(None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}")
+        return WithNote(
+            None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}"
+        )
 
     return nothing
 
 
 def sizes(family=None):
     """The sizes that Table 1 lists, of one family or of all."""
-    rows = (row for row in ledger.published("liminal2025").values() if row.artefact == "Table 1")
+    rows = (row for row in grading.published("liminal2025").values() if row.artefact == "Table 1")
     return [row.column for row in rows if row.kind == "quoted" and family in (None, row.row)]
 
 
 def families():
     """The families of Table 1."""
-    rows = ledger.published("liminal2025").values()
+    rows = grading.published("liminal2025").values()
     return list(dict.fromkeys(row.row for row in rows if row.artefact == "Table 1"))
 
 
-@ledger.reproduces("liminal2025", "Table 1")
+@grading.reproduces("liminal2025", "Table 1")
 def _table_1(read):
     found = {}
     for family, names in FAMILIES.items():
         for column, name in zip(sizes(family), names, strict=True):
             released, counted = transformer(name).n_params, model.stored_weights(load_model(name))
             note = f"{released / 1e9:.2f}B released; Table 4 counts {counted / 1e9:.2f}B"
-            found[family, column] = Noted(released, note)
+            found[family, column] = WithNote(released, note)
     return found
 
 
-@ledger.reproduces("liminal2025", "Table 1")
+@grading.reproduces("liminal2025", "Table 1")
 def _architectures(read, holds):
     stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
     stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
@@ -153,10 +155,10 @@ def _architectures(read, holds):
         fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
         right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
         primary = f"{family}: the primary architecture is {stated[family]}"
-        holds(primary, sum(right) > len(right) / 2, ledger.listed(kinds, ""), fair)
+        holds(primary, sum(right) > len(right) / 2, grading.format_items(kinds, ""), fair)
 
 
-@ledger.reproduces("liminal2025", "Table 4")
+@grading.reproduces("liminal2025", "Table 4")
 def _table_4(read, assumptions=PRINTED):
     found = _cells_of("Table 4", assumptions)
     contexts = {label: k * cells.AS_PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
@@ -165,13 +167,13 @@ def _table_4(read, assumptions=PRINTED):
         if column.startswith("AMI") and column.endswith("B=32") and app.expert:
             context = contexts[column.split()[1]]
             one = experts.intensity_spread(app, experts.batch_of(column), context)
-            found[name, column] = Noted(
+            found[name, column] = WithNote(
                 value, f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}"
             )
     return found
 
 
 for _artefact in ("Table 5", "Table 6", "Table 7"):
-    ledger.reproduces("liminal2025", _artefact)(
+    grading.reproduces("liminal2025", _artefact)(
         lambda read, assumptions=PRINTED, artefact=_artefact: _cells_of(artefact, assumptions)
     )

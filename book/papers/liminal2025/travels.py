@@ -9,7 +9,7 @@ import pandas as pd
 
 from book import style
 from book.papers.liminal2025.figures import ticks
-from book.synthesis import against
+from book.synthesis import comparison
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import Assumptions, chip_of, load_model, stated
@@ -21,7 +21,7 @@ MS = 1e-3
 @cache
 def answers():
     """Both answers to every clean public row."""
-    table = against.answers([LIMIT, EQUATION_8])
+    table = comparison.answers([LIMIT, EQUATION_8])
     return table[(table.use == "clean") & table.predicted.notna()]
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import sympy as sp
 
-from inferlib.equation import derivation, in_steps
+from inferlib.equation import derivation, derivation_steps
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, those of the library stand here too
     CHIP,
@@ -51,7 +51,7 @@ def network_ceiling():
     sent = eq.network_time(MODEL, CHIP, PLACE, half, EXACT)
     total = 2 * sent
     speed = sp.simplify(B / N / total)
-    return in_steps(
+    return derivation_steps(
         "The network needs this long for half of a batch.",
         equals("t_network", sent),
         "However fast computation is, equation 49 cannot be shorter than twice that.",

@@ -12,10 +12,10 @@ import pandas as pd
 import xarray as xr
 
 from book import style
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.mazurek2025 import systems, validation
 from book.papers.mazurek2025.systems import CONTEXT, MODEL
-from inferlib import sweep
+from inferlib import axis
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, setup, setups, stated
 
@@ -40,7 +40,7 @@ def figure_12():
 
 def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
     """The three setups over sequences per GPU: speed of a request, of a GPU, of all, and whether they fit."""
-    own, parts = sweep("own", 1, 1024, 101), []
+    own, parts = axis("own", 1, 1024, 101), []
     for name in setups():
         at = setup(name)
         n = at.deployment.n_gpus
@@ -113,7 +113,7 @@ def figure_14(capped, literal):
 def figure_15():
     """Figure 15: the speed of Kimi K2, and by how much it is that of DeepSeek V3."""
     _, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained")
-    own, over = sweep("own", 1, 1024, 61), {"over": "sequences on a GPU", "colours": COLOURS}
+    own, over = axis("own", 1, 1024, 61), {"over": "sequences on a GPU", "colours": COLOURS}
     ratios = xr.Dataset({name: systems.kimi_over_deepseek(own, name) for name in COLOURS})
     speeds = xr.Dataset({name: systems.speed(name, own) * ratios[name] for name in COLOURS})
     style.curve(speeds, says="Kimi K2, tokens per second per GPU", ax=axes[0], **over)
@@ -126,7 +126,7 @@ def figure_16():
 
     The last line is the batch for which there is memory at the longest context.
     """
-    at, context = setup("4x8 H100"), sweep("context", SHORT, LONG, 61)
+    at, context = setup("4x8 H100"), axis("context", SHORT, LONG, 61)
     n, held = at.deployment.n_gpus, eq.held_experts(MODEL, at.deployment)
     batches = {f"decode, {own} a GPU": own for own in (1, 8, 32, 128)}
     batches["decode, the batch that fits"] = float(eq.largest_own_batch(MODEL, at.gpu, LONG, held))

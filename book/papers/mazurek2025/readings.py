@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.mazurek2025 import repair, validation
 from book.papers.mazurek2025.systems import (
     CONTEXT,

@@ -4,9 +4,9 @@ from functools import partial
 
 import pandas as pd
 
-from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, reproduces
-from book.audit.printed import published
+from book.audit.explanations import inputs, named
+from book.audit.grading import WithNote, reproduces
+from book.audit.published_rows import published
 from book.papers.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.papers.mazurek2025.systems import best_overlap_gain
 from inferlib.catalog import load_chip, load_model
@@ -30,18 +30,18 @@ def _text_1(read):
     forty = load_model("Qwen3 32B").cache_bytes() * 40 / load_model("Qwen3 32B").n_layers
     active = active_parameters()
     return {
-        ("parameters one token activates", ""): Noted(
+        ("parameters one token activates", ""): WithNote(
             active, "with the head, without the embedding table; with both or neither it is 1 up or down"
         ),
         ("parameters a large batch may load", ""): parameters()["all"],
         ("expert layers", ""): lambda read: read("layers") - read("dense layers"),
         ("experts", ""): lambda read: read("shared experts") + read("routed experts"),
         ("cache of one token", "DeepSeek V3"): ours,
-        ("cache of one token", "Qwen3 32B"): Noted(
+        ("cache of one token", "Qwen3 32B"): WithNote(
             qwen, f"64 layers; {forty / factor('KB'):.2f} KB would be 40 layers of the same shape"
         ),
         ("cache of one token", "Llama 405B"): llama,
-        ("cache of other models over DeepSeek's", ""): Noted(
+        ("cache of other models over DeepSeek's", ""): WithNote(
             (qwen / ours, llama / ours), f"Qwen3 32B to Llama 405B; {forty / ours:.1f} with the printed Qwen"
         ),
         ("Llama 3.3 70B", "ratio"): lambda read: (
@@ -61,7 +61,7 @@ def _cache(model):
 def _figure_5(read):
     shape = inputs(model_of("DeepSeek V3"))
     return {
-        ("shared experts", ""): lambda read: Noted(
+        ("shared experts", ""): lambda read: WithNote(
             read("experts") - read("routed experts"), "its own count in the same caption, 257 less 256"
         ),
         ("experts a token goes through", ""): shape.n_active + shape.n_shared_active,
@@ -74,10 +74,10 @@ def _text_2_1(read):
     all_billions, attention = (round(parts["all"] / 1e9), round(parts["attention"] / 1e9, -1))
     said = all_billions - attention
     return {
-        ("parameters of expert layers", ""): Noted(
+        ("parameters of expert layers", ""): WithNote(
             parts["experts"], f"{all_billions} - {attention:.0f}, all but attention, is {said:.0f}"
         ),
-        ("share of expert layers", ""): Noted(
+        ("share of expert layers", ""): WithNote(
             parts["experts"] / parts["all"], f"{said:.0f} / {all_billions} is {said / all_billions:.1%}"
         ),
     }
@@ -94,14 +94,14 @@ def _text_2_4(read):
         model, most = model_of("DeepSeek V3"), untraced(outweighing)()
         attention = eq.attention_weights(model)
         on = [eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in (most, most + 1)]
-        return Noted(
+        return WithNote(
             most,
             f"experts on one of {most} GPUs weigh {on[0] / GB:.2f} GB, on one of {most + 1} {on[1] / GB:.2f}; "
             f"attention {attention / GB:.2f}",
         )
 
     return {
-        ("attention weights", ""): Noted(
+        ("attention weights", ""): WithNote(
             parameters()["attention"],
             f"approximately; {parameters()['attention'] / GB:.1f} GB in section 3.1.1",
         ),
@@ -115,7 +115,9 @@ def _text_2_5(read):
     gain, where = best_overlap_gain()
     return {
         ("traffic over that of tensor parallelism", ""): eq.messages(model) / tensor_parallel,
-        ("overlap gains close to a factor", ""): Noted(gain, f"at best, on {where}, by the source's model"),
+        ("overlap gains close to a factor", ""): WithNote(
+            gain, f"at best, on {where}, by the source's model"
+        ),
     }
 
 
@@ -124,7 +126,7 @@ def _text_3(read):
     parts = parameters()
     share = parts["experts"] / parts["all"]
     whole = (parts["experts"] + parts["dense"]) / parts["all"]
-    return {("share of expert weights", ""): Noted(share, f"{whole:.2%} with the dense blocks")}
+    return {("share of expert weights", ""): WithNote(share, f"{whole:.2%} with the dense blocks")}
 
 
 @reproduces("Text 3.1.1")
@@ -133,7 +135,7 @@ def _text_3_1_1(read):
     rounded = sum(round(matrix(model) / MB, 1) for matrix in eq.ATTENTION.values())
     return {
         **{(name, ""): matrix(model) for name, matrix in eq.ATTENTION.items()},
-        ("attention weights of one layer", ""): Noted(
+        ("attention weights of one layer", ""): WithNote(
             eq.layer_attention_weights(model), f"the eight rounded sizes add up to {rounded:.1f}"
         ),
         ("attention weights of all layers", ""): eq.attention_weights(model),
@@ -150,12 +152,12 @@ def _text_3_1_2(read, assumptions=DEFAULT):
     rounded = activations / attention * round(attention / MB, 1)
     once = 1 / eq.selection_probability(model)
     return {
-        ("activations of one sequence", ""): Noted(
+        ("activations of one sequence", ""): WithNote(
             activations, f"1.5 times the rounded 0.9 MB of section 3.1.1 is {rounded:.2f}"
         ),
         ("one matrix of an expert", "W_1 and W_2"): one,
         ("one matrix of an expert", "W_Gate"): one,
-        ("one expert", ""): Noted(
+        ("one expert", ""): WithNote(
             eq.expert_weights(model), f"3 times the 15 that 14.7 rounds to is {3 * round(one / MB)}"
         ),
         ("one matrix of a dense layer", "W_1 and W_2"): eq.dense_matrix(model),
@@ -181,7 +183,7 @@ def _text_3_3(read, assumptions=DEFAULT):
         ("devices of the base model", ""): inputs(model).n_routed + inputs(model).n_shared,
         ("messages of a token and layer", ""): eq.messages(model, assumptions),
         ("bytes of both ways", ""): lambda read: read("dispatched") + read("combined"),
-        ("traffic of one sequence", ""): Noted(
+        ("traffic of one sequence", ""): WithNote(
             eq.tokens_traffic(model, 1, assumptions),
             f"{eq.tokens_traffic(model, 1, Assumptions.corrected()) / GB:.4f} with 58 layers and 8 messages",
         ),
@@ -211,8 +213,8 @@ def _text_3_4(read):
     )
     return {
         (row, "routed experts beside it"): inputs(model).n_routed / n,
-        (row, "activations over the others'"): Noted(load, note),
-        (row, "traffic over the others'"): Noted(load, note),
+        (row, "activations over the others'"): WithNote(load, note),
+        (row, "traffic over the others'"): WithNote(load, note),
         ("balancedness of a balanced system", ""): eq.expert_balancedness(3.0, 3.0),
     }
 
@@ -247,7 +249,7 @@ def _text_4(read):
         free = read(row, "memory for the cache of one GPU") * read(row, "nodes") * read(row, "GPUs of a node")
         exact = eq.cache_per_token(model_of("DeepSeek V3"))
         found = free / (read(row, "cache of one token") * read(row, "context"))
-        return Noted(found, f"{free / (exact * read(row, 'context')):.1f} with the exact cache of a token")
+        return WithNote(found, f"{free / (exact * read(row, 'context')):.1f} with the exact cache of a token")
 
     return {(row, "largest batch"): largest}
 

@@ -4,8 +4,8 @@ from functools import cache
 
 import pandas as pd
 
-from book.audit.ledger import Reader, published
-from inferlib import checks
+from book.audit.grading import Reader, published
+from inferlib import validation
 from inferlib.papers.pope2022 import load_chip, load_model, mfu, parameters, stated
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
@@ -26,8 +26,8 @@ def batches(table, column):
     >>> batches("Table D.2", "PaLM prefill")
     (4, 8, 16, 32, 64, 128, 256, 512, 1024)
     """
-    checks.one_of("table", table, TABLES)
-    checks.one_of("column", column, COLUMNS)
+    validation.one_of("table", table, TABLES)
+    validation.one_of("column", column, COLUMNS)
     rows = published("pope2022").values()
     return tuple(
         int(row.row.split()[1])

@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from book.audit.ledger import reproduces
+from book.audit.grading import reproduces
 from book.papers.pope2022 import benchmarks, curves, evidence, figures
 from book.papers.pope2022.benchmarks import TABLES, printed_time
 from book.papers.pope2022.evidence import SLICE, TPU

@@ -11,11 +11,11 @@ import pandas as pd
 import xarray as xr
 
 from book import style
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.papers.pope2022.figures import axes, dotted, layout_colours
-from inferlib import sweep
+from inferlib import axis
 from inferlib.frontier import pareto
 from inferlib.papers import pope2022 as pope
 
@@ -153,7 +153,7 @@ def figure_7_data(model, chip, mesh, constants):
 
     ``enough``: whether there are sequences enough for the layout to cut the batch.
     """
-    sequences = sweep("sequences", [2**i for i in range(10)])
+    sequences = axis("sequences", [2**i for i in range(10)])
     # PaLM 540B is padded as it was run, and counted as it was trained
     counted = pope.load_model("PaLM 540B") if model.name == "PaLM 540B" else model
     work = chip, mesh.chips, pope.parameters(counted), sequences * LENGTH

@@ -2,7 +2,7 @@
 
 import math
 
-from book.audit.ledger import published
+from book.audit.grading import published
 from book.papers.pope2022 import benchmarks, evidence
 from book.papers.pope2022.benchmarks import TABLES, batches, printed_time, utilisation
 from book.papers.pope2022.evidence import SLICE

@@ -5,10 +5,10 @@ from functools import cache, partial
 import numpy as np
 import pandas as pd
 
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.pope2022 import benchmarks
 from book.papers.pope2022.benchmarks import TABLES, batches, lengths
-from inferlib import checks
+from inferlib import validation
 from inferlib.papers import pope2022 as pope
 from inferlib.system import format_bytes
 from tokenprice import Question
@@ -29,7 +29,7 @@ def cells(tables=TABLES, attention="Head"):
     """
     model, rows = palm(), []
     for table in tables:
-        read = Reader("pope2022", checks.one_of("table", table, TABLES))
+        read = Reader("pope2022", validation.one_of("table", table, TABLES))
         given, made = lengths(read, table)
         for batch in batches(table, "PaLM prefill"):
             context = given + made / 2  # halfway through the answer
@@ -191,7 +191,7 @@ def advised(case, batch, new, held):
     work = f"{batch} × {new:,} tokens read" if new > 1 else f"{batch} tokens written after {held:,} each"
     try:
         model, chip = pope.model_of(case.model, *case.formats[:2]), pope.chip_of(case.machine.chip)
-        best = pope.advice(model, chip, case.machine.count, batch, new, held)
+        best = pope.best_plan(model, chip, case.machine.count, batch, new, held)
     except ValueError as refused:
         return f"{work}: {refused}"
     share = best.network / max(best.memory, best.arithmetic)

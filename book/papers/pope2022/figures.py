@@ -5,7 +5,7 @@ import numpy as np
 import xarray as xr
 
 from book import style
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.papers.pope2022 import benchmarks, evidence
 from book.papers.pope2022.evidence import SLICE, TPU
 from inferlib.papers import pope2022 as pope

@@ -7,7 +7,7 @@ goes in and columns what comes out. Each side may be cut over some axes of the m
 from dataclasses import dataclass
 from itertools import product
 
-from inferlib import checks
+from inferlib import validation
 
 AXES = ("x", "y", "z")
 
@@ -61,7 +61,7 @@ def schedule(layout):
     gathered = {"WG X": "x", "WG XY": "xy", "WG XYZ": "xyz"}
     if layout in gathered:
         return _gathered(gathered[layout])
-    checks.one_of("layout", layout, ("WS 1D", "WS 2D", *gathered))
+    validation.one_of("layout", layout, ("WS 1D", "WS 2D", *gathered))
     if layout == "WS 1D":
         return {
             "activations": [
@@ -123,7 +123,7 @@ def attention_schedule(kind):
 
     As :func:`schedule` returns it; the second list is the cache, rows its sequences, columns its key/value heads.
     """
-    checks.one_of("kind", kind, ATTENTIONS)
+    validation.one_of("kind", kind, ATTENTIONS)
     queries = Tensor("queries", "B", "H", "", "xyz")
     result = Tensor("results", "B", "H", "", "xyz")
     if kind == "multiquery over batch":

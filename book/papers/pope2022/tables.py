@@ -4,7 +4,7 @@ from functools import partial
 
 import pandas as pd
 
-from book.audit.ledger import Noted, Reader, reproduces, scorecard
+from book.audit.grading import Reader, WithNote, reproduces, scorecard
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.papers.pope2022.evidence import TPU, configurations, fitted, others
@@ -56,7 +56,7 @@ def _table_1(read):
     first = 10 * round(raw / 10)
     note = f"1% below the rule: {raw:.1f} rounded to {first:g} first, then doubled or halved, gives all four cells"
     cells = {
-        (name, batch): value if name.startswith("Opt") else Noted(value, note)
+        (name, batch): value if name.startswith("Opt") else WithNote(value, note)
         for name, row in found.items()
         for batch, value in zip(("batch 128", "batch 512"), row, strict=True)
     }
@@ -91,7 +91,7 @@ def _configurations(read):
         if table == read.artefact:
             found[row, "MFU"] = partial(printed_utilisation, table=table, row=row)
             seconds = at["passes"] * evidence.pass_time(at, fitted())
-            found[row, "latency"] = Noted(seconds, "two-constant model, fitted on Tables D.2 to D.4")
+            found[row, "latency"] = WithNote(seconds, "two-constant model, fitted on Tables D.2 to D.4")
     return found
 
 
@@ -147,12 +147,12 @@ def _benchmark(read):
             row = f"batch {batch}"
             found[row, f"{column}, MFU"] = partial(_printed_rule, row=row, column=column, batch=batch)
             if column in ("PaLM prefill", "PaLM generate"):
-                found[row, f"{column}, time"] = Noted(float(times[column.split()[1], batch]), note)
+                found[row, f"{column}, time"] = WithNote(float(times[column.split()[1], batch]), note)
             elif column == "PaLM total":
                 found[row, f"{column}, time"] = partial(_sum, row=row)
             elif column == "MT-NLG total":
                 predicted = evidence.megatron(table, batch, constants)
-                found[row, f"{column}, time"] = Noted(predicted, note + ", other model")
+                found[row, f"{column}, time"] = WithNote(predicted, note + ", other model")
     return found
 
 
@@ -161,14 +161,14 @@ def _printed_rule(read, row, column, batch):
     if (read.artefact, column) != ("Table D.4", "MT-NLG total"):
         return value
     other = utilisation(read, read.artefact, column, batch, read(row, "PaLM total, time"))
-    return Noted(value, f"from its own time; from the time printed as PaLM's total: {other:.1%}")
+    return WithNote(value, f"from its own time; from the time printed as PaLM's total: {other:.1%}")
 
 
 def _sum(read, row):
     value = read(row, "PaLM prefill, time") + read(row, "PaLM generate, time")
     if read.artefact != "Table D.4":
         return value
-    return Noted(value, "prefill + generate, which is what is printed as MT-NLG's total")
+    return WithNote(value, "prefill + generate, which is what is printed as MT-NLG's total")
 
 
 for _table in TABLES:

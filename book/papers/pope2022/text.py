@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from book.audit.ledger import Noted, reproduces
+from book.audit.grading import WithNote, reproduces
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utilisation
 from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
@@ -49,7 +49,7 @@ def _text_1(read):
     return {
         _fastest_token: lambda read: read("int8, batch 64", artefact="Text 4.4"),
         ("utilisation when processing input", ""): _prefill_mfu,
-        (turn, "time"): Noted(
+        (turn, "time"): WithNote(
             answer * step + reading,
             f"{answer:.0f} steps as measured and {1e3 * reading:.0f} ms of prefill as modelled",
         ),
@@ -143,8 +143,8 @@ def _text_4_2(read):
     note = f"{model}; were attention as long in both, {apart}"
     return {
         ("context of the optimised layout over the others", ""): ratios,
-        ("batch 512, context 8192", "share of attention"): Noted(attention_share(512, 8192), model),
-        ("batch 128, context 32768", "share of attention"): Noted(attention_share(128, 32768), note),
+        ("batch 512, context 8192", "share of attention"): WithNote(attention_share(512, 8192), model),
+        ("batch 128, context 32768", "share of attention"): WithNote(attention_share(128, 32768), note),
     }
 
 
@@ -154,7 +154,7 @@ def _text_4_3(read):
     held = pope.cache_over_batch(model, SLICE, batch, 2048)
     steps = [pope.step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (pope.serial(model), model)]
     note = "two-constant model: one more gather and scatter of BLE/X a layer"
-    return {("a serial block takes longer by", ""): Noted(steps[0] / steps[1] - 1, note)}
+    return {("a serial block takes longer by", ""): WithNote(steps[0] / steps[1] - 1, note)}
 
 
 @reproduces("Text 4.4")
@@ -171,15 +171,15 @@ def _text_4_4(read):
     return {
         ("batch 512 takes, over the least latency", ""): over_least,
         (f"{LL} decode", "batch"): tuple(read(f"{LL} decode", "batch", t) for t in ("Table 3", "Table 2")),
-        ("int8, batch 64", ""): Noted(fast, "two-constant model"),
-        ("bfloat16, batch 64", ""): Noted(slow, "two-constant model"),
-        ("int8 costs less at low latency, by a factor of", ""): Noted(
+        ("int8, batch 64", ""): WithNote(fast, "two-constant model"),
+        ("bfloat16, batch 64", ""): WithNote(slow, "two-constant model"),
+        ("int8 costs less at low latency, by a factor of", ""): WithNote(
             batch / 64, f"two-constant model: at batch {batch:.0f} int8 is as fast as bfloat16 at 64"
         ),
         ("prefill costs less than generation at batch 512, by a factor of", ""): lambda read: (
             chip_seconds(read, "Table 2", f"{HT} decode") / chip_seconds(read, "Table 2", f"{HT} prefill")
         ),
-        ("latency grows with this power of model size", ""): lambda read: Noted(
+        ("latency grows with this power of model size", ""): lambda read: WithNote(
             growth(read, "decode"),
             f"of decoding, and {growth(read, 'prefill'):.2f} of prefill, between 62B and 540B; the paper says "
             "approximately",
@@ -242,7 +242,7 @@ def _text_5(read):
         limits = [time for time, _ in points["PaLM total"] if within("MT-NLG total", time)]
         gap = max(within("PaLM total", t) - within("MT-NLG total", t) for t in limits)
         same = max(p[1] - m[1] for p, m in zip(*points.values(), strict=True))
-        return Noted(
+        return WithNote(
             gap, f"best of each within one latency, Table D.3; at equal batch at most {100 * same:.0f} points"
         )
 

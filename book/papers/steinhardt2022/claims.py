@@ -3,7 +3,7 @@
 import math
 from functools import partial
 
-from book.audit.ledger import reproduces
+from book.audit.grading import reproduces
 from book.papers.steinhardt2022.symbols import (
     constant_of_r,
     expression,

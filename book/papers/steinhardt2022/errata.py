@@ -1,6 +1,6 @@
 """Steinhardt 2022: the numbers that ``errata.toml`` names in braces."""
 
-from book.audit.ledger import published
+from book.audit.grading import published
 from book.papers.steinhardt2022.symbols import slopes
 from book.papers.steinhardt2022.tables import US, counts, power_of_two, slow_network, uneven_share, warm_up
 from inferlib.papers.steinhardt2022 import equations as model

@@ -1,6 +1,6 @@
 """Steinhardt 2022: what a reader can move in the page."""
 
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from book.explorer import Choice, Curves, Explorer, Limit, Slider
 from book.papers.steinhardt2022.tables import LINKS, POD, modern_machines
 from inferlib.papers.steinhardt2022 import equations as model

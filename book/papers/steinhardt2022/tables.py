@@ -4,7 +4,7 @@ import math
 
 import pandas as pd
 
-from book.audit.ledger import Reader
+from book.audit.grading import Reader
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (

@@ -5,15 +5,15 @@ from functools import partial
 
 import sympy as sp
 
-import book.audit.ledger
-from book.audit.ledger import Noted
+import book.audit.grading
+from book.audit.grading import WithNote
 from book.papers.steinhardt2022.symbols import coefficient, expression, formula, number
 from book.papers.steinhardt2022.tables import counts, power_of_two, warm_up
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import derivations as s, equations as model
 from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_chip as post_chip, stated
 
-reproduces = partial(book.audit.ledger.reproduces, "steinhardt2022")
+reproduces = partial(book.audit.grading.reproduces, "steinhardt2022")
 
 
 @reproduces("Introduction")
@@ -96,7 +96,7 @@ def _batching(read):
 
     def memory(read):
         note = f"exact: {exact.microseconds['memory']:.0f} us"
-        return Noted(_time("M", "memory", "amount")(read), note)
+        return WithNote(_time("M", "memory", "amount")(read), note)
 
     return _times() | {
         ("communication", "amount"): lambda read: read("vectors") * before(read, "communication", "amount"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from book.site.tools.plain import notebook
+from book.site.tools.standalone_notebooks import notebook
 
 
 def rewrite(app, exception):

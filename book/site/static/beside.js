@@ -1,4 +1,4 @@
-// Below a box: what the sixth model says of its question. Its functions are fetched when a reader moves one.
+// Below a box: what the kernel model says of its question. Its functions are fetched when a reader moves one.
 window.inferlibBeside = (() => {
   "use strict";
   const here = document.currentScript ? document.currentScript.src : "", waiting = new Map();
@@ -19,7 +19,7 @@ window.inferlibBeside = (() => {
     const { form, facts } = inferlibKnown, { digits } = inferlibShared, ms = (v) => digits(1e3 * v);
     const S = { ...form.start, ...state }, r = A.step(S, S.batch, S.context);
     const part = Math.round(100 * facts.confidence);
-    return r.status !== "ok" ? "The sixth model does not answer: " + r.reason : "The sixth model says " +
+    return r.status !== "ok" ? "The kernel model does not answer: " + r.reason : "The kernel model says " +
       ms(r.seconds) + " ms (" + ms(r.low) + " to " + ms(r.high) + " ms in " + part + " % of cases).";
   };
   const show = (node, { chip, n_chips, ...same }, text) => {
@@ -32,7 +32,7 @@ window.inferlibBeside = (() => {
   const fetch = () => {
     fetching = true;
     document.head.appendChild(Object.assign(document.createElement("script"), { src: here.replace("beside.js",
-      "sixth.js"), onload: () => waiting.forEach((state, node) => show(node, state, says(state))) }));
+      "kernel_model.js"), onload: () => waiting.forEach((state, node) => show(node, state, says(state))) }));
   };
   return (node, asks, link) => {
     const state = link && stateOf(asks, link);

@@ -15,8 +15,8 @@ from pathlib import Path
 import nbformat
 import yaml
 
-from book.site.tools.identity import installing
-from book.site.tools.plain import plain
+from book.site.tools.metadata import installing
+from book.site.tools.standalone_notebooks import plain
 
 ROOT = Path(__file__).resolve().parents[3]
 # A solution that stands in one cell, or the part of one that starts or ends in a cell.

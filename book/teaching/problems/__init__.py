@@ -4,7 +4,7 @@
 somebody, :func:`mark` marks an answer, :func:`checker` makes the ``check`` of a student's notebook.
 """
 
-from book.teaching.problems import counting, serving, sharing, warm_up  # noqa: F401  they fill the bank
+from book.teaching.problems import memory_and_compute, parallelism, serving, warm_up  # noqa: F401  they fill the bank
 from book.teaching.problems.bank import BANK, LEVELS, TOPICS, problems
 from book.teaching.problems.marking import checker, mark
 from book.teaching.problems.page import sheet

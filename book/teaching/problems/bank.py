@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from inspect import signature
 from random import Random
 
-from inferlib import checks, load_chip, load_model
+from inferlib import load_chip, load_model, validation
 from inferlib.units import factor
 
 # How far an answer may be off: in the head, with pencil and paper, in a few cells, in a small project.
@@ -195,7 +195,7 @@ def problem(topic, level, unit, **given):
     ``given``: what a :class:`Problem` may say of itself, by name; all else are choices, where they are not the
     :data:`USUAL` ones.
     """
-    checks.one_of("level", level, TOLERANCE)
+    validation.one_of("level", level, TOLERANCE)
     own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
 
     def made(function):
@@ -253,7 +253,7 @@ def problems(student, topic=None):
     ``topic``: one of :data:`TOPICS`.
     """
     if topic is not None:
-        checks.one_of("topic", topic, TOPICS)
+        validation.one_of("topic", topic, TOPICS)
     names = sorted(BANK, key=lambda name: (TOPICS.index(BANK[name].topic), LEVELS.index(BANK[name].level)))
     return [BANK[name].asked(student) for name in names if topic in (None, BANK[name].topic)]
 

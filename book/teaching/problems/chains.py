@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from book.teaching.problems.bank import BANK, Found, drawn
-from inferlib import checks
+from inferlib import validation
 
 # What a student's machine and work are drawn from, unless the chain says otherwise.
 USUAL = {
@@ -51,7 +51,7 @@ CHAINS = {
     ),
 }  # fmt: skip
 # What a later question is given is an earlier one's answer, and the text says which.
-PASSED = {"prompts-2": "reading", "arithmetic-6": "seconds"}
+OTHER_PROMPTS = {"prompts-2": "reading", "arithmetic-6": "seconds"}
 # A later answer is an earlier one times something else, or something else over it.
 LEANS = {
     "arithmetic-5": ("arithmetic-1", 1), "cache-4": ("cache-1", 1), "cache-5": ("cache-1", -1),
@@ -84,8 +84,8 @@ def chain(student, session):
             if len(own) < len(problem.choices) or not asked.sensible:
                 break
             found.append(asked)
-            if name in PASSED:
-                given[PASSED[name]] = Found(asked.key.value, asked.name)
+            if name in OTHER_PROMPTS:
+                given[OTHER_PROMPTS[name]] = Found(asked.key.value, asked.name)
         if len(found) == len(names):
             return found
     raise LookupError(f"no parameters of chain {session} make sense for {student!r}")
@@ -123,4 +123,4 @@ def find(student, name):
     if name in links:
         session, at = links[name]
         return chain(student, session)[at]
-    return BANK[checks.one_of("problem", name, [*BANK, *links])].asked(student)
+    return BANK[validation.one_of("problem", name, [*BANK, *links])].asked(student)

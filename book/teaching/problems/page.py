@@ -5,7 +5,7 @@ import html
 import json
 from functools import partial
 
-from book.explorer.still import script
+from book.explorer.static_start import script
 from book.teaching.problems.bank import problems, shown
 from book.teaching.problems.chains import chain
 from book.teaching.problems.marking import units_of

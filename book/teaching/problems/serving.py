@@ -7,7 +7,7 @@ from book.teaching.problems import choices as c
 from book.teaching.problems.bank import Key, in_sums as say, problem
 from inferlib import System, principles
 from inferlib.units import factor
-from tokenprice import prompt, request
+from tokenprice import prefill, request
 
 prompts, cost, method = (partial(problem, topic) for topic in ("prompts", "cost", "method"))
 
@@ -18,7 +18,7 @@ def has_room(model, chip, count, users, tokens, answer):
 
 
 def served(model, chip, count, users, tokens, answer):
-    """What the sixth model says of such requests, with weights in 16 bits."""
+    """What the kernel model says of such requests, with weights in 16 bits."""
     work = {"prompt": tokens, "output": answer, "users": users, "weights": "bf16"}
     return tokenprice.ask(model, System(chip, count), **work).request
 
@@ -70,7 +70,7 @@ def prompts_of_others(users, answer, reading):
     """{users} users share a machine; each asks again as soon as an answer of {answer} tokens is done. Reading a
     prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait for prompts of others,
     on average?"""
-    wait = prompt.others_time(users, answer, reading)
+    wait = prefill.prefill_interference(users, answer, reading)
     mistakes = {
         "your own prompt is not one of the others'": wait * users / (users - 1),
         "that is the wait of a whole answer": wait * answer,
@@ -101,16 +101,16 @@ def cached_prompt(model, tokens, cached):
 @prompts("study", "s", **SERVED)
 def first_token(model, chip, count, users, tokens, answer):
     """{users} users share {count} × {chip} with {model} in 16 bits; prompts of {tokens} tokens, answers of
-    {answer}. How long does the first token take by the sixth model?"""
+    {answer}. How long does the first token take by the kernel model?"""
     asked = served(model, chip, count, users, tokens, answer)
     return Key(
-        asked.first_token,
+        asked.ttft,
         f"The prompt alone takes {say(asked.prompt.total, 's')}, a step {say(asked.step.total, 's')}; those "
-        f"that come together, a second step and the way in and out make it {say(asked.first_token, 's')}.",
+        f"that come together, a second step and the way in and out make it {say(asked.ttft, 's')}.",
         {
             "other prompts are ahead of yours": asked.prompt.total + asked.step.total,
             "if everybody had to wait for everybody else": users * asked.prompt.total,
-            "that is the time between tokens, not before the first": asked.token,
+            "that is the time between tokens, not before the first": asked.tpot,
         },
     )
 
@@ -133,7 +133,7 @@ def price_of_step(chip, count, batch, seconds):
 def idle_hours(full, share):
     """Answers cost {full:usd} a million tokens on a machine that is always busy. What do they cost if it is busy in
     {share} % of the hours that are paid for?"""
-    dollars = request.rent(1, 1, full, share / 100)
+    dollars = request.machine_cost(1, 1, full, share / 100)
     mistakes = {
         "idle hours make a token cost more: divide": full * share / 100,
         "divide by the part that is used, not by the idle part": full / (1 - share / 100),
@@ -178,7 +178,7 @@ def price_of_request(chip, count, reading, answer, step, users, share):
     request cost?"""
 
     def dollars(seconds, used=share / 100):
-        return request.rent(seconds, count, chip.price / HOUR, used)
+        return request.machine_cost(seconds, count, chip.price / HOUR, used)
 
     seconds = request.machine_time(reading, answer, step, users)
     return Key(
@@ -197,13 +197,13 @@ def price_of_request(chip, count, reading, answer, step, users, share):
 
 @cost("study", "usd", **SERVED)
 def price_of_answer(model, chip, count, users, tokens, answer):
-    """By the sixth model, what does a million tokens of answer cost: {model} in 16 bits on {count} × {chip} at the
+    """By the kernel model, what does a million tokens of answer cost: {model} in 16 bits on {count} × {chip} at the
     catalogue's price, {users} users, prompts of {tokens} tokens, answers of {answer}, the machine always busy?"""
     asked = served(model, chip, count, users, tokens, answer)
     dollars, total = asked.per_million["output"], say(asked.step.total, "ms")
     bound = c.bound(model, chip, count, users, tokens + answer / 2)
     waiting, least = (
-        principles.cost_per_million(time, users, count, chip.price) for time in (asked.token, bound.total)
+        principles.cost_per_million(time, users, count, chip.price) for time in (asked.tpot, bound.total)
     )
     mistakes = {
         "that is a million tokens of question": asked.per_million["input"],
@@ -272,9 +272,9 @@ def share_of_bandwidth(model, chip, count, batch, context, measured):
     measured=(0.024, 0.028, 0.032),
     where=partial(c.all_fits, spare=1.25),
 )
-def sixth_model(model, chip, count, batch, context, measured):
+def kernel_model(model, chip, count, batch, context, measured):
     """A measurement of {model} in 16 bits on {count} × {chip} says {measured:ms} a step, {batch} users at {context}
-    tokens of context. By how many per cent of the measurement is the sixth model below it?"""
+    tokens of context. By how many per cent of the measurement is the kernel model below it?"""
     found = tokenprice.ask(model, System(chip, count), batch=batch, context=context, weights="bf16").seconds
     bound = c.bound(model, chip, count, batch, context).total
     worked = f"({say(measured, 'ms')} - {say(found, 'ms')}) / {say(measured, 'ms')}"

@@ -8,7 +8,7 @@ from book.serving import tables
 from book.teaching.problems.bank import BANK, Choice, Key, enter, problem, say
 from inferlib import load_chip, load_model, principles
 from inferlib.papers import erdil2025, liminal2025, pope2022
-from tokenprice import prompt
+from tokenprice import prefill
 
 LLAMA, DEEPSEEK, H100 = load_model("Llama 3 70B"), load_model("DeepSeek V3"), load_chip("H100 SXM")
 
@@ -215,7 +215,7 @@ def first_token():
     r = running()
     return Choice(
         "The prompts that are ahead, and one's own",
-        f"Of {say(r.first_token, 'ms')} on the running box one's own prompt is {say(r.prompt.total, 'ms')} "
+        f"Of {say(r.ttft, 'ms')} on the running box one's own prompt is {say(r.prompt.total, 'ms')} "
         f"and a step {say(r.step.total, 'ms')}.",
         {
             "Making the first token": f"a step takes {say(r.step.total, 'ms')} only",
@@ -227,21 +227,21 @@ def first_token():
 
 
 @prompts(
-    "sixth_model#other-people-s-prompts", "ms", session=5,
+    "kernel_model#other-people-s-prompts", "ms", session=5,
     told=lambda: {"prompt": say(running().prompt.total, "ms")},
 )  # fmt: skip
 def prompts_of_others():
     """How long does a token of the running box wait for prompts of the 31 others, if answers have 512 tokens and
     reading a prompt takes {prompt}?"""
     r = running()
-    wait = prompt.others_time(r.users, r.output_tokens, r.prompt.total)
+    wait = prefill.prefill_interference(r.concurrency, r.output_tokens, r.prompt.total)
     return Key(
         wait,
         f"31 prompts of {say(r.prompt.total, 'ms')} are read while a user gets 512 tokens: nearly as long "
         "as the step itself.",
         {
             "that is for a whole answer": wait * r.output_tokens,
-            "each of the 31 sends a prompt": wait / (r.users - 1),
+            "each of the 31 sends a prompt": wait / (r.concurrency - 1),
         },
     )
 

@@ -28,7 +28,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from book.site.tools.plain import FENCE, OPTIONS
+from book.site.tools.standalone_notebooks import FENCE, OPTIONS
 from inferlib.equation import frozen, notation_of
 
 BOOK = Path(__file__).parents[2]
@@ -238,7 +238,7 @@ def symbols_of(name, text):
 
 # Chapters whose equations stand in another register than the one of their name.
 SOURCE_OF = {"introduction": "erdil2025", "erdil2025_toy": "erdil2025", "erdil2025_model": "erdil2025",
-             "sixth_model": "serving", "price": "serving"}  # fmt: skip
+             "kernel_model": "serving", "price": "serving"}  # fmt: skip
 
 
 def _plain_symbol(latex):

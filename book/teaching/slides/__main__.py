@@ -20,9 +20,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from book.site.ext.maths import typeset
 from book.site.ext.offline import GUARD
-from book.site.ext.reader import once
+from book.site.ext.page_transforms import once
 from book.site.tools.formats import BROWSERS, opened
-from book.site.tools.plain import FENCE, OPTIONS, plain as unresolved
+from book.site.tools.standalone_notebooks import FENCE, OPTIONS, plain as unresolved
 from book.teaching import slides
 
 

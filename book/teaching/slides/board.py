@@ -65,7 +65,7 @@ def numbers():
         "hidden": f"{palm.d_ff:,.0f}",
         "prompt": f"{1e3 * asked.prompt.total:.0f}",
         "answer": f"{1e3 * asked.output_seconds:.0f}",
-        "between": f"{1e3 * asked.token:.0f}",
+        "between": f"{1e3 * asked.tpot:.0f}",
         "input": f"{asked.per_million['input']:.2f}",
         "output": f"{asked.per_million['output']:.2f}",
     }

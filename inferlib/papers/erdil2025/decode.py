@@ -4,11 +4,11 @@ from itertools import groupby
 
 import numpy as np
 
-from inferlib.equation import refuse_replaced
+from inferlib.equation import forbid_override
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
 from inferlib.papers.erdil2025.search import cuts, infeasible
-from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, answers
+from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 
 DEFAULT = Assumptions()
 
@@ -22,7 +22,7 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     --------
     >>> from inferlib.papers.erdil2025 import chips, models
     >>> cut, step = best_layout(models["Llama 3 70B"], chips["H100"], 8, 32, context=4096)
-    >>> cut.kind, step.binding
+    >>> cut.kind, step.bottleneck
     ('1D', 'weights')
     """
     shape = model_of(model).shape
@@ -35,7 +35,7 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 
 def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
     """The fastest of some layouts that can be run, and its terms; it, not the search, explains the answer."""
-    refuse_replaced("the best layout, whose time is split into terms,", m.layout_latency)
+    forbid_override("the best layout, whose time is split into terms,", m.layout_latency)
     reasons = {
         stages: infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
         for stages in dict.fromkeys(cut.stages for cut in searched)
@@ -68,7 +68,7 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, spli
     return (*waits, {"memory": reading, "multiplying": multiplying})
 
 
-@answers("erdil2025")
+@decode_model("erdil2025")
 def decode_step(
     model,
     system: System,

@@ -2,8 +2,16 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, equals, in_steps, remembered, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import (
+    Step,
+    cached_by_equations,
+    derivation,
+    derivation_steps,
+    equals,
+    symbol,
+    symbolic,
+)
+from inferlib.optional_imports import sympy as sp
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed, toy
 from inferlib.papers.erdil2025.records import Model
@@ -23,7 +31,7 @@ def critical_batch():
     """The batch beyond which a token takes longer and costs no less."""
     reading, multiplying = toy.weight_time(MODEL, CHIP, 1), toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
     solution = sp.solve(sp.Eq(reading, multiplying), BATCH)[0]
-    return in_steps(
+    return derivation_steps(
         "Reading the weights takes the same time for every batch.",
         equals("weight_time", reading),
         "Multiplying them takes longer the larger the batch.",
@@ -38,7 +46,7 @@ def layer_structure():
     """How many all-reduces follow one another in a layer."""
     x, out = sp.Symbol("x"), sp.Symbol(r"x^{\prime}")
     attention, feed_forward = sp.Function(r"\operatorname{A}"), sp.Function(r"\operatorname{F}")
-    return in_steps(
+    return derivation_steps(
         Step(
             "In the usual layer the feed-forward block F waits for the attention block A: four matrix "
             "multiplications in a row, each with an all-reduce.",
@@ -62,7 +70,7 @@ def even_split():
     columns = N_GPU / rows
     traffic = rows + columns
     best = sp.solve(sp.diff(traffic, rows), rows)[0]
-    return in_steps(
+    return derivation_steps(
         "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
         "column, each output is summed over the N/r of a row: the traffic of one of each, in activations:",
         sp.Eq(sp.Symbol("V"), traffic),
@@ -96,7 +104,7 @@ def optimal_instance():
     saved, lost = sp.expand(sp.diff(at_critical, N_GPU)).as_independent(T_HOP)
     optimum = sp.solve(sp.Eq(lost, -saved), N_GPU)[0]
     power = sp.simplify(optimum ** sp.Rational(3, 2))
-    return in_steps(
+    return derivation_steps(
         Step(
             "The token latency, the all-reduces written out.",
             equals("toy_latency", latency),
@@ -122,14 +130,14 @@ def optimal_instance():
     )
 
 
-@remembered
+@cached_by_equations
 def _fastest():
     """The slope of equation 9 in those two times, and the size at which it vanishes."""
     slope = sp.diff(_latency(N_GPU), N_GPU)
     return slope, sp.solve(sp.Eq(slope, 0), N_GPU)[0]
 
 
-@remembered
+@cached_by_equations
 def _several():
     """The smallest latency where several GPUs give it."""
     return sp.expand(sp.powsimp(sp.expand(_latency(_fastest()[1])), force=True))
@@ -147,7 +155,7 @@ def minimum_latency():
     border = sp.solve(sp.Eq(size, 1), READING)[0]
     single = _latency(sp.Integer(1))
     whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
-    return in_steps(
+    return derivation_steps(
         "Write W for reading all weights on one GPU.",
         sp.Eq(READING, _MEANT[READING]),
         "Write H for one hop of every all-reduce of a token.",
@@ -180,7 +188,7 @@ def factor_three():
     limit = sp.limit(ratio, size, sp.oo)
     reading = _MEANT[READING]
     arithmetic = (limit * reading / batch).subs(batch, critical_batch().result)
-    return in_steps(
+    return derivation_steps(
         Step(
             "What the fastest instance costs at the critical batch.",
             equals("cost_at_minimum_latency", size / batch * fastest),
@@ -214,7 +222,7 @@ def waiting():
     network = (_latency(size) - reading).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(network / reading))
     left = _left("network_time") / _left("weight_time")
-    return in_steps(
+    return derivation_steps(
         "At the optimal size, network time over reading time depends on that size alone.",
         sp.Eq(left, ratio),
         Step(
@@ -234,7 +242,7 @@ def large_instance():
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
     size = _left("optimal_n_gpu")
     excess = sp.simplify((large / _several() - 1).subs(READING, HOPS * size ** sp.Rational(3, 2)))
-    return in_steps(
+    return derivation_steps(
         "Write x for reading over hops, W / H, and measure the smallest latency in hops.",
         sp.Eq(left / HOPS, measured),
         "For a large x it grows with the third root of x, times this limit:",
@@ -253,7 +261,7 @@ def root_law():
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
     started = sp.solve(sp.Eq(shaped.subs(size, known), time), depth)[0]
-    return in_steps(
+    return derivation_steps(
         "Let depth grow with the fourth root of the parameters, with some constant c.",
         sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
         "Then the latency of a large instance grows with their square root.",
@@ -306,7 +314,7 @@ def exponent(expression, of):
 def serial_all_reduces():
     """How many all-reduces follow one another in a layer of the complete model."""
     attention, feed_forward, total = sp.symbols(r"n_{\text{attention}} n_{\text{ff}} n_{\text{reduce}}")
-    return in_steps(
+    return derivation_steps(
         "Queries, keys and values together, then the projection after attention: two.",
         sp.Eq(attention, 2),
         "Into the feed-forward width, then back: two more.",
@@ -325,7 +333,7 @@ def bytes_of_an_all_reduce():
     between = reads.subs(ranks, sp.sqrt(nodes))
     inside = reads.subs(ranks, sp.sqrt(N_GPU / nodes))
     time = outer / (N_GPU * CHIP.scale_out_bandwidth) + inner / (N_GPU * CHIP.scale_up_bandwidth)
-    return in_steps(
+    return derivation_steps(
         "A ring of R ranks takes so many steps.",
         sp.Eq(sp.Symbol("n"), steps),
         "In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
@@ -363,7 +371,7 @@ def tokens_of_a_round():
     three = sp.expand(mean.subs(whole, 3).doit())
     series = sp.Sum(accepted ** (i - 1), (i, 1, whole))
     closed = sp.simplify(sp.piecewise_fold(series.doit()).args[-1][0])
-    return in_steps(
+    return derivation_steps(
         "The i-th draft is the first to be rejected, or none is: i tokens, or all.",
         sp.Eq(sp.Symbol("V"), mean),
         "For three, say, this is:",

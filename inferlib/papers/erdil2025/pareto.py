@@ -5,7 +5,7 @@ A frontier has a few hundred points. Most cells of the grid are seen to be off i
 
 import numpy as np
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import chip_of
@@ -52,11 +52,11 @@ def frontier(
     >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
     (152, 24)
     """
-    from inferlib.extras import pandas as pd
+    from inferlib.optional_imports import pandas as pd
 
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
-    price = checks.number("price", chip_of(chip).price if price is None else price)
-    checks.number("context", context, zero=True)
+    price = validation.number("price", chip_of(chip).price if price is None else price)
+    validation.number("context", context, zero=True)
     if np.ndim(context):
         raise ValueError(f"context is {context}, but must be one number; a frontier has one context")
     n_gpu, batch = (cells.ravel() for cells in np.meshgrid(*grid(shape, gpu, assumptions), indexing="ij"))

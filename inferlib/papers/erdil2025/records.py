@@ -4,15 +4,15 @@ from collections.abc import Mapping
 from dataclasses import field
 from numbers import Real
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.catalog import record
-from inferlib.checks import Names
-from inferlib.equation import Record, frozen, quantities, quantity, stated
+from inferlib.equation import Record, frozen, load_source, quantities, quantity
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
+from inferlib.validation import LookupDict
 
 _STATED = {
     "n_layers": "the model's shape",
@@ -200,7 +200,7 @@ def computing_at(chip, shape):
 
 
 def _load():
-    tables = stated("erdil2025")
+    tables = load_source("erdil2025")
     chips = {}
     for name, entry in tables["chips"].items():
         peaks = {format: parse(peak, "FLOP/s") for format, peak in entry["peaks"].items()}
@@ -212,7 +212,7 @@ def _load():
         flags = {flag: entry.pop(flag) for flag in ("latent", "parallel_attention") if flag in entry}
         models[name] = Model.of(record(Shape, entry, name=name, **flags))
     protocols = tuple(record(Protocol, entry, name=name) for name, entry in tables["protocols"].items())
-    return Names("chip of erdil2025", chips), Names("model of erdil2025", models), protocols
+    return LookupDict("chip of erdil2025", chips), LookupDict("model of erdil2025", models), protocols
 
 
 # By name; mappings, since most places that use them want one of their records.
@@ -272,9 +272,9 @@ class Assumptions(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.one_of("Assumptions.traffic", self.traffic, TRAFFIC)
+        validation.one_of("Assumptions.traffic", self.traffic, TRAFFIC)
         for kind in self.kinds:
-            checks.one_of("kind of layout", kind, KINDS)
+            validation.one_of("kind of layout", kind, KINDS)
 
     @classmethod
     def corrected(cls):
@@ -335,7 +335,7 @@ class Cut(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.one_of("kind of layout", self.kind, KINDS)
+        validation.one_of("kind of layout", self.kind, KINDS)
 
 
 @frozen

@@ -15,8 +15,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from inferlib import checks
-from inferlib.equation import equation, inside, refuse_replaced
+from inferlib import validation
+from inferlib.equation import equation, forbid_override, unchecked
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
@@ -126,12 +126,12 @@ class Points(SimpleNamespace):
         return Points(**{name: v[chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
-@inside
+@unchecked
 def pass_times(
     shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions, beside=None, limit=np.inf
 ):
     """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds."""
-    refuse_replaced("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
+    forbid_override("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
     if not n_gpu.size:
         return np.full(n_gpu.shape, np.inf)
     limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
@@ -235,11 +235,11 @@ def _over_points(function, *values):
     """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     if lazy:
-        refuse_replaced("a search that dask runs later")
+        forbid_override("a search that dask runs later")
     # Dask has threads of its own.
     over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
     if any(hasattr(value, "dims") for value in values):
-        from inferlib.extras import xarray as xr
+        from inferlib.optional_imports import xarray as xr
 
         return xr.apply_ufunc(over, *values, dask="parallelized", output_dtypes=[float])
     if lazy:
@@ -253,8 +253,8 @@ def _over_points(function, *values):
 def _in_blocks(function, threads, n_gpu, batch, context):
     """The same over NumPy arrays, block by block."""
     for name, value in (("n_gpu", n_gpu), ("batch", batch)):
-        checks.number(name, value)
-    checks.number("context", context, zero=True)
+        validation.number(name, value)
+    validation.number("context", context, zero=True)
     values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
     result = np.empty(values[0].shape)
 
@@ -289,7 +289,7 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     152
     """
     shape, chip, assumptions = opened(model, chip, assumptions)
-    checks.number("new_tokens", new_tokens)
+    validation.number("new_tokens", new_tokens)
 
     def search(n_gpu, batch, context):
         return pass_times(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions)
@@ -327,10 +327,10 @@ def speculative_latency(
 
 def check_rounds(acceptance, gamma_max):
     """Refuse what is no probability below one, or no whole number of tokens in a round."""
-    checks.number("acceptance", acceptance, zero=True)
+    validation.number("acceptance", acceptance, zero=True)
     if not acceptance < 1:
         raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
-    checks.number("gamma_max", gamma_max, minimum=1)
+    validation.number("gamma_max", gamma_max, minimum=1)
     if gamma_max != int(gamma_max):
         raise ValueError(f"gamma_max is {gamma_max}, but must be a whole number")
 

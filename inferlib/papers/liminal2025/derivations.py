@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, equals, in_steps, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import Step, derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.optional_imports import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
 from inferlib.transformer import LatentAttention
@@ -33,7 +33,7 @@ def experts_reached():
     batch = sp.rsolve(missed(more + 1) - share * missed(more), missed(more), {missed(0): 1}).subs(more, B)
     reached = sp.Sum(1 - batch, (one, 1, APP.n_experts)).doit()
     bend = sp.diff(1 - batch, APP.routed_share, 2)
-    return in_steps(
+    return derivation_steps(
         "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
         sp.Eq(choices, counted, evaluate=False),
         "With p for k/E, the chance that a token reaches an expert, it misses it with:",
@@ -61,7 +61,7 @@ def multiplied_out():
     products = sum(sp.prod(matrix.shape) for matrix in (score, output, w["QR"]))
     down = WIDTH * (rq + rc + dr)
     layer = sp.expand(down + heads * products)
-    return in_steps(
+    return derivation_steps(
         "As released, each head has matrices from the latent of queries to its query (of which a part is "
         "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
         "Their sizes, with what comes down into both latents:",
@@ -87,7 +87,7 @@ def ceiling():
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
     endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
     one_stage = in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
-    return in_steps(
+    return derivation_steps(
         "Where memory binds, a user sees:",
         equals("user_speed", in_symbols(at_memory, "memory_time")),
         "However fast the memory, the waiting remains.",
@@ -118,7 +118,7 @@ def with_overhead():
     real = in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
-    return in_steps(
+    return derivation_steps(
         Step("A measured constant stands for all that is exposed.", equals("real_time", real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
         sp.Eq(slopes, 0),

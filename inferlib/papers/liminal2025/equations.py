@@ -11,15 +11,15 @@ from functools import cache, partial
 from numbers import Real
 
 import inferlib.equation
-from inferlib import catalog, checks
+from inferlib import catalog, validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, maximum, minimum, where
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers, format_bytes
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
 
 equation = partial(inferlib.equation.equation, "liminal2025")
-stated = partial(inferlib.equation.stated, "liminal2025")
+stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
 def _of(table):
@@ -65,7 +65,7 @@ def load_chip(name):
     >>> load_chip("HBM3").bandwidth / 2**40
     4.0
     """
-    entry = stated()["chips"][checks.one_of("chip of the paper", name, chips())]
+    entry = stated()["chips"][validation.one_of("chip of the paper", name, chips())]
     units = {"flops": "FLOP/s", "bandwidth": "B/s", "capacity": "B", "scalar_flops": "FLOP/s"}
     return XPU(**{field: parse(entry[field], unit) for field, unit in units.items()}, name=name)
 
@@ -217,7 +217,7 @@ class Assumptions(Record):
         [95, 114, 138]
         """
         exposed = stated()["exposed"]
-        return cls(t_real=parse(exposed[checks.one_of("end", end, exposed)], "s"))
+        return cls(t_real=parse(exposed[validation.one_of("end", end, exposed)], "s"))
 
 
 PRINTED = Assumptions()
@@ -260,7 +260,7 @@ def operators(model, assumptions=PRINTED):
 
     One list for all groups of equal layers.
     """
-    checks.instance("model", model, Transformer)
+    validation.instance("model", model, Transformer)
     if model.unusual:
         raise NotDescribed(f"the paper does not describe {model.unusual}, which {model.name} has")
     found = [op for group in model.layers for op in _operators_of(group, model.d_model)]
@@ -366,7 +366,7 @@ def models():
 @cache
 def transformer(name):
     """The catalogue's model behind a name of the paper."""
-    return catalog.load_model(stated()["models"][checks.one_of("model of the paper", name, models())])
+    return catalog.load_model(stated()["models"][validation.one_of("model of the paper", name, models())])
 
 
 @cache
@@ -623,7 +623,7 @@ def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = 
 # --- The answer ------------------------------------------------------------------------------------------
 
 
-@answers("liminal2025")
+@decode_model("liminal2025")
 def decode_step(
     model: Transformer,
     system: System,
@@ -647,10 +647,10 @@ def decode_step(
     >>> import inferlib
     >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
     >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
-    >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
+    >>> f"{step.total * 1e3:.2f} ms, bound by {step.bottleneck}"
     '6.78 ms, bound by weights'
     >>> real = decode_step(*step.origin[1:4], assumptions=Assumptions.fitted())
-    >>> f"{real.total * 1e3:.2f} ms, bound by {real.binding}"
+    >>> f"{real.total * 1e3:.2f} ms, bound by {real.bottleneck}"
     '15.83 ms, bound by overhead'
     """
     tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)

@@ -14,7 +14,7 @@ from inferlib.papers.mazurek2025.records import (
     model_of,
     not_described,
 )
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers, format_bytes
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Transformer
 
 
@@ -76,7 +76,7 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     return f"{what} exceed the {size:.0f} GB of one GPU"
 
 
-@answers("mazurek2025")
+@decode_model("mazurek2025")
 def decode_step(
     model: Transformer | Model,
     system: System,
@@ -104,7 +104,7 @@ def decode_step(
     >>> step = decode_step(
     ...     inferlib.load_model("DeepSeek V3"), rack, inferlib.Workload(72 * 128, 4096, weights="fp8")
     ... )
-    >>> f"{1e3 * step.total:.1f} ms, bound by {step.binding}"
+    >>> f"{1e3 * step.total:.1f} ms, bound by {step.bottleneck}"
     '23.4 ms, bound by cache'
     """
     count, domain = system.count, system.domain or system.count

@@ -2,8 +2,17 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, equals, in_steps, quantities, remembered, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import (
+    Step,
+    cached_by_equations,
+    derivation,
+    derivation_steps,
+    equals,
+    quantities,
+    symbol,
+    symbolic,
+)
+from inferlib.optional_imports import sympy as sp
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, model_of
 
@@ -40,7 +49,7 @@ def absorption():
     score, absorbed = (up_q * a).T * (up_k * c) + rope_q.T * rope_k, up_k.T * up_q * a
     again = u.T * c + rope_q.T * rope_k
     output, late = out * (p * up_v * c + q * up_v * e), out * up_v * (p * c + q * e)
-    return in_steps(
+    return derivation_steps(
         "One head. Its query comes from the latent of queries a by a matrix Q, its key from the latent c by K. Rotary "
         "parts r and k are put beside them. Vanilla attention computes both, and the score s.",
         sp.Eq(dot, score),
@@ -74,7 +83,7 @@ def urn():
     m, k = MODEL.n_routed, MODEL.n_active
     missed = sp.factor(sp.combsimp(sp.binomial(m - 1, k) / sp.binomial(m, k)))
     chosen = sp.simplify(1 - missed)
-    return in_steps(
+    return derivation_steps(
         "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
         "be drawn from the others, out of all ways to draw k.",
         sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
@@ -95,7 +104,7 @@ def _beyond(deviations):
     return N * sp.exp(-(deviations**2) / 2)
 
 
-@remembered
+@cached_by_equations
 def reach():
     """Standard deviations at which one GPU is left."""
     t = sp.Symbol("t", positive=True)
@@ -110,7 +119,7 @@ def balls_into_bins():
     mean, variance = active / N, active * one
     many = sp.limit(variance / mean, N, sp.oo)
     sigma = sp.sqrt(mean * many)
-    return in_steps(
+    return derivation_steps(
         "Every active expert falls on one of n GPUs. A GPU gets on average:",
         sp.Eq(sp.Symbol(r"\mu"), mean),
         "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
@@ -138,7 +147,7 @@ def attention_outweighs():
     number, total = enough.subs(known), (MODEL.n_shared + MODEL.n_routed).subs(known)
     all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
     layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
-    return in_steps(
+    return derivation_steps(
         "Every GPU holds all of attention, and so many experts of each layer that both weigh the same:",
         sp.Eq(held, sp.expand(layer)),
         "For DeepSeek V3 that is, in experts:",
@@ -157,7 +166,7 @@ def two_forms():
     attention, expert, sent = (left(name) for name in ("t_attention", "t_experts", "t_network"))
     whole = eq.section_3_time(attention, expert, sent)
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
-    return in_steps(
+    return derivation_steps(
         "Section 3 takes the longer of computation and network.",
         equals("section_3_time", whole),
         "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",
@@ -173,7 +182,7 @@ def empty_lines():
     lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
     projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
     matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
-    return in_steps(
+    return derivation_steps(
         Step(
             "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
             sp.Eq(sp.Symbol(r"\sum_{20}^{23}"), sp.factor(projections)),

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import inferlib.equation
-from inferlib import checks
+from inferlib import validation
 from inferlib.catalog import load_chip, load_model
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import interpolated, symbolic, where
@@ -13,7 +13,7 @@ from inferlib.system import Accelerator
 from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
 from inferlib.units import parse
 
-stated = partial(inferlib.equation.stated, "mazurek2025")
+stated = partial(inferlib.equation.load_source, "mazurek2025")
 
 
 @frozen
@@ -66,7 +66,7 @@ def model_of(model):
         return model
     if isinstance(model, str):
         model = load_model(model)
-    checks.instance("model", model, Transformer)
+    validation.instance("model", model, Transformer)
     reason = not_described(model)
     if reason:
         raise ValueError(f"model {model.name!r}: {reason}")
@@ -143,7 +143,7 @@ def chip_of(chip):
         return chip
     if isinstance(chip, str):
         chip = load_chip(chip)
-    checks.instance("chip", chip, Accelerator)
+    validation.instance("chip", chip, Accelerator)
     for format in ("bf16", "fp8"):
         if format not in chip.peaks:
             raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
@@ -181,16 +181,16 @@ class Deployment(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.instance("Deployment.two_batch", self.two_batch, bool)
+        validation.instance("Deployment.two_batch", self.two_batch, bool)
 
 
 def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
     """A deployment with the balancedness that Figure 12 shows for so many GPUs."""
     for what, value in (("n_gpus", n_gpus), ("n_nodes", n_nodes)):
-        checks.number(what, value, minimum=1)
+        validation.number(what, value, minimum=1)
         if value != int(value):
             raise ValueError(f"{what} is {value}, but must be a whole number")
-    checks.number("n_nodes", n_nodes, minimum=1, maximum=n_gpus)
+    validation.number("n_nodes", n_nodes, minimum=1, maximum=n_gpus)
     beta = balancedness(n_gpus, balanced)
     return Deployment(n_gpus, n_nodes, beta, extra_experts, two_batch, name)
 
@@ -284,6 +284,6 @@ def setup(name):
     >>> setup("9x8 H100").deployment.extra_experts
     32
     """
-    entry = stated()["setups"][checks.one_of("setup", name, setups())]
+    entry = stated()["setups"][validation.one_of("setup", name, setups())]
     where = deployment(entry["n_gpus"], entry["n_nodes"], extra_experts=entry["extra_experts"], name=name)
     return Setup(name, chip_of(entry["chip"]), where)

@@ -7,7 +7,7 @@ catalogue's models and chips: how to shard at a given batch, and the one questio
 from dataclasses import dataclass
 from numbers import Real
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.ops import minimum, where
 from inferlib.papers.pope2022.equations import (
     LAYOUTS,
@@ -27,7 +27,7 @@ from inferlib.papers.pope2022.records import (
     model_of,
     not_described,
 )
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, answers
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
 
 
@@ -44,7 +44,7 @@ def boxes(count):
 
 
 @dataclass(frozen=True)
-class Way:
+class ShardingPlan:
     """One way to cut a model: the layout, what attention is cut over, the box, and what a pass needs (s)."""
 
     layout: str
@@ -61,8 +61,8 @@ class Way:
         return max(self.network, self.memory, self.arithmetic)
 
 
-def ways(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
-    """Every :class:`Way` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
+def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
+    """Every :class:`ShardingPlan` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
 
     ``model``, ``chip``: such as :func:`model_of` and :func:`chip_of` make. ``count``: chips, a whole number, else a
     ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
@@ -70,9 +70,9 @@ def ways(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count is {count!r}, but must be a whole number of at least 1")
-    checks.number("batch", batch, minimum=1)
-    checks.number("tokens", tokens, minimum=1)
-    checks.number("context", context, zero=True)
+    validation.number("batch", batch, minimum=1)
+    validation.number("tokens", tokens, minimum=1)
+    validation.number("context", context, zero=True)
     for mesh, layout in ((m, name) for m in boxes(count) for name in LAYOUTS if _distinct(name, m)):
         # where every chip has sequences of its own, there is nothing left to cut over heads
         for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
@@ -80,7 +80,7 @@ def ways(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
             needs = pass_needs(*at, tokens, context, assumptions)
             memory = needs["weights"] + needs["cache"]
             reason = why_not(*at, context + tokens)
-            yield Way(layout, attention, mesh, needs["network"], memory, needs["arithmetic"], reason)
+            yield ShardingPlan(layout, attention, mesh, needs["network"], memory, needs["arithmetic"], reason)
 
 
 def _distinct(layout, mesh):
@@ -112,8 +112,8 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     return needs | {"network": where(mesh.chips > 1, moved, 0.0 * moved)}
 
 
-def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
-    """The best of the :func:`ways` to cut a model at this batch; among equals, the one that moves least.
+def best_plan(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
+    """The best of the :func:`sharding_plans` to cut a model at this batch; among equals, the one that moves least.
 
     Raises ValueError if nothing fits; the reason is that of the way that comes nearest.
 
@@ -122,17 +122,17 @@ def advice(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED
     >>> from inferlib import load_chip, load_model
     >>> from inferlib.papers.pope2022 import chip_of, model_of
     >>> model, chip = model_of(load_model("Llama 3 70B")), chip_of(load_chip("H100 SXM"))
-    >>> advice(model, chip, 8, batch=32, context=4096).layout
+    >>> best_plan(model, chip, 8, batch=32, context=4096).layout
     'WS 2D'
     """
-    every = ways(model, chip, count, batch, tokens, context, assumptions)
+    every = sharding_plans(model, chip, count, batch, tokens, context, assumptions)
     best = min(every, key=lambda way: (way.why_not != "", way.bound, way.network))
     if best.why_not:
         raise ValueError(f"no layout of {count} chips runs this: {best.why_not}")
     return best
 
 
-@answers("pope2022")
+@decode_model("pope2022")
 def decode_step(
     model: Transformer,
     system: System,
@@ -159,7 +159,7 @@ def decode_step(
     >>> import inferlib
     >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
     >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
-    >>> f"{step.total * 1e3:.2f} ms, bound by {step.binding}"
+    >>> f"{step.total * 1e3:.2f} ms, bound by {step.bottleneck}"
     '6.87 ms, bound by weights'
     """
     count, batch, context = system.count, workload.batch, workload.context

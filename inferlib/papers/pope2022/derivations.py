@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, equals, in_steps, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.optional_imports import sympy as sp
 from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Chip, Mesh, Model
 
@@ -32,7 +32,7 @@ def collectives():
     size, k = symbol("size"), symbol("k")
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
-    return in_steps(
+    return derivation_steps(
         "In a ring every chip passes one part in K to its neighbour.",
         sp.Eq(sp.Symbol("T_1"), step),
         "After K - 1 such steps all parts have been everywhere.",
@@ -53,7 +53,7 @@ def optimal_x():
     slope = sp.diff(time, X)
     best = sp.solve(slope, X)[0]
     least = sp.simplify(time.subs(X, best))
-    return in_steps(
+    return derivation_steps(
         "Tensors as wide as the model are gathered over Y and Z, those between the matrices over X.",
         equals("ws2d_time", equations.ws2d_time(MODEL, CHIP, MESH, T)),
         "All chips together are n, so one number is free.",
@@ -75,7 +75,7 @@ def four_times():
     steps = {name: optimal_x()[i].equation.rhs for name, i in (("best_x", 3), ("best_yz", 4))}
     four = {name: sp.simplify(value.subs(F, 4 * E)) for name, value in steps.items()}
     least = sp.simplify(optimal_x().result.subs(F, 4 * E))
-    return in_steps(
+    return derivation_steps(
         "The block is four times as wide as the model.",
         sp.Eq(F, 4 * E),
         "X is half the root of the chips.",
@@ -92,7 +92,7 @@ def optimal_gather():
     """Over how many chips to gather the weights."""
     time = equations.gathered_time(MODEL, CHIP, MESH, T, G).subs(X * Y * Z, N)
     best = sp.solve(sp.diff(time, G), G)[0]
-    return in_steps(
+    return derivation_steps(
         "Gathering over N chips brings weights in and leaves fewer activations to move.",
         equals("gathered_time", sp.expand(time)),
         "Weights cost more and activations less with every chip.",
@@ -112,7 +112,7 @@ def switch_from_2d():
     saved = sp.simplify(still - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     spent = sp.simplify(gathered - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     point = sp.solve(sp.Eq(still, gathered), T)[0]
-    return in_steps(
+    return derivation_steps(
         "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",
         sp.Eq(sp.Symbol(r"T_{\text{saved}}"), saved),
         "The weights of the X axis come in: this much is spent.",
@@ -129,7 +129,7 @@ def break_even_by_costs():
     """When 2D beats 1D, by the costs that the paper prints."""
     one, two = equations.ws1d_time(MODEL, CHIP, MESH, T), optimal_x().result
     chips = sp.solve(sp.Eq(one, two), N)[0]
-    return in_steps(
+    return derivation_steps(
         "1D moves the whole width, whatever the chips.",
         equals("ws1d_time", one),
         "2D at its best X moves this.",

@@ -9,7 +9,7 @@ from functools import partial
 from numbers import Real
 
 import inferlib.equation
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import Record, frozen, minimise, quantity
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Assumptions, Chip, Mesh, Model
@@ -241,7 +241,7 @@ SHARED = ("WS 2D", "WG X", "WG XY", "WG XYZ")  # layouts that keep the weights w
 
 def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
     """Seconds of communication of one layer in any of :data:`LAYOUTS`."""
-    axes = LAYOUTS[checks.one_of("layout", layout, LAYOUTS)]
+    axes = LAYOUTS[validation.one_of("layout", layout, LAYOUTS)]
     if axes:
         return gathered_time(model, chip, mesh, tokens, mesh.along(axes), assumptions)
     stationary = ws1d_time if layout == "WS 1D" else ws2d_time
@@ -339,7 +339,7 @@ def break_even(model: Model, assumptions: Assumptions = PRINTED):
 
 def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(LAYOUTS)):
     """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch."""
-    from inferlib.extras import xarray as xr
+    from inferlib.optional_imports import xarray as xr
 
     times = [xr.DataArray(layer_time(model, chip, mesh, tokens, name, assumptions)) for name in layouts]
     return xr.concat(times, "layout", coords="minimal", compat="override").assign_coords(layout=list(layouts))
@@ -355,7 +355,7 @@ def choose(model, chip, mesh, tokens, assumptions=PRINTED, layouts=SHARED):
     >>> str(layout.values)
     'WS 2D'
     """
-    checks.number("tokens", tokens)
+    validation.number("tokens", tokens)
     return minimise(communication(model, chip, mesh, tokens, assumptions, layouts), "layout")
 
 
@@ -364,7 +364,7 @@ def choose(model, chip, mesh, tokens, assumptions=PRINTED, layouts=SHARED):
 
 def gathered_over(mesh, layout):
     """Chips over which a layout gathers its weights and cuts the batch: 1 where the weights stay."""
-    return mesh.along(LAYOUTS[checks.one_of("layout", layout, LAYOUTS)])
+    return mesh.along(LAYOUTS[validation.one_of("layout", layout, LAYOUTS)])
 
 
 def cache_on_chip(model, mesh, layout, attention, batch, context):
@@ -373,7 +373,7 @@ def cache_on_chip(model, mesh, layout, attention, batch, context):
     A layout that gathers weights has cut the batch already; what is left to choose is how the chips that
     share a part of the batch cut attention among them.
     """
-    checks.one_of("attention", attention, CACHES)
+    validation.one_of("attention", attention, CACHES)
     parts = gathered_over(mesh, layout)
     if attention == "Batch":
         return cache_over_batch(model, mesh.chips, batch, context)
@@ -389,7 +389,7 @@ def why_not(model, chip, mesh, layout, attention, batch, context):
     >>> why_not(load_model(), load_chip(), load_mesh(64), "WG XYZ", "Batch", 8, 2048)
     'WG XYZ cuts the batch over 64 chips, which 8 sequences do not fill'
     """
-    checks.number("batch", batch, minimum=1)
+    validation.number("batch", batch, minimum=1)
     held = weights_on_chip(model, mesh.chips)
     cache = cache_on_chip(model, mesh, layout, attention, batch, context)
     parts = gathered_over(mesh, layout)

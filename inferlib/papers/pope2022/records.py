@@ -5,14 +5,14 @@ from dataclasses import field
 from functools import partial
 
 import inferlib.equation
-from inferlib import checks
+from inferlib import validation
 from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Attention
 from inferlib.units import parse
 
-stated = partial(inferlib.equation.stated, "pope2022")
+stated = partial(inferlib.equation.load_source, "pope2022")
 
 
 @frozen
@@ -73,7 +73,7 @@ class Mesh(Record):
     def __post_init__(self):
         super().__post_init__()
         for name in ("x", "y", "z"):
-            checks.number(f"Mesh.{name}", getattr(self, name), minimum=1)
+            validation.number(f"Mesh.{name}", getattr(self, name), minimum=1)
 
     @property
     def chips(self):
@@ -143,7 +143,7 @@ def load_model(name="PaLM 540B", padded=False):
     >>> load_model("PaLM 540B", padded=True).heads
     64.0
     """
-    entry = stated()["models"][checks.one_of("model", name, models())]
+    entry = stated()["models"][validation.one_of("model", name, models())]
     parallel = name not in stated()["variants"]["serial"]
     made = record(Model, entry, name=name, parallel=parallel)
     if not padded:
@@ -171,7 +171,7 @@ def chips():
 
 def load_chip(name="TPU v4"):
     """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks."""
-    return record(Chip, stated()["chips"][checks.one_of("chip", name, chips())], name=name)
+    return record(Chip, stated()["chips"][validation.one_of("chip", name, chips())], name=name)
 
 
 def meshes():

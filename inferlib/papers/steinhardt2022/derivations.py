@@ -5,8 +5,16 @@ Every step is solved or differentiated by SymPy from the times of one block; no 
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, equals, in_steps, remembered, symbol, symbolic
-from inferlib.extras import sympy as sp
+from inferlib.equation import (
+    Step,
+    cached_by_equations,
+    derivation,
+    derivation_steps,
+    equals,
+    symbol,
+    symbolic,
+)
+from inferlib.optional_imports import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
 
@@ -26,13 +34,13 @@ def _memory_per_work():
     return sp.expand(model.memory_traffic(ONE_CHIP, m, b) / model.arithmetic_work(ONE_CHIP, m, b))
 
 
-@remembered
+@cached_by_equations
 def _tight_batch():
     """The batch at which memory and arithmetic take equally long."""
     return sp.factor(sp.solve(sp.Eq(_memory_per_work(), M / C), b)[0])
 
 
-@remembered
+@cached_by_equations
 def _tight_time():
     """The time of a block whose batch keeps memory just from binding."""
     return sp.factor(model.arithmetic_time(ONE_CHIP, m, _tight_batch()))
@@ -43,7 +51,7 @@ def network_condition():
     """How large a block must be for the network not to bind."""
     network, arithmetic = model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
     smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
-    return in_steps(
+    return derivation_steps(
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
             equals("block_time", model.block_time(ONE_CHIP, m, b)),
@@ -64,7 +72,7 @@ def memory_limited():
     need, batch, time = _memory_per_work(), _tight_batch(), _tight_time()
     best = sp.solve(sp.diff(time, m), m)[0]
     best_batch = sp.simplify(batch.subs(m, best))
-    return in_steps(
+    return derivation_steps(
         "Memory must need no longer than arithmetic.",
         sp.Le(need, M / C),
         "Arithmetic sets the time, which grows with block and batch. So take the smallest batch that is "
@@ -91,7 +99,7 @@ def network_limited():
     smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
-    return in_steps(
+    return derivation_steps(
         "Beyond its best block the time only grows. A network that forbids that block makes the smallest "
         "allowed one the best.",
         sp.Eq(m, smallest),
@@ -114,7 +122,7 @@ def meeting():
     enough = sp.solve(slope, B)[0]
     equal = sp.solve(sp.Eq(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP)), B)[0]
     network = sp.solve(sp.Eq(model.effective_bandwidth(MACHINE), enough), B)[0]
-    return in_steps(
+    return derivation_steps(
         "The two branches ask for the same block at one bandwidth.",
         sp.Eq(B, equal),
         "There they give the same time.",
@@ -140,7 +148,7 @@ def grid_of_chips():
     one = model.network_time(ONE_CHIP, m, b)
     apart, together = N * one, model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
     seen = [sp.solve(sp.Eq(one.subs(B, X), total), X)[0] for total in (apart, together)]
-    return in_steps(
+    return derivation_steps(
         "N blocks with nothing in common move N times the traffic of one through the machine's network.",
         equals("network_time", apart),
         "Each chip then sees one part in N of the bandwidth.",
@@ -161,7 +169,7 @@ def waste():
     times = model.memory_time, model.arithmetic_time, model.network_time
     memory, arithmetic, network = (sp.simplify(time(useful, block / k, batch / k)) for time in times)
     bandwidth = model.useful_bandwidth(MACHINE)
-    return in_steps(
+    return derivation_steps(
         "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "
         "falls with the cube of k.",
         equals("arithmetic_time", arithmetic),

@@ -11,7 +11,7 @@ from functools import partial
 from numbers import Real
 
 import inferlib.equation
-from inferlib import checks
+from inferlib import validation
 from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import maximum, minimum, sqrt
@@ -22,15 +22,15 @@ from inferlib.system import (
     NotDescribed,
     System,
     Workload,
-    answers,
     count as whole,
+    decode_model,
     format_bytes,
 )
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
 equation = partial(inferlib.equation.equation, "steinhardt2022")
-stated = partial(inferlib.equation.stated, "steinhardt2022")
+stated = partial(inferlib.equation.load_source, "steinhardt2022")
 WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine has a use for
 NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
 
@@ -62,7 +62,7 @@ class Machine(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        checks.number("Machine.chips", self.chips, minimum=1)
+        validation.number("Machine.chips", self.chips, minimum=1)
 
 
 def _assumed(name, unit="1"):
@@ -102,7 +102,7 @@ def load_chip(name="A100"):
     ``"A100"``: eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer. ``"A100,
     warm-up"``: one chip at 1.5 TB/s and 400 GB/s.
     """
-    return record(Machine, stated()["machines"][checks.one_of("chip", name, chips())], name=name)
+    return record(Machine, stated()["machines"][validation.one_of("chip", name, chips())], name=name)
 
 
 def chip_of(accelerator, count=None, network="scale-out"):
@@ -123,7 +123,7 @@ def chip_of(accelerator, count=None, network="scale-out"):
     """
     if not isinstance(accelerator, Accelerator):
         raise TypeError(f"accelerator is a {type(accelerator).__name__}, but must be an Accelerator")
-    name = NETWORKS[checks.one_of("network", network, NETWORKS)]
+    name = NETWORKS[validation.one_of("network", network, NETWORKS)]
     each = getattr(accelerator, name) if name else None
     if name and each is None:
         raise ValueError(f"chip {accelerator.name!r} states no {name}, so no bandwidth between machines")
@@ -410,7 +410,7 @@ def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assum
     return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
 
 
-@answers("steinhardt2022")
+@decode_model("steinhardt2022")
 def decode_step(
     model: Transformer,
     system: System,

@@ -2,7 +2,7 @@
 
 from inferlib.papers.tiny2026.equations import reading_time, speed
 
-from book.audit.ledger import Noted, reproduces
+from book.audit.grading import WithNote, reproduces
 from inferlib.system import Accelerator
 
 
@@ -18,7 +18,9 @@ def _table_1(read):
 @reproduces("tiny2026", "Text 1")
 def _text_1(read):
     made = "125 by its own table"
-    return {("speed", ""): lambda read: Noted(speed(_chip(read), read("weights", artefact="Table 1")), made)}
+    return {
+        ("speed", ""): lambda read: WithNote(speed(_chip(read), read("weights", artefact="Table 1")), made)
+    }
 
 
 @reproduces("tiny2026", "Text 1")

@@ -2,8 +2,8 @@
 
 from functools import cache, partial
 
-from book.audit.explanation import inputs, named
-from book.audit.ledger import listed, reproduces
+from book.audit.explanations import inputs, named
+from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics, limits
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.economics import LONG
@@ -127,6 +127,6 @@ def _long_contexts(read, holds):
     holds(
         "utilisation without grouped-query attention is below 1 %",
         max(found[name] for name in economics.GENERATIONS) < 0.01,
-        f"of the 16-bit peak: {listed(found, '.2%')}",
+        f"of the 16-bit peak: {format_items(found, '.2%')}",
         fair="for the paper's three GPUs; an H20 reaches more",
     )

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from book.audit.explanation import named
-from book.audit.ledger import Noted, grade_of, listed, published, reproduces
+from book.audit.explanations import named
+from book.audit.grading import WithNote, format_items, grade_of, published, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
@@ -55,14 +55,14 @@ def _per_generation(read):
         for (a, b), (mean, low, high, _) in found.items()
     )
     means = [named(f"{a} to {b}, mean speed-up", float(mean)) for (a, b), (mean, *_) in found.items()]
-    return Noted(math.prod(means) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}")
+    return WithNote(math.prod(means) ** 0.5 - 1, f"0.5 to 10 dollars a million: {text}")
 
 
 def _smaller(read):
     found = generation_gains()
     text = ", ".join(f"{a} to {b} {ratio:.2f}" for (a, b), (*_, ratio) in found.items())
     means = [named(f"{a} to {b}, mean shrinking", float(ratio)) for (a, b), (*_, ratio) in found.items()]
-    return Noted(math.prod(means) ** 0.5, f"0.5 to 10 dollars a million: {text}")
+    return WithNote(math.prod(means) ** 0.5, f"0.5 to 10 dollars a million: {text}")
 
 
 def served(read):
@@ -91,7 +91,7 @@ def most_with_drafts(name=SEVENTY, assumptions=DEFAULT):
 def _halved(read):
     top, *_ = drafting_gains()
     older = drafting_gains("Llama 3 70B", TABLE_5)[1]
-    return Noted(
+    return WithNote(
         most_with_drafts(),
         f"at most at one cost; {1 + top:.2f} at the fastest points of Tables 4 and 2; at 16 bits with Table 5's "
         f"notebook {1 + older:.2f}",
@@ -144,7 +144,7 @@ def _economics(read, holds):
     holds(
         "instances shrink to half with each new generation of GPUs",
         round(math.prod(shrunk.values()) ** 0.5) == 2,
-        f"GPUs at one cost, 0.5 to 10 dollars a million, older over newer: {listed(shrunk, '.2f')}",
+        f"GPUs at one cost, 0.5 to 10 dollars a million, older over newer: {format_items(shrunk, '.2f')}",
         fair="on the mean of both steps, which is what the row of the number holds",
     )
     holds(
@@ -169,7 +169,7 @@ def _figure_6(read, holds):
     holds(
         "8-bit weights multiply faster, which helps A100 and H100 at large batches",
         min(faster["A100"], faster["H100"]) > 1.1 and faster["V100"] == 1,
-        f"4096 sequences on 8 GPUs, times as fast: {listed(faster, '.2f')}",
+        f"4096 sequences on 8 GPUs, times as fast: {format_items(faster, '.2f')}",
         fair=_NARROWED,
     )
 
@@ -201,7 +201,8 @@ def _table_2(read, holds):
     holds(
         "all batches are 1",
         all(round(batch) == 1 for batch in batches.values()),
-        f"batches behind the table: {listed(batches, '.2f')}; those of the dense models are ties, a batch of 1 is as "
+        f"batches behind the table: {format_items(batches, '.2f')}; those of the dense models are ties, a "
+        f"batch of 1 is as "
         "fast",
     )
     drafted = {name: economics.curve(name, draft=economics.DRAFT) for name in economics.SERVED}
@@ -209,7 +210,7 @@ def _table_2(read, holds):
     holds(
         "drafts are used throughout",
         sum(gamma > 1 for gamma in gammas.values()) >= len(gammas) - 1,
-        f"gamma of the points (1: no drafts): {listed(gammas, '.0f')}",
+        f"gamma of the points (1: no drafts): {format_items(gammas, '.0f')}",
         fair="wherever they help; DeepSeek-V3 is faster without",
     )
 

@@ -5,8 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from book.audit.explanation import inputs
-from book.audit.ledger import listed, reproduces
+from book.audit.explanations import inputs
+from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisation
@@ -30,7 +30,7 @@ def _always_cache():
     found = []
     for name, tokens, batch in product(GROUPED, (1, 5), (1, 64, 4096)):
         case = {"context": 1e7, "new_tokens": tokens, "pipeline": False}
-        found.append(best_layout(models[name], UNLIMITED, 64, batch, **case)[1].binding)
+        found.append(best_layout(models[name], UNLIMITED, 64, batch, **case)[1].bottleneck)
     return found
 
 
@@ -47,7 +47,7 @@ def arithmetic_bound_from(new_tokens, format="fp8"):
     def bound(context):
         case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
         step = best_layout(models["DeepSeek-V3"], chip, 54, 247, **case)[1]
-        return step.binding == "attention arithmetic"
+        return step.bottleneck == "attention arithmetic"
 
     low, high = 3.0, 7.0
     if not bound(10**high):
@@ -97,7 +97,8 @@ def _long_contexts(read, holds):
     holds(
         "group sizes on the order of 100 overcome it",
         all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
-        f"{listed(needed, '.0f')} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an H100 with three "
+        f"{format_items(needed, '.0f')} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an "
+        f"H100 with three "
         "(threshold, ours: half a decade)",
     )
     times = DEEPSEEK.kv_rank / DEEPSEEK.head_dim

@@ -8,8 +8,8 @@ from functools import cache, partial
 
 import numpy as np
 
-from book.audit.explanation import named
-from book.audit.ledger import reproduces
+from book.audit.explanations import named
+from book.audit.grading import reproduces
 from book.papers.erdil2025 import economics
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025 import decode, search

@@ -4,7 +4,7 @@ from functools import cache, partial
 
 import numpy as np
 
-from book.audit.ledger import listed, reproduces
+from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
@@ -143,8 +143,9 @@ def _parallelism(read, holds):
         "there is no reason for pipeline parallelism beside data parallelism",
         max(*fast.values(), *saves.values(), *drafted.values()) < 0.05,
         f"beyond {MEMORY_READS:.0f} tokens/s pipelines gain at one cost at most (threshold, ours: 5 %) "
-        f"{listed(fast, '.1%')}; with drafts {listed(drafted, '.1%')}; over all speeds they save at one speed up to "
-        f"{listed(saves, '.0%')}; at a twentieth more than the least cost they gain {listed(cheap, '.0%')}",
+        f"{format_items(fast, '.1%')}; with drafts {format_items(drafted, '.1%')}; over all speeds they "
+        f"save at one speed up to "
+        f"{format_items(saves, '.0%')}; at a twentieth more than the least cost they gain {format_items(cheap, '.0%')}",
     )
     batches = table_2_batches()
     spread = {
@@ -158,6 +159,6 @@ def _parallelism(read, holds):
     holds(
         "experts are spread whenever GPUs are fewer than experts",
         always == rule,
-        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {listed(spread, '.3f')}; "
+        f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {format_items(spread, '.3f')}; "
         f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
     )

@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from book.audit.explanation import named
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.explanations import named
+from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.erdil2025 import economics, program
 from book.papers.erdil2025.claims.economics import SEVENTY, drafting_gains
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
@@ -26,7 +26,8 @@ def _negligible(read):
     total = economics.seconds_at(setting, at) * (1 - a**at.gamma) / (1 - a)
     return (
         max(share.values()) < 0.2,
-        f"FLOP of a draft over one of the model: {listed(share, '.0%')} (threshold, ours: a fifth); in time drafting "
+        f"FLOP of a draft over one of the model: {format_items(share, '.0%')} (threshold, ours: a fifth); "
+        f"in time drafting "
         f"takes {drafting / total:.0%} of a round at Table 3's point for Llama 3 70B",
     )
 
@@ -50,7 +51,7 @@ def _drafted(read, name):
     (plain, drafted), (slow, quick) = gain_of_first_program(name), gain_of_first_program(name, "alpha 4")
     same, points = gain_at_table_5(name)
     _, most, least = drafting_gains(name, TABLE_5)
-    return Noted(
+    return WithNote(
         round(drafted) / round(plain) - 1,
         f"by the author's first public program (1 August 2024): {drafted:.0f} over {plain:.0f} tokens/s, as a table "
         f"prints them, at alpha 3 ({drafted / plain - 1:+.1%} before rounding; {quick / slow - 1:+.0%} at the 4 that "
@@ -63,7 +64,7 @@ def _drafted(read, name):
 def _text_4_1(read):
     def times(read, name):
         found = _drafted(read, name)
-        return Noted(1 + found.value, found.note)
+        return WithNote(1 + found.value, found.note)
 
     return {
         ("gain of drafts at one cost", "Llama 3 70B"): partial(_drafted, name="Llama 3 70B"),

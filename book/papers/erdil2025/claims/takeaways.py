@@ -5,8 +5,8 @@ from itertools import chain, product
 
 import numpy as np
 
-from book.audit.explanation import inputs, named
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.explanations import inputs, named
+from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.economics import SEVENTY, fastest, halvings, most_with_drafts
 from book.papers.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
@@ -40,7 +40,7 @@ def _abstract(read, holds):
     holds(
         "arithmetic, memory bandwidth, network bandwidth and latency all matter",
         min(saved.values()) > 0,
-        f"Llama 3 70B, time saved by twice as much of each: {listed(saved, '.0%')}",
+        f"Llama 3 70B, time saved by twice as much of each: {format_items(saved, '.0%')}",
     )
 
 
@@ -82,12 +82,14 @@ def _groq(read):
     bandwidth = read("Groq LPU", "memory bandwidth")
     large, equation_14 = speed_up(bandwidth / read("H100 SXM", "memory bandwidth"))
     found, simple = with_groq(bandwidth), f"equation 18 {large:.1f}, equation 14 {equation_14:.1f}"
-    return Noted(found["Llama 3 70B"], f"complete model, memory enough: {listed(found, '.1f')}; {simple}")
+    return WithNote(
+        found["Llama 3 70B"], f"complete model, memory enough: {format_items(found, '.1f')}; {simple}"
+    )
 
 
 def _drafts(read):
     name = "Llama 3.1 405B"
-    return Noted(most_with_drafts(name), f"{name}, the most at one cost")
+    return WithNote(most_with_drafts(name), f"{name}, the most at one cost")
 
 
 def _halved_precision(read):
@@ -103,9 +105,10 @@ def _halved_precision(read):
 def _over_decoding(read):
     half, shares = read("prefill", "utilisation", "Text 4.3"), decoding_shares()
     ratios = [half / share for share in shares.values()]
-    return Noted(
+    return WithNote(
         (min(ratios), max(ratios)),
-        f"{half:.0%} over Table 6's points, both of the attainable rate: {listed(shares, '.1%')}; with those of the "
+        f"{half:.0%} over Table 6's points, both of the attainable rate: {format_items(shares, '.1%')}; "
+        f"with those of the "
         f"peak {min(ratios) / H100.flops_fraction:.1f} to {max(ratios) / H100.flops_fraction:.1f}",
     )
 
@@ -145,7 +148,8 @@ def _short_contexts(read, holds):
     holds(
         "doubling the bandwidth saves around 20 % of the latency or less",
         max(complete.values()) < 0.225,
-        f"complete model {listed(complete, '.1%')}; Llama 3 70B without a base latency {equation_14:.1%} by equation "
+        f"complete model {format_items(complete, '.1%')}; Llama 3 70B without a base latency "
+        f"{equation_14:.1%} by equation "
         f"14, {limit:.1%} by equation 18 (threshold, ours: 22.5 %)",
     )
     shares = {chip: latency_share(chip) for chip in economics.GENERATIONS}

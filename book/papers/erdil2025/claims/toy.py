@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from book.audit.ledger import listed, reproduces
+from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025.economics import widths
 from book.papers.erdil2025.tables import H100, MODELS, SERVED, served
 from inferlib.papers.erdil2025 import derivations
@@ -73,14 +73,15 @@ def _served(read, holds):
     holds(
         "both models are served within a factor of 2 of the most tokens per second",
         max(found.values()) < 2,
-        f"times the served speed: {listed(found, '.2f')}; by equation 5 alone {listed(plain, '.2f')}",
+        f"times the served speed: {format_items(found, '.2f')}; by equation 5 alone {format_items(plain, '.2f')}",
         fair="with the 6 us that Figure 1's code adds to every all-reduce",
     )
     small, large = (each("price over cost", FIGURE_1, demand) for demand in ("small", "large"))
     holds(
         "both models are sold at less than twice their cost",
         max(small.values()) < 2,
-        f"price over cost at the served speed: {listed(small, '.2f')}; at the large demand {listed(large, '.1f')}",
+        f"price over cost at the served speed: {format_items(small, '.2f')}; at the large demand "
+        f"{format_items(large, '.1f')}",
         fair="at Figure 1's small demand and peak rates",
     )
 
@@ -208,7 +209,7 @@ def palm_power(read):
 def palm_errors(read):
     """How far the law from PaLM 8B misses the other two, in words."""
     off = {n: scaled_latency(read, n) / read(n, "latency", "Text 2.2.3") - 1 for n in PALM[1:]}
-    return listed(off, "+.0%")
+    return format_items(off, "+.0%")
 
 
 @reproduces("Figure 2")

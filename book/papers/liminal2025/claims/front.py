@@ -1,6 +1,6 @@
 """LIMINAL 2025: abstract, introduction and conclusion, and the key findings that they repeat."""
 
-from book.audit.ledger import Noted, reproduces
+from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025.cells import latencies
 from book.papers.liminal2025.claims.memory import for_32, least
 from book.papers.liminal2025.speeds import (
@@ -26,17 +26,17 @@ def _introduction(read):
     return {
         ("challenge 1", "memory for a model over 100B"): least(),
         ("challenge 1", "memory for 32 users of such a model"): for_32(),
-        ("challenge 1", "memory for 32 users, up to"): Noted(
+        ("challenge 1", "memory for 32 users, up to"): WithNote(
             needs("Kimi-K2", 32, LONG), f"Kimi-K2, which the sentence names; Llama3-405B needs {llama:.0f}"
         ),
-        ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): Noted(
+        ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): WithNote(
             speed("GPT-OSS-120B"), "on 128 chips, 4K"
         ),
         ("challenge 2", "bandwidth of 3D-DRAM over HBM3"): bandwidth_ratio,
-        ("challenge 2", "gain in tokens per second"): Noted(
+        ("challenge 2", "gain in tokens per second"): WithNote(
             (min(gains), max(gains)), f"4K; at 128K {min(long):.2f} to {max(long):.2f}"
         ),
-        ("challenge 2", "LLMs"): Noted(len(families()), f"families of Table 1, in {len(LARGE)} models"),
+        ("challenge 2", "LLMs"): WithNote(len(families()), f"families of Table 1, in {len(LARGE)} models"),
     }
 
 
@@ -84,7 +84,7 @@ def _abstract(read, holds):
 def _conclusion(read):
     soon = max(speed(name, memory) for name in LARGE for memory in chips())
     return {
-        ("tokens per second on technologies of today", ""): Noted(
+        ("tokens per second on technologies of today", ""): WithNote(
             speed("GPT-OSS-120B"),
             f"HBM3 at TP128; the chips soon to appear reach {written(soon)} there, and eight HBM4 chips "
             f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",

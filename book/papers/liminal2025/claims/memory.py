@@ -1,6 +1,6 @@
 """LIMINAL 2025: its text about models, chips, capacity, collectives and users (sections 2 to 4.3)."""
 
-from book.audit.ledger import Noted, listed, reproduces
+from book.audit.grading import WithNote, format_items, reproduces
 from book.papers.liminal2025 import cells, speeds
 from book.papers.liminal2025.experts import batch_of
 from book.papers.liminal2025.speeds import DRAM, GB, LARGE, LONG, SHORT, counted, huge, needs, speed
@@ -13,14 +13,14 @@ def least():
     """The least memory that one user of a model over 100B needs."""
     name = min(huge(), key=lambda n: needs(n, 1, SHORT))
     value = needs(name, 1, SHORT)
-    return Noted(value, f"{name}: {value / GB:.1f} of the paper's GB, {value / 1e9:.0f} decimal ones")
+    return WithNote(value, f"{name}: {value / GB:.1f} of the paper's GB, {value / 1e9:.0f} decimal ones")
 
 
 def for_32():
     """The least memory that 32 users of such a model need at 128K."""
     name = min(huge(), key=lambda n: needs(n, 32, LONG))
     scout = needs("Llama4-Scout", 32, LONG) / GB
-    return Noted(needs(name, 32, LONG), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's")
+    return WithNote(needs(name, 32, LONG), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's")
 
 
 @reproduces("liminal2025", "Key finding 1")
@@ -30,7 +30,7 @@ def _key_finding_1(read):
     return {
         ("memory for a model over 100B", ""): least(),
         ("memory for 32 users", ""): for_32(),
-        ("memory for 32 users, up to", ""): Noted(
+        ("memory for 32 users, up to", ""): WithNote(
             needs(most, 32, LONG), f"{most}, at 128K; Kimi-K2 needs {kimi:.0f}"
         ),
     }
@@ -48,7 +48,7 @@ def _text_2_5(read):
 
     sparse = [name for name in models() if load_model(name).moe_layers]
     return {
-        ("collectives of a layer, at most", ""): Noted(
+        ("collectives of a layer, at most", ""): WithNote(
             max(map(of_a_layer, models())),
             f"three of attention and two of experts, in {len(sparse)} of {len(models())} models",
         )
@@ -58,12 +58,12 @@ def _text_2_5(read):
 @reproduces("liminal2025", "Text 3")
 def _text_3(read):
     return {
-        ("HBM3", "tensor engine"): lambda read: Noted(
+        ("HBM3", "tensor engine"): lambda read: WithNote(
             read("xPU-HBM3", "Compute", "Table 3"), "Table 3 says PFLOPS, and Table 5 needs them"
         ),
         ("LLMs", ""): len(families()),
         ("configurations", ""): len(sizes()),
-        ("collective", "TP128"): Noted(
+        ("collective", "TP128"): WithNote(
             model.collective_latency(128),
             "the sum of section 3's ingredients is inferred, from this number and the next; sections 4.5, 4.6 and "
             "key finding 6 repeat both",
@@ -95,10 +95,10 @@ def _text_4_1(read):
     low = min(one, key=one.get)
     llama = needs("Llama3-405B", 32, LONG)
     return {
-        ("memory for one user of a model over 100B", "4K"): Noted(
+        ("memory for one user of a model over 100B", "4K"): WithNote(
             (one[low], max(one.values())), f"{low} (106B) is left out: it needs {one[low] / GB:.0f}"
         ),
-        ("memory for 32 users of Llama3-405B", "128K"): Noted(
+        ("memory for 32 users of Llama3-405B", "128K"): WithNote(
             llama, f"printed in TB: Table 4's {llama / GB:.0f} GB over 1000, where its GB are powers of 1024"
         ),
     }
@@ -116,7 +116,7 @@ def _intensities(read, holds):
         "every intensity is low: serving is bound by memory",
         max(low.values()) < min(balance.values()) and long[top] < balance["HBM3"],
         f"at batch 32 at most {max(low.values()):.1f} FLOP/B at 4K and {long[top]:.0f} at 128K ({top}); chips are "
-        f"balanced at {listed(balance, '.0f')}",
+        f"balanced at {format_items(balance, '.0f')}",
         fair="at 4K on all chips of DRAM, at 128K on the one of today",
     )
 
@@ -144,7 +144,7 @@ def _key_finding_3(read):
     name = min(system[SHORT], key=system[SHORT].get)
     good = [n for n, value in system[LONG].items() if value >= 1e5]
     return {
-        ("tokens per second of the system at TP128", ""): Noted(
+        ("tokens per second of the system at TP128", ""): WithNote(
             system[SHORT][name], f"at 4K, least of all {name}; at 128K only {', '.join(good)}"
         )
     }

@@ -3,8 +3,8 @@
 import math
 from functools import partial
 
-from book.audit.explanation import inputs
-from book.audit.ledger import Noted, reproduces
+from book.audit.explanations import inputs
+from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency, speeds
 from book.papers.liminal2025.cells import AS_PRINTED
 from book.papers.liminal2025.efficiency import PICOJOULE
@@ -22,7 +22,7 @@ def _text_4_6(read):
         ("collective", "TP128"): model.collective_latency(128),
         ("exposed time does not depend on the batch", ""): math.isclose(*exposed),
         ("GPT-OSS-120B", "active parameters"): active_weights("GPT-OSS-120B"),
-        ("GPT-OSS-120B", "collectives"): Noted(
+        ("GPT-OSS-120B", "collectives"): WithNote(
             model.collectives(oss, 128),
             f"at TP128, which the section is about and Tables 5 and 7 need; {model.collectives(oss, 8):.0f} at TP8",
         ),
@@ -43,7 +43,7 @@ def _quoted_gain(name):
     system = partial(AS_PRINTED.speed, name, "3D-DRAM", context=LONG, n=128, kind=model.system_speed)
     _, shorter = efficiency.marker(name, "3D-DRAM", 32 * K)
     _, beyond = efficiency.marker(name, "3D-DRAM", LONG, beyond=True)
-    return Noted(
+    return WithNote(
         system(batch=batch) / system(batch=1),
         f"batch {batch} at the stated 128K; the first power of two past the loss gives {beyond:.1f}; at 32K the rule "
         f"within the loss gives {shorter:.2f}",
@@ -119,7 +119,7 @@ def _key_finding_8(read, holds):
 @reproduces("liminal2025", "Appendix A")
 def _appendix_a(read):
     return {
-        ("die", "power"): lambda read: Noted(
+        ("die", "power"): lambda read: WithNote(
             read("power of one mm2") * read("die", "area in mm2"),
             "1.1 times 800; the power of the memories, which the section estimates, is not in the text",
         )
@@ -130,7 +130,7 @@ def _appendix_a(read):
 def _text_5(read):
     return {
         ("their latency", ""): lambda read: read("memory latency of H100") * read("exposed accesses"),
-        ("more than 90 % of the variance is explained", ""): lambda read: Noted(
+        ("more than 90 % of the variance is explained", ""): lambda read: WithNote(
             read("R2") > 0.9, f"R2 of {read('R2'):.3f}, with one latency fitted for each model"
         ),
     }

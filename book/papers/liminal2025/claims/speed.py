@@ -1,6 +1,6 @@
 """LIMINAL 2025: its text about bandwidth, latency and arithmetic (sections 4.4, 4.5 and 4.7)."""
 
-from book.audit.ledger import Noted, reproduces
+from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency
 from book.papers.liminal2025.cells import latencies
 from book.papers.liminal2025.claims.front import bandwidth_ratio
@@ -30,7 +30,7 @@ def _text_4_4(read):
     short, long = (table.values() for table in gains().values())
     return {
         ("bandwidth from 4 to 30 TB/s", ""): bandwidth_ratio,
-        ("gain", ""): Noted(
+        ("gain", ""): WithNote(
             (min(*short, *long), max(*short, *long)),
             f"both contexts; {min(short):.2f} to {max(short):.2f} at 4K",
         ),
@@ -140,7 +140,7 @@ def _text_4_7(read):
     top = max(uses, key=uses.get)
     short = max((key for key in uses if key[2] == "4K"), key=uses.get)
     return {
-        ("use of the tensor engine at low batch", ""): Noted(
+        ("use of the tensor engine at low batch", ""): WithNote(
             uses[top],
             f"batch 1, 1 us: {top[0]} on {top[1]} at {top[2]}; at 4K at most {uses[short]:.2%} ({short[0]} on "
             f"{short[1]})",

@@ -6,7 +6,7 @@ readings of section 3.1.2 differ, the note gives both. Thresholds that are ours 
 
 from functools import partial
 
-from book.audit.ledger import reproduces
+from book.audit.grading import reproduces
 from book.papers.mazurek2025 import systems
 from book.papers.mazurek2025.derivations import compute_bound_context
 from book.papers.mazurek2025.readings import faster, last_context

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from book.audit.ledger import reproduces
+from book.audit.grading import reproduces
 from book.papers.mazurek2025 import repair, systems
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, TRUE
 from inferlib.papers.mazurek2025 import equations as eq

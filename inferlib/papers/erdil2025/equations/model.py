@@ -11,7 +11,7 @@ from operator import add
 
 import numpy as np
 
-from inferlib.equation import equation, refuse_replaced
+from inferlib.equation import equation, forbid_override
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
 from inferlib.papers.erdil2025.records import GPU, Assumptions, Cut, Protocol
 from inferlib.papers.erdil2025.shape import (
@@ -273,7 +273,7 @@ def collectives(chip, cut, sizes, passes, assumptions):
 
     ``cut`` is ranks, nodes and doublings of the nodes; ``passes`` is ``ALL_REDUCE`` or ``ONE_WAY``.
     """
-    refuse_replaced("a layout, which counts hops once for all protocols,", collective_latency)
+    forbid_override("a layout, which counts hops once for all protocols,", collective_latency)
     n_ranks, n_nodes, doublings = cut
     inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
     per_byte = passes * (maximum(inside, between) if assumptions.networks_overlap else inside + between)

@@ -6,12 +6,12 @@ else takes time. Equations 1 to 19 of the paper.
 
 from functools import partial
 
-from inferlib import checks
+from inferlib import validation
 from inferlib.equation import equation
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
 from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, model_of
-from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, answers
+from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
@@ -165,14 +165,14 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
     """
     import numpy as np
 
-    from inferlib.extras import xarray as xr
+    from inferlib.optional_imports import xarray as xr
 
     model = model_of(model)
     if demand != float("inf"):
-        checks.number("demand", demand)
-    checks.number("context", context, zero=True)
-    price = checks.number("price", chip.price if price is None else price)
-    capacity = checks.number("chip.memory_capacity", chip.memory_capacity)
+        validation.number("demand", demand)
+    validation.number("context", context, zero=True)
+    price = validation.number("price", chip.price if price is None else price)
+    capacity = validation.number("chip.memory_capacity", chip.memory_capacity)
     model, chip = assumptions.applied_to(model, chip)
     # The paper's own grid: even logarithms from where the weights fit, which for a small model is less than one GPU.
     smallest = max(model.weight_bytes * model.n_params / capacity, assumptions.least_gpus)
@@ -198,7 +198,7 @@ def stages(model, chip, n_gpu, batch, t_reduce):
     return {"network": network}, {"weights": reading, "arithmetic": multiplying}
 
 
-@answers("erdil2025")
+@decode_model("erdil2025")
 def toy_decode_step(
     model,
     system: System,

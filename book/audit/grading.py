@@ -1,0 +1,455 @@
+"""The ledger: what each source printed, what this library computes for it, and how well they agree.
+
+Equations and derivations are registered by the library; what the sources print, the functions that recompute it, claims
+and errata stand in ``book/<key>/`` (see :mod:`book.audit.published_rows`).
+A reproducer sees printed numbers only through a :class:`Reader`, which refuses the rows that it has to compute.
+"""
+
+import math
+import pkgutil
+import tomllib
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.resources import files
+from inspect import getmembers, isfunction, signature
+from string import Formatter
+
+import pandas as pd
+
+from book.audit.published_rows import (
+    Reader,
+    Row,
+    _printed_ends,
+    as_number,
+    as_range,
+    grade_of,
+    last_digit,
+    published,
+)
+from book.build_cache import cached
+from inferlib import validation
+from inferlib.equation import DERIVATIONS, EQUATIONS, forbid_override
+from inferlib.papers import sources
+from inferlib.units import factor
+
+__all__ = [
+    "WithNote", "Reader", "Row", "as_number", "as_range", "compute", "equations", "errata", "factor",
+     "grade_of", "last_digit", "format_items", "notes", "published", "reproduces", "scorecard", "sources", "summary",
+]  # fmt: skip
+
+VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
+GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
+STALE = (
+    "stale"  # of an erratum: the source's own program printed the numbers, in a state before that of the rest
+)
+MATERIALITY = ("changes a conclusion", "changes a number", STALE, "wording")
+COLUMNS = (
+    "source", "artefact", "row", "column", "printed", "unit", "kind",
+    "reproduced", "relative_error", "grade", "right", "corrected", "note",
+)  # fmt: skip
+
+REPRODUCERS: dict = {}  # (source, artefact) -> functions
+
+
+def reproduces(source: str, artefact: str):
+    """Register a function that recomputes the printed rows of one artefact, or one that checks what it says.
+
+    A function of a :class:`Reader` returns ``{(row, column): value}`` in SI units. A value that depends on
+    other printed numbers is a function of a reader, so that the ledger knows what each row was computed from.
+    One whose model the errata correct takes ``assumptions``: a record with ``.corrected()``, the printed one.
+
+    A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` once
+    for each. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
+    function of a reader that returns one; ``note`` the number behind it and any threshold that is ours; ``fair`` the
+    charitable reading, where the statement is true only under one.
+    """
+
+    def register(function):
+        REPRODUCERS.setdefault((source, artefact), []).append(function)
+        return function
+
+    return register
+
+
+def _registered(source, artefact, stating=False):
+    """The functions of an artefact that recompute its rows, or those that check its statements."""
+    _open(source)
+    functions = REPRODUCERS.get((source, artefact), ())
+    return [function for function in functions if ("holds" in signature(function).parameters) == stating]
+
+
+def recomputed(reader):
+    """What the functions of a reader's artefact return for its rows: place to value or function."""
+    values = {}
+    for function in _registered(reader.source, reader.artefact):
+        values |= function(reader)
+    return values
+
+
+def format_items(found, form: str = ".2g") -> str:
+    """Names with their values, as notes say them: ``HBM3 1.5, SRAM 12``; ``form`` is that of a value."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
+
+
+def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
+    """Every printed number beside the recomputed one.
+
+    ``source``: key of one source; all sources when not given. ``*artefacts``: such as ``"Table 1"``, and only
+    these are computed; all of the source when none is given. Columns ``source, artefact, row, column,
+    printed, unit, kind, reproduced, relative_error, grade, right, corrected, note``. ``reproduced`` is in the
+    printed unit. ``grade`` says whether a number recomputes: ``exact`` (within half the printed resolution),
+    ``consistent`` (within what the rounding of its printed inputs allows), ``1%``, ``5%``, ``20%``, ``off``,
+    ``missing``; for a claim ``holds``, ``loosely worded`` (true in the charitable reading that the note
+    names) or ``does not hold``; ``-`` for rows that nothing here has to compute. ``right`` is ``no`` where an
+    erratum names the row, a claim does not hold, or the source's model prints something else once its errata
+    are corrected: ``corrected``, in the printed unit. It is ``yes`` where that model prints the same, and
+    ``not judged`` where the row cannot be computed with it, or is of an older state of the source's own program.
+    Raises LookupError if there is no such source or
+    artefact, or print is not installed.
+
+    Examples
+    --------
+    >>> str(scorecard("erdil2025", "Table 1").grade.unique()[0])
+    'exact'
+    """
+    forbid_override("the scorecard, which holds print against what was printed,")
+    places = [(key, artefact) for key in _chosen(source) for artefact in _artefacts(key)]
+    for artefact in artefacts:
+        validation.one_of("artefact", artefact, [name for _, name in places])
+    rows = [row for key, name in places if not artefacts or name in artefacts for row in _graded(key, name)]
+    return pd.DataFrame(rows, columns=COLUMNS).astype({"printed": object, "reproduced": object})
+
+
+def summary(source: str | None = None) -> pd.DataFrame:
+    """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
+    card = scorecard(source)
+    card = card[card.kind.isin(["model", "derived"])]
+    counts = card.groupby(["source", "artefact"], sort=False).grade.value_counts().unstack(fill_value=0)
+    return counts.reindex(columns=[g for g in GRADES if g in counts]).assign(rows=counts.sum(axis=1))
+
+
+def equations(source: str | None = None) -> pd.DataFrame:
+    """Every equation of the sources: its number, form, function, chapter and LaTeX.
+
+    Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
+    called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
+    """
+    tables = [
+        cached(f"equations of {key}", partial(_equations, key), *_made_in(key)) for key in _chosen(source)
+    ]
+    rows = [row for table in tables for row in table]
+    columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
+    table = pd.DataFrame(rows, columns=columns)
+    order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
+        ["source", "n"], kind="stable"
+    )
+    return table.loc[order.index].reset_index(drop=True)
+
+
+def _equations(key):
+    _open(key)
+    rows = []
+    for entry in (e for (s, _), e in EQUATIONS.items() if s == key):
+        for number in (entry.number, *entry.also):
+            text = entry.latex(number)
+            rows.append((key, number or "", entry.name, entry.form, entry.name, entry.chapter, text))
+    return rows + list(_steps(key, printed={row[1] for row in rows}))
+
+
+def _steps(key, printed):
+    """Rows for the numbered equations that only a derivation shows."""
+    for (source, name), entry in DERIVATIONS.items():
+        if source != key:
+            continue
+        for step in entry.function():
+            if step.number and step.number not in printed:
+                printed.add(step.number)
+                yield (key, step.number, name, step.form, name, entry.chapter, step.latex)
+
+
+def errata(source: str | None = None) -> pd.DataFrame:
+    """What is wrong in print, and what that changes.
+
+    Numbers in the texts are computed: ``errata.toml`` holds in braces what :class:`_Braces` fills.
+
+    Columns ``source, place, printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is
+    ``changes a conclusion``, ``changes a number``, ``stale`` or ``wording``; ``settle`` the number that would decide an
+    inferred reading; ``rows`` the places (artefact, row, column) of the printed numbers concerned. Raises
+    LookupError if there is no such source, or print is not installed.
+    """
+    return _texts("erratum", source)
+
+
+def notes(source: str | None = None) -> pd.DataFrame:
+    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality`` and ``rows``."""
+    return _texts("note", source).drop(columns=["materiality", "rows"])
+
+
+def _texts(kind, source):
+    both = [cached(f"errata and notes of {k}", partial(_filled, k), *_made_in(k)) for k in _chosen(source)]
+    rows = [row for found in both for kind_of, *row in found if kind_of == kind]
+    return pd.DataFrame(rows, columns=["source", *_ERRATUM, "rows"])
+
+
+_ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality", "settle")
+
+
+def _filled(source):
+    """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
+    _open(source)
+    fill = _Braces(source).format
+    return [
+        (
+            kind,
+            source,
+            *(fill(" ".join(entry.get(c, "").split())) for c in _ERRATUM),
+            tuple(map(tuple, entry.get("rows", ()))),
+        )
+        for kind in ("erratum", "note")
+        for entry in _errata(source).get(kind, ())
+    ]
+
+
+class _Braces(Formatter):
+    """Fills the braces of ``errata.toml``: a name, or the place of a row as ``artefact/row/column``.
+
+    A name is one that a public function of the room's ``errata.py`` gives a value; a place stands for what comes out
+    there, in the printed unit.
+    """
+
+    def __init__(self, source):
+        self.source, room = source, import_module(f"book.papers.{source}.errata")
+        self.numbers = {}
+        for name, function in getmembers(room, isfunction):
+            if function.__module__ == room.__name__ and not name.startswith("_"):
+                self.numbers |= function()
+
+    def get_field(self, field_name, args, kwargs):
+        if field_name in self.numbers:
+            return self.numbers[field_name], field_name
+        row = row_at(self.source, *field_name.split("/"))
+        return _in_unit(_found(row)[0].value, factor(row.unit)), field_name
+
+
+@cache
+def _errata(source):
+    """``errata.toml`` of a source, as it stands."""
+    path = files(f"book.papers.{source}") / "errata.toml"
+    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+@cache
+def _objected(source):
+    """The places (artefact, row, column) of printed numbers that an erratum names: whether they are right."""
+    entries = _errata(source).get("erratum", ())
+    says = {True: "not judged", False: "no"}
+    return {
+        tuple(place): says[entry["materiality"] == STALE]
+        for entry in entries
+        for place in entry.get("rows", ())
+    }
+
+
+@dataclass(frozen=True)
+class WithNote:
+    """A reproduced value with a remark for the scorecard, and for a claim the charitable reading it needs."""
+
+    value: object
+    note: str
+    fair: str = ""
+
+
+@cache
+def _computed(source, artefact):
+    """What the functions of an artefact return: place to value or function."""
+    reader = Reader(source, artefact)
+    values = recomputed(reader)
+    seen = {entry.place for entry in reader.read}
+    for (row, column), value in values.items():
+        place = (artefact, row, column)
+        if place not in published(source):
+            raise LookupError(f"{source} reproduces {place}, which is not in published.csv")
+        if place in seen and not callable(value):
+            raise LookupError(f"{place} was read to reproduce itself")
+    for label, value in _claimed(source, artefact).items():
+        if (artefact, label, "") in published(source):
+            raise LookupError(f"{source} claims {label!r} of {artefact}, which stands in published.csv too")
+        values[label, ""] = value
+    return values
+
+
+@cache
+def _claimed(source, artefact):
+    """The claims of an artefact: label to truth with remark, or to a function of a reader that returns it."""
+    found = {}
+
+    def holds(label, truth, note="", fair=""):
+        if label in found:
+            raise LookupError(f"{source} claims {label!r} of {artefact} twice")
+        found[label] = (
+            (lambda read: WithNote(truth(read), note, fair))
+            if callable(truth)
+            else WithNote(truth, note, fair)
+        )
+
+    for check in _registered(source, artefact, stating=True):
+        check(Reader(source, artefact), holds)
+    return found
+
+
+@cache
+def _corrected(source, artefact):
+    """What an artefact's reproducer returns once the errata are corrected; nothing where it takes no assumptions."""
+    found = {}
+    for function in _registered(source, artefact):
+        taken = signature(function).parameters.get("assumptions")
+        if taken:
+            found |= function(Reader(source, artefact), assumptions=taken.default.corrected())
+    return found
+
+
+def _rows(source, artefact):
+    """What a source prints in one artefact: the rows of ``published.csv``, then its claims."""
+    printed = [row for row in published(source).values() if row.artefact == artefact]
+    stated = [Row(source, artefact, one, "", "true", 0.0, "1", "claim") for one in _claimed(source, artefact)]
+    return [*printed, *stated]
+
+
+def row_at(source, artefact, row, column=""):
+    """The printed row, or the claim, at one place.
+
+    Raises LookupError if the source prints nothing there.
+    """
+    for one in _rows(source, artefact):
+        if one.place == (artefact, row, column):
+            return one
+    raise LookupError(f"{source} prints nothing at {(artefact, row, column)}")
+
+
+def compute(row, shifts=None):
+    """Compute one printed row.
+
+    In SI units, or None where nothing computes it. Returns the printed rows that the value was computed from.
+    """
+    found, read = _found(row, shifts)
+    return found.value, found.note, read
+
+
+def _found(row, shifts=None, computed=_computed):
+    """The value of a row with its remark, and what was read for it."""
+    value = computed(row.source, row.artefact).get((row.row, row.column))
+    reader = Reader(row.source, row.artefact, row, shifts)
+    if callable(value):
+        value = value(reader)
+    found = value if isinstance(value, WithNote) else WithNote(value, "")
+    if str(getattr(found.value, "dtype", "")) == "bool":
+        found = WithNote(bool(found.value), found.note, found.fair)
+    return found, reader.read
+
+
+@cache
+def _graded(source, artefact):
+    """The scorecard rows of one artefact."""
+
+    def make():
+        return [_grade_row(row) for row in _rows(source, artefact)]
+
+    return cached(f"rows of {source}, {artefact}", make, *_made_in(source))
+
+
+def _grade_row(row):
+    found, read = _found(row)
+    note = ": ".join(filter(None, [found.fair, found.note]))
+    absent = (row.row, row.column) not in _computed(row.source, row.artefact)
+    reproduced, error, grade = "", math.nan, "-"
+    if absent and row.kind not in ("input", "measured", "quoted"):
+        grade = "missing"
+    elif not absent:
+        scale = factor(row.unit)
+        reproduced = _in_unit(found.value, scale)
+        error, grade = grade_of(row.text, row.resolution, reproduced)
+        if row.kind == "claim":
+            grade = "does not hold" if grade != "exact" else "loosely worded" if found.fair else "holds"
+        elif grade not in ("exact", "missing") and read:
+            ends = _reach(row, read)
+            if ends and _within_reach(row, *(end / scale for end in ends)):
+                grade = "consistent"
+    return (
+        row.source, row.artefact, row.row, row.column, row.printed, row.unit, row.kind,
+        reproduced, error, grade, *_right(row, grade, reproduced), note,
+    )  # fmt: skip
+
+
+def _right(row, grade, reproduced):
+    """Whether a printed row is right, and what the corrected model prints for it, where it can be computed so."""
+    corrected, agrees = "", "not judged"
+    if (row.row, row.column) in _corrected(row.source, row.artefact):
+        corrected = _in_unit(_found(row, computed=_corrected)[0].value, factor(row.unit))
+        recomputes = grade in ("exact", "consistent")
+        same = corrected == reproduced or grade_of(row.text, row.resolution, corrected)[1] == "exact"
+        # a cell that does not recompute is a miss; what corrections change in it proves nothing
+        agrees = ("yes" if same else "no") if recomputes else "not judged"
+    by_grade = {"does not hold": "no", "holds": "yes", "loosely worded": grade, "-": "-", "missing": "-"}
+    return _objected(row.source).get(row.place) or by_grade.get(grade, agrees), corrected
+
+
+def _in_unit(value, scale):
+    if isinstance(value, tuple):
+        return tuple(float(v) / scale for v in value)
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    return float(value) / scale
+
+
+def _reach(row, read):
+    """The interval the value covers when every printed number it was computed from moves within its rounding."""
+    places = list(dict.fromkeys(entry.place for entry in read if entry.resolution))
+    base = compute(row)[0]
+    if not isinstance(base, (int, float)) or isinstance(base, bool):
+        return None
+    ends = []
+    for sign in (1, -1):
+        shifts = {}
+        for place in places:
+            up, down = (compute(row, {place: s})[0] for s in (1, -1))
+            shifts[place] = sign if up >= down else -sign
+        ends.append(compute(row, shifts)[0])
+    return min(ends), max(ends)
+
+
+def _within_reach(row, low, high):
+    printed_low, printed_high = _printed_ends(row.text)
+    half = row.resolution / 2 * (1 + 1e-9)
+    return low <= printed_high + half and high >= printed_low - half
+
+
+def _chosen(source):
+    return sources() if source is None else [validation.one_of("source", source, sources())]
+
+
+def _artefacts(source):
+    """The artefacts of a source in the order of print, those that hold nothing but claims last."""
+    _open(source)
+    printed = (row.artefact for row in published(source).values())
+    return list(dict.fromkeys([*printed, *(artefact for key, artefact in REPRODUCERS if key == source)]))
+
+
+@cache
+def _open(source):
+    """Import what a source prints, computes and claims, in the library and in the book, so that all is registered."""
+    for module in _made_in(source):
+        import_module(module)
+
+
+@cache
+def _made_in(source):
+    """The modules of a source, but for those that draw."""
+    found = [__name__]
+    for name in (f"inferlib.papers.{source}", f"book.papers.{source}"):
+        found += [module.name for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")]
+    return [
+        name
+        for name in found
+        if name not in (f"book.papers.{source}.figures", f"book.papers.{source}.explorers")
+    ]

@@ -1,0 +1,202 @@
+"""The scorecard as chapters show it: tables whose numbers unfold when clicked."""
+
+import html
+import json
+import re
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+
+from book.audit import grading
+from book.audit.explanations import explain
+from book.audit.number_format import format_value
+from book.style import table
+
+FINE = ("exact", "consistent", "holds")  # grades that need no word
+
+
+def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "measured"), unfold=True):
+    """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
+
+    ``*artefacts``: such as ``"Table 1"``; all of the source when none is given. ``kinds``: which kinds of
+    rows to show; rows that nothing computes are left out. ``unfold``: whether numbers carry what
+    :func:`audit.explain` says of them; leave it off where a table of hundreds of rows would make the page
+    heavy. Its ``frame`` is the pandas DataFrame shown.
+    """
+    rows = grading.scorecard(source, *artefacts)
+    return Card(rows[rows.kind.isin(kinds) & (rows.grade != "-")], unfold)
+
+
+class Card:
+    """Rows of a scorecard: those that need a word in view, the others folded behind a line and their count."""
+
+    def __init__(self, rows, unfold):
+        self.frame, self.unfold = rows, unfold
+
+    def _repr_html_(self):
+        fine = self.frame.grade.isin(FINE) & (self.frame.right != "no")
+        parts = [self._table(self.frame[~fine])] if not fine.all() else []
+        if fine.any():
+            statements = int((self.frame[fine].kind == "claim").sum())
+            numbers = int(fine.sum()) - statements
+            says = [
+                f"{count} {several if count > 1 else one}"
+                for count, one, several in (
+                    (numbers, "number comes out as printed", "numbers come out as printed"),
+                    (statements, "statement holds", "statements hold"),
+                )
+                if count
+            ]
+            folded = f"<details><summary>{', '.join(says)}</summary>{self._table(self.frame[fine])}</details>"
+            parts.append(folded)
+        return f'<div class="card-rows">{"".join(parts)}</div>'
+
+    def _table(self, rows):
+        shown = pd.DataFrame(
+            {
+                "": [", ".join(filter(None, place)) for place in zip(rows["row"], rows.column, strict=True)],
+                "printed": _values(rows, "printed", {}),
+                "here": _values(rows, "reproduced", {True: "yes", False: "no"}),
+                "grade": rows.grade.tolist(),
+            }
+        )
+        if (rows.right == "no").any():
+            shown["right"] = ["no" if right == "no" else "" for right in rows.right]
+            corrected = zip(rows.corrected, rows.unit, rows.right, strict=True)
+            shown["corrected"] = [
+                format_value(*value) if right == "no" else "" for *value, right in corrected
+            ]
+        kept = shown[[name for name in shown if not name or (shown[name] != "").any()]]
+        trees = [explain(row).folded() for _, row in rows.iterrows()] if self.unfold else []
+        unfolded = {(i, "here"): tree for i, tree in enumerate(trees) if tree}
+        return table(kept, unfolded=unfolded, notes=rows.note.tolist())._repr_html_()
+
+    def __repr__(self):
+        shown = self.frame[["row", "column", "grade", "right", "note"]]
+        here = _values(self.frame, "reproduced", {True: "yes", False: "no"})
+        return shown.assign(printed=_values(self.frame, "printed", {}), here=here).to_string(index=False)
+
+
+def _values(rows, name, claims):
+    """Numbers of a column as people say them, and how a claim is said."""
+    of = zip(rows.kind, rows[name], rows.unit, strict=True)
+    return [
+        claims.get(value, "") if kind == "claim" else format_value(value, unit) for kind, value, unit in of
+    ]
+
+
+class Index:
+    """What a source prints, by kind and in its order, each with the place that shows it, and a filter of the rows."""
+
+    def __init__(self, kinds, find=""):
+        self.kinds, self.find = kinds, find
+
+    @property
+    def places(self):
+        """Artefact to its place."""
+        return {name: place for group in self.kinds.values() for name, place in group.items()}
+
+    def _repr_html_(self):
+        return self.find + "".join(
+            f'<p class="index"><b>{KINDS.get(kind, kind)}</b> '
+            + " · ".join(
+                f'<a href="{place}">{html.escape(name)}</a>' if place else html.escape(name)
+                for name, place in ((name.removeprefix(f"{kind} "), place) for name, place in group.items())
+            )
+            + "</p>"
+            for kind, group in self.kinds.items()
+        )
+
+    def __repr__(self):
+        return "\n".join(f"{kind}: {', '.join(group)}" for kind, group in self.kinds.items())
+
+
+KINDS = {
+    "Table": "Tables", "Figure": "Figures", "Equation": "Equations", "Text": "Sections", "Footnote": "Footnotes",
+    "Key finding": "Key findings",
+}  # fmt: skip
+_NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:\([a-z]\))?"
+
+
+def index(source):
+    """Links from each table, figure, equation and section of a source to its place in the record or a story.
+
+    A figure stands where a caption says ``after Figure 3``; an equation where a cell shows it, or in the chapter of
+    equations; all else below the anchor ``(label)=`` before the cell of the record that names it, or before a heading
+    that has its number.
+    """
+    found, headed, labels, equations = {}, {}, [], _equations(source)
+    names, record = grading._artefacts(source), f"{source}_record"
+    for path in sorted(
+        Path(__file__).parents[1].glob(f"{source}*.ipynb"), key=lambda path: path.stem != record
+    ):
+        label = ""
+        for cell in json.loads(path.read_text("utf-8"))["cells"]:
+            text, figure = "".join(cell["source"]), cell["metadata"].get("mystnb", {}).get("figure", {})
+            place = "#" if path.stem == record else f"{path.stem}.html#"
+            for said_of in re.findall(
+                rf"(?:after|paper's) Figures? ((?:{_NUMBER}(?:, | and | to )?)+)", figure.get("caption", "")
+            ):
+                for number in re.findall(_NUMBER, said_of):
+                    found.setdefault(f"Figure {number}", f"{place}{figure['name']}")
+            for mark, heading in re.findall(r"^\(([\w-]+)\)=|^(#+ .*)", text, re.M):
+                label = mark or label
+                labels += [f"#{mark}"] if mark and path.stem == record else []
+                for name in _named_in(heading):
+                    if path.stem == record and label:
+                        headed.setdefault(name, f"#{label}")
+            if cell["cell_type"] == "code" and label:
+                shown = [n for n in names if re.search(rf'(?<!= )"{n}"', text)]  # named, not compared with
+                if path.stem == record:
+                    found = {name: f"#{label}" for name in shown} | found
+                for number, pattern in equations.items():
+                    if re.search(pattern, text):
+                        found.setdefault(f"Equation {number}", f"{place}{label}")
+    found = {f"Equation {n}": f"equations.html#eq-{source}-{n}" for n in equations} | headed | found
+    at, places = 0, {}
+    for name in names:  # what has no number stands in the order of the record
+        at = places[name] = labels.index(found[name]) if found.get(name) in labels else at
+    every = sorted(dict.fromkeys([*names, *found]), key=partial(_in_order, places))
+    kinds = {kind: {name: found.get(name) for name in every if _kind(name) == kind} for kind in KINDS}
+    for group in kinds.values():
+        place = next(filter(None, group.values()), "")
+        for name in group:  # what no cell names stands where what comes before it does
+            place = group[name] = group[name] or place
+    find = '<div class="finder" data-of=".card-rows tbody" data-menus="section"></div>'
+    return Index({kind: group for kind, group in kinds.items() if group}, find)
+
+
+def _equations(source):
+    """The numbered equations of a source: number to a pattern of the cells that show it."""
+    table = grading.equations(source)
+    return {
+        row.number: rf"\b{row.function}(\.equation|\(\)$)"
+        for row in table.itertuples()
+        if row.number.isdigit()
+    }
+
+
+def _named_in(heading):
+    """What a heading names; of "Tables 2 to 6" all five."""
+    named = rf"(table|figure|section|footnote|appendix)e?s? ({_NUMBER})(?: (to|and) ({_NUMBER}))?"
+    for kind, first, word, last in re.findall(named, heading, re.I):
+        numbers = [first, last] if word == "and" else [first]
+        if word == "to" and (first + last).isdigit():
+            numbers = map(str, range(int(first), int(last) + 1))
+        yield from (f"{kind.capitalize().replace('Section', 'Text')} {number}" for number in numbers)
+
+
+def _kind(name):
+    return next((kind for kind in KINDS if name.startswith(f"{kind} ")), "Text")
+
+
+def _in_order(places, name):
+    """By number, those of the appendices last; what has none, such as an abstract, by its place in the record."""
+    number = re.search(_NUMBER + "$", name)
+    letter, *digits = re.findall(r"[A-Z](?=\.)|\d+|\([a-z]\)", number[0]) if number else ["", "0"]
+    if letter.isdigit():
+        letter, digits = "", [letter, *digits]
+    first = 0 if name in ("Abstract", "Introduction") else 1 if number else 2
+    values = [int(digit) if digit.isdigit() else ord(digit[1]) for digit in digits]
+    return first, letter, values, places.get(name, 0)

@@ -1,0 +1,428 @@
+"""The questions of the instrument as JavaScript: the kernel model called on symbols, and printed.
+
+A question is a flat set of numbers by name: a chip, the kernels that serve each part of a model, a layout, a workload;
+and the dimensions of each group of layers. Attention and blocks come in kinds, those that the catalogue has: the
+library is called on symbols once for each, and the page adds up groups. :mod:`book.calculator.tables` says what the
+numbers are for each model and chip of the catalogue.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache, partial
+from types import SimpleNamespace
+
+import sympy
+
+from book.explorer.core import _js
+from inferlib.equation import Record
+from inferlib.ops import as_written, floor, maximum, minimum
+from inferlib.principles import cost_per_million
+from inferlib.system import Accelerator, System, Workload
+from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
+from tokenprice import calibration, decode, energy, invariants, prefill, request
+from tokenprice.change import BEST, PRICE, RESOURCES
+from tokenprice.kernels import Block, Engine, Kernel, Link
+from tokenprice.operators import AllReduce, all_reduce
+from tokenprice.permalink import STORED, dimensions, without_vectors
+from tokenprice.question import Question
+from tokenprice.queueing import Server
+from tokenprice.speculation import drafted_token_time, with_draft
+
+DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
+ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host", "door")
+# Experts in parts on every chip, spread over all copies' chips, or over an instance's.
+CUT, COPIED, WITHIN = range(3)
+
+
+def number(name):
+    """The symbol of a number of a question; there may be no shared experts, nothing cached and one length."""
+    least = "nonnegative" if name in ("l_d_shared", "cached", "scatter", "varies") else "positive"
+    return sympy.Symbol(name, **{least: True})
+
+
+def numbers(prefix, names):
+    """Symbols by name."""
+    return {name: number(f"{prefix}_{name}") for name in names}
+
+
+# --- Kinds of attention and of blocks ---------------------------------------------------------------------------
+
+
+def names_of(part):
+    """The dimensions of a kind, in the order in which :func:`dimensions` has them."""
+    found = []
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, Indexer):
+            found += [f"{f.name}_{name}" for name in names_of(value)]
+        elif isinstance(value, sympy.Symbol):
+            found.append(f.name)
+    return found
+
+
+def kind(part):
+    """What two parts have in common that differ in numbers only: a part in symbols."""
+    return _in_symbols(without_vectors(part), "l_")
+
+
+def _in_symbols(part, at):
+    names = dimensions(part)
+    found = {name: number(at + name) for name in names if name in type(part).__dataclass_fields__}
+    if getattr(part, "indexer", None):
+        found["indexer"] = _in_symbols(part.indexer, f"{at}indexer_")
+    return part.replace(**found)
+
+
+def chip():
+    """A chip in symbols."""
+    networks = ("scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
+    names = ("flops", "memory_bandwidth", "memory_capacity", *networks, "power")
+    return Accelerator(**numbers("chip", names))
+
+
+def system():
+    """The machine: its chips, of which so many share a domain."""
+    count = number("n_chips")
+    return System(chip(), count, minimum(count, number("chip_scale_up_size")))
+
+
+def operators():
+    """Kernels of each part of a model, of experts, of attention, of timed blocks, and links, in symbols."""
+    kernel = ("start", "depth", "share", "prefill")
+    return _Operators(
+        exchange=number("exchange_share"),
+        gemm={part: Kernel(**numbers(part_of("gemm", part), kernel)) for part in calibration.PARTS},
+        experts={"experts": Kernel(**numbers("block", (*kernel, "half")))},
+        attention={calibration.ANY_DTYPE: Kernel(**numbers("pairs", ("start", "share", "prefill")))},
+        blocks={name: Block(**numbers(part_of("timed", name), names)) for name, names in timed().items()},
+        **{
+            kind: {n: Link(**numbers(f"{kind}_{n}", ("latency", "bandwidth"))) for n in DEGREES}
+            for kind in ("reduce", "library")
+        },
+    )
+
+
+class _Operators(calibration.Operators):
+    """Operators whose timed blocks are symbols: which of them is nearest is looked up beside the functions."""
+
+    def block(self, kind, *_):
+        return self.blocks[kind]
+
+
+@cache
+def timed():
+    """The kinds of blocks that somebody timed: name to the fields that any timing of it states."""
+    found = {}
+    for chip in calibration.timed_blocks():
+        for (name, *_), block in calibration.blocks_of(chip).items():
+            stated = {f.name for f in fields(block) if getattr(block, f.name) != f.default}
+            found.setdefault(name, {"start", "share"}).update(stated)
+    return {name: [f.name for f in fields(Block) if f.name in found[name]] for name in sorted(found)}
+
+
+class _InSymbols(decode.ShardedModel):
+    """A question whose degrees, formats and kernels are symbols."""
+
+    def __init__(self, layers, spread, batch, context, **more):
+        sparse = spread or any(isinstance(group.feed_forward, Experts) for group in layers)
+        shape = {"d_model": number("d_model"), "vocab_size": number("vocab_size")}
+        model = _Shape(layers=layers, sparse=sparse, **shape)
+        work = Workload(batch, context, cache=number("cache_bytes"))
+        tp, dp = number("tp"), 1 if spread == WITHIN else number("dp")
+        layout = SimpleNamespace(tp=tp, pp=number("pp"), dp=dp, ep=tp * dp if spread else 1)
+        super().__init__(model, system(), work, layout, None, operators(), **more)
+        self.layers = number("n_layers")
+
+    def weight_bytes(self, part):
+        return 2 if part == "norms" else number(part_of("bytes", part))
+
+    def sequence(self, length):
+        return number("kept") if length else number("state")
+
+    def served(self, kind, part):
+        peak = chip().replace(flops=number(part_of("peak", part)))
+        return self.operators.kernel(kind, part), self.weight_bytes(part), peak
+
+
+class _Shape(SimpleNamespace):
+    """What is asked of a model beside its layers: what is stored at 16 bits beside the head, together."""
+
+    def parameters(self, active=False):
+        return {part: number(part_of("stored", part)) for part in STORED}
+
+
+def part_of(what, part):
+    """The name of a number of a part of a model."""
+    return re.sub("[ ,-]+", "_", f"{what}_{part}")
+
+
+def engine():
+    """The constants of an engine, in symbols."""
+    return Engine(**numbers("engine", ENGINE))
+
+
+def _step(layers=(), spread=CUT):
+    batch, context = number("batch"), number("context")
+    return _InSymbols(layers, spread, batch, context, engine=engine(), tokens=number("rows"))
+
+
+def _reading(layers=(), spread=CUT):
+    tokens, cached, of = number("tokens"), number("cached"), Engine()
+    return _InSymbols(
+        layers, spread, number("lanes"), tokens, engine=of, tokens=tokens - cached, cached=cached
+    )
+
+
+def _terms(operators):
+    """Seconds by term of operators and how often each runs."""
+    total = {}
+    for count, op in operators:
+        for term, seconds in op.terms(count).items():
+            total[term] = total[term] + seconds if term in total else seconds
+    return total
+
+
+@cache
+def layer(part):
+    """What the page asks of a kind of attention or block: name to seconds by term, or to expressions.
+
+    Of experts three times: ``CUT``, ``COPIED``, ``WITHIN``. ``"sums"``: how often chips then add.
+    """
+    block = isinstance(part, (FeedForward, Experts))
+    both = (None, part) if block else (part, None)
+    group, found = (Layers(1, *both, norms=1),), {"step": [], "prompt": [], "sums": []}
+    with as_written():
+        for spread in (CUT, COPIED, WITHIN) if isinstance(part, Experts) else (CUT,):
+            for name, made in (("step", _step), ("prompt", _reading)):
+                ops = list(decode.layer(made(group, spread), *both))
+                own = [op for op in ops if not isinstance(op, AllReduce)]
+                found[name].append(_terms((1, op) for op in own))
+            found["sums"].append(len(ops) - len(own))
+        alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
+        if not block:
+            at = _step(group)
+            at.model = alone
+            found["kept"] = [decode.ShardedModel.sequence(at, n) for n in (number("length"), 0)]
+    return found
+
+
+@cache
+def whole():
+    """What the page asks of a model whatever its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
+    every = (CUT, COPIED, WITHIN)
+    held = [number(name) for name in ("kept", "longest", "share", "counted", "workspace")]
+    with as_written():
+        return {
+            "step": [_terms(decode.step(_step((), spread))) for spread in every],
+            "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
+            "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
+            "join": [[with_draft(_step((), spread))] for spread in every],
+            "fit": [_fit(_step((), spread), *held[2:]) for spread in every],
+            "room": [[prefill.sequences_that_fit(_InSymbols((), spread, 1, 0), *held)] for spread in every],
+        }
+
+
+def _fit(at, *taken):
+    """Bytes that a chip needs, has, and has left by its engine."""
+    weights, caches, have = at.memory()
+    return [weights + caches, have, decode.left_by_engine(weights, have, *taken)]
+
+
+IDLE = ("idle", "a_second")
+TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmetic", "expert arithmetic")
+
+
+def glue():
+    """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
+
+    ``running``: how many of the ``users`` there is room for; ``together`` of these are answered at once. ``waiting``:
+    seconds to the first token and between two, and tokens per second of all. ``everybody``: what a first token takes at
+    most.
+    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
+    a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
+    that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
+    one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
+    ``machine``: seconds of a machine that one of
+    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy meets of others; ``late``: what a
+    prompt takes longer to its first token; ``queue``: the means of a fleet's machine, where it reads prompts itself,
+    and ``apart`` where it does not.
+    """
+    users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
+    cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
+    step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
+    bar, came = number("spread"), number("arrivals")
+    seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
+    seen += number("answer"), number("met"), number("clings")
+    engine = Engine(host=number("engine_host"), door=number("engine_door"))
+    with as_written():
+        asked = request.request_of(
+            _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
+            cached_tokens=cached, layout=_Copies(), price=price, asking=users,
+            engine=engine, uneven=number("uneven"),
+        )  # fmt: skip
+        drafts = (number(name) for name in ("drafted", "draft", "length"))
+        own = prefill.prefill_until_first_token(_Lengths(), read, engine=engine)
+        beside = _copies(number("own"))
+        met, clings = beside.others(came, step)
+        everybody = engine.door, number("lanes"), users, running, own + step
+        each = maximum(running / number("lanes"), 1)
+        lanes = each, output, number("lanes"), request.synchronised_replicas(_Lengths(), _Copies())
+        found = {
+            "running": {"running": minimum(users, floor(places))},
+            "together": {"users": request.decode_batch(running, _Copies(), output, 1)},
+            "waiting": {
+                "first_token": asked.ttft,
+                "token": asked.tpot,
+                "tokens": asked.throughput(users),
+            },
+            "everybody": {"seconds": invariants.time_to_drain(*everybody, output, step, lanes[-1])},
+            "paid": {"request": asked.dollars, **asked.per_million},
+            "rates": {
+                "speed": 1 / step,
+                "chip": batch / (step * chips),
+                "low": step / bar,
+                "high": step * bar,
+            },
+            "drafted": {"token": drafted_token_time(step, *drafts)},
+            "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
+            "prompt_joules": {"joules": asked.prompt_joules},
+            "idle": {
+                "joules": energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))
+            },
+            "hourly": {"dollars": _asks(price).hourly(chip())},
+            "cost": {"dollars": cost_per_million(step, batch, chips, price)},
+            "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
+            "full": {"seconds": beside.full(step, users)},
+            "others": {"met": met, "clings": clings, "in_step": beside.synchronised},
+            "late": {"seconds": own - read},
+            "own": {"seconds": request.lane_time(read, *lanes)},
+        }
+        for name, reads in (("queue", number("own")), ("apart", 0)):
+            at = _copies(reads, engine.door, number("late"))
+            means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
+            found[name] = {"reading": at.reading(step, number("met")), **dict(means)}
+        for name in ("request", "loop"):
+            found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in invariants.KINDS[name]}
+        return {name: (list(each), list(each.values())) for name, each in found.items()}
+
+
+def _copies(reads, door=0.0, late=0.0):
+    """A queue in symbols, of copies that share experts or not."""
+    keeps = request.synchronised_replicas(_Lengths(), _Copies())
+    about = {"prompt_variance": number("scatter"), "squared_cv": number("varies")}
+    return Server(
+        reads, number("output"), (), number("lanes"), door, synchronised=keeps, ttft_delay=late, **about
+    )
+
+
+class _Facts(dict):
+    """The numbers that bounds are about, each a symbol of its name."""
+
+    def __missing__(self, name):
+        return number(name)
+
+
+def _asks(price):
+    """What a question says of money, in symbols."""
+    said = SimpleNamespace(machine=None, price=price, electricity=number("electricity"), pue=number("pue"))
+    said.hourly = partial(Question.hourly, said)
+    return said
+
+
+class _Lengths:
+    """What a request needs of a model beside its steps."""
+
+    sparse = number("stored_experts") > 1  # symbols are positive
+    layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
+
+
+class _Copies:
+    dp, ep, lanes = number("dp"), number("ep"), number("lanes")
+
+
+class _Total:
+    """A breakdown by the terms that draw power, and its total."""
+
+    def __init__(self, name, total):
+        self.total = total
+        self.terms = {term: number(part_of(name, term)) for term in TERMS}
+
+
+def code(names, expressions):
+    """A JavaScript function of an object of numbers (and one of a group's); what is shared is computed once."""
+    expressions = [sympy.sympify(e) for e in expressions]
+    taken = sorted({str(s) for e in expressions for s in e.free_symbols})
+    shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
+    lines = "".join(f"const {name}={_js(expression)};" for name, expression in shared)
+    short = {name: f"_{place}" for place, name in enumerate(taken)}
+    body = f"{lines}return [{','.join(map(_js, results))}];"
+    body = re.sub(r"\b[a-z]\w*", lambda word: short.get(word[0], word[0]), body)
+    own = [name for name in taken if name.startswith("l_")]
+    both = ([name for name in taken if name not in own], *([own] if own else []))
+    asked = (",".join(f"{name.removeprefix('l_')}:{short[name]}" for name in some) for some in both)
+    return f"({','.join(f'{{{names}}}' for names in asked)})=>{{{packed(body)}}}"
+
+
+def packed(code):
+    """Generated JavaScript with one ``const`` for all that follow one another, without spaces that say nothing."""
+    code = code.replace(";const ", ",")
+    return re.sub(r" ([-+*/?:<>=&|]+) (?!-)", r"\1", code).replace(", ", ",")
+
+
+# Changes that belong to the question, not to a resource: what is multiplied, and with what.
+_OWN = (
+    ("half the bytes, same kernels", {part_of("bytes", part): -1 for part in calibration.PARTS}),
+    ("½ bytes of cache", {"cache_bytes": -1}),
+    ("½ users", {"batch": -1}),
+)
+_IN_WORDS = {
+    "memory bandwidth": "2 × memory speed", "arithmetic peak": "2 × arithmetic",
+    "network latency": "½ network latency", "network bandwidth": "2 × network speed",
+    "kernel launch": "½ kernel launch", "engine time": "½ engine time",
+}  # fmt: skip
+
+
+def moved(resource):
+    """Which numbers of a question a resource stands for, and with which power of how many times as good it is."""
+    by = number("by")
+    made = resource.made(chip(), operators(), engine(), by)
+    powers = {}
+    for value in _leaves(made):
+        value = sympy.sympify(value)
+        for symbol in value.free_symbols - {by}:
+            power = sympy.degree(value, by) if value.is_polynomial(by) else -1
+            if power:
+                powers[str(symbol)] = int(power)
+    if "chip_flops" in powers:
+        powers |= {part_of("peak", part): powers["chip_flops"] for part in calibration.PARTS}
+    return powers
+
+
+def _leaves(value):
+    value = vars(value) if isinstance(value, Record) else value
+    value = tuple(value.values()) if isinstance(value, Mapping) else value
+    if isinstance(value, tuple):
+        return [leaf for one in value for leaf in _leaves(one)]
+    return [value] if isinstance(value, sympy.Expr) else []
+
+
+def changes():
+    """What the page tries twice as good: name and the numbers that change, chips in the layouts that go on alike."""
+    found = [{"name": _IN_WORDS[r.name], "scale": moved(r)} for r in RESOURCES]
+    found += [{"name": name, "scale": scale} for name, scale in _OWN]
+    wider = {"name": "2 × chips", "scale": {"n_chips": 1, "tp": 1}, "copies": {"n_chips": 1, "dp": 1}}
+    return [*found, wider]
+
+
+def levers():
+    """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
+    found = [
+        *((r.name, moved(r), BEST, r.better == "less") for r in RESOURCES),
+        (PRICE, {"price": -1}, BEST, True),
+        ("bytes of weights, same kernels", _OWN[0][1], 16, True),
+        ("context", {"context": -1}, 1024, True),
+        ("fewer users", {"batch": -1}, 8192, True),
+        ("more users", {"batch": 1}, 8192, False),
+    ]
+    return [dict(zip(("name", "scale", "limit", "less"), each, strict=True)) for each in found]

@@ -1,0 +1,252 @@
+"""The instrument: a page that asks the kernel model anything, without a kernel or a network."""
+
+import html
+import json
+from collections import Counter
+from functools import cache, partial
+
+from book import style
+from book.build_cache import cached
+from book.calculator import fields, javascript, tables
+from book.explorer import static_start
+from inferlib import catalog
+from inferlib.formats import FORMATS
+from inferlib.transformer import Attention
+from tokenprice import ask, calibration, decode, invariants, operators, permalink
+from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
+from tokenprice.change import NARROWER
+from tokenprice.queueing import NEGLIGIBLE_STEP, READER_PLACES
+from tokenprice.recommendation import MAX_USERS
+from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
+from tokenprice.speculation import measured_curves
+from tokenprice.uncertainty import CAUTIONS
+
+TERMS = [term for stage in operators.STAGES for term in stage]
+script = partial(static_start.script, "calculator")
+
+
+@cache
+def functions():
+    """All generated JavaScript, as the text of one object, kept on disk."""
+    return cached("functions of the instrument", _functions)
+
+
+def _functions():
+    told = []
+    for name, declared in (("step", CAUTIONS), ("request", REQUEST_CAUTIONS), ("first", TTFT_CAUTIONS)):
+        texts, code = tables.cautions(declared)
+        widens = json.dumps([caution.factor for caution in declared])
+        told.append(f"{name}:{{texts:{json.dumps(texts)},widens:{widens},f:{code}}}")
+    glue = ",".join(f"{name}:{javascript.code(*asked)}" for name, asked in javascript.glue().items())
+    whole = ",".join(f"{what}:{_several(what, asked)}" for what, asked in javascript.whole().items())
+    kinds = ",".join(map(_kind, tables.kinds()))
+    return f"{{kinds:[{kinds}],whole:{{{whole}}},glue:{{{glue}}},cautions:{{{','.join(told)}}}}}"
+
+
+def _several(what, asked):
+    """Functions in a list: of seconds by term, or of expressions."""
+    made = []
+    for one in asked:
+        if what in ("step", "prompt", "sums"):
+            terms = ",".join(str(TERMS.index(name)) for name in one)
+            made.append(f"{{terms:[{terms}],f:{javascript.code([], one.values())}}}")
+        else:
+            made.append(javascript.code([], one))
+    return f"[{','.join(made)}]"
+
+
+def _kind(part):
+    """A kind of attention or block: its name, its dimensions in order, what it asks the tables for, its functions."""
+    asked = javascript.layer(part)
+    seconds = (t for terms in asked["step"] + asked["prompt"] for t in terms.values())
+    names = {str(symbol) for t in seconds for symbol in t.free_symbols}
+    timed = [
+        name for name, known in javascript.timed().items()
+        if names & set(map(str, javascript.numbers(javascript.part_of("timed", name), known).values()))
+    ]  # fmt: skip
+    about = {
+        "name": permalink.kind(part, javascript.names_of(part)), "names": javascript.names_of(part),
+        "pairs": int("pairs_start" in names), "plain": isinstance(part, Attention), "timed": timed,
+        "sums": asked["sums"],
+    }  # fmt: skip
+    made = ",".join(f"{what}:{_several(what, asked[what])}" for what in ("step", "prompt"))
+    made += f",kept:{javascript.code([], asked['kept'])}" if "kept" in asked else ""
+    told = ",".join(f"{name}:{json.dumps(value, separators=(',', ':'))}" for name, value in about.items())
+    return f"{{{told},{made}}}"
+
+
+@cache
+def data():
+    """Everything the page looks up, as plain data."""
+    bits = {name: round(row.stored) for name, row in FORMATS.items()}
+    return {
+        "form": fields.data(),
+        "models": tables.models()[0],
+        "stored": permalink.STORED,
+        "parts": calibration.PARTS,
+        "stages": operators.STAGES,
+        "terms": TERMS,
+        "chip": [f"chip_{field}" for field in tables.CHIP],
+        "kernel": tables.KERNEL,
+        "degrees": javascript.DEGREES,
+        "drawing": javascript.TERMS,
+        "short": [decode.OUT_OF_MEMORY, decode.OVER_ENGINE_BUDGET],
+        "seen": decode.SEEN,
+        "crowded": OVERLOAD_MESSAGE,
+        "later": LATER,
+        "narrower": NARROWER,
+        "remarks": REMARKS,
+        "timed": javascript.timed(),
+        "sparse": tables.sparse(),
+        "facts": tables.constant_facts(),
+        "chips": tables.chips(),
+        "kernels": tables.kernels(),
+        "formats": tables.formats(),
+        "engines": tables.engines(),
+        "changes": javascript.changes(),
+        "levers": javascript.levers(),
+        "most": MAX_USERS,
+        "soon": NEGLIGIBLE_STEP,
+        "room": READER_PLACES,
+        "measured": tables.measurements(),
+        "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
+        "bounds": [
+            (kind, n, invariants.VIOLATION_MESSAGE.format(one.text))
+            for kind in ("request", "loop")
+            for n, one in enumerate(invariants.KINDS[kind])
+        ],
+        "palette": _palette(),
+        "names": {what: catalog.spellings(what) for what in ("model", "chip")},
+        "ignored": {"endings": catalog.ENDINGS, "vendors": sorted(catalog.VENDORS), "sold": catalog.SOLD},
+        "accepted": {name: curve["length"] for name, curve in measured_curves().items()},
+    }
+
+
+def _palette():
+    """Terms: the place of their colour among those of the page."""
+    colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW]
+    colours += [style.SKY, style.FAINT, style.ROSE]
+    return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
+
+
+def core():
+    """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
+    scripts = f"{static_start.script('explorer', 'shared.js')}\n{script('ask.js')}"
+    return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
+
+
+def literal(value):
+    """Plain data as constants of JavaScript, the last of which is ``$``; what occurs twice stands once."""
+    often, places, made = Counter(_parts(value)), {}, []
+
+    def text(value, told):
+        if isinstance(value, (dict, list, tuple)):
+            if often[told] > 1 and len(told) > 16:
+                if told not in places:
+                    made.append(inside(value))
+                    places[told] = f"$${len(made)}"
+                return places[told]
+            return inside(value)
+        return shortest(value) if isinstance(value, float) else told.replace("</", "<\\/")
+
+    def inside(value):
+        if isinstance(value, dict):
+            return f"{{{','.join(f'{_key(name)}:{text(v, json.dumps(v))}' for name, v in value.items())}}}"
+        return f"[{','.join(text(v, json.dumps(v)) for v in value)}]"
+
+    whole = inside(value)
+    return ",".join([*(f"$${k}={one}" for k, one in enumerate(made, 1)), f"$={whole}"])
+
+
+def _key(name):
+    return name if name.isascii() and name.isidentifier() and name != "__proto__" else json.dumps(name)
+
+
+def _parts(value):
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    for one in inside:
+        if isinstance(one, (dict, list, tuple)):
+            yield json.dumps(one)
+            yield from _parts(one)
+
+
+def shortest(value):
+    """A finite number in as few letters as read back to the same."""
+    plain = repr(value).removesuffix(".0")
+    digits, _, power = f"{value:.16e}".partition("e")
+    first, _, after = digits.rstrip("0").partition(".")
+    power = f"{first}{after}e{int(power) - len(after)}"
+    return min(plain, power, key=len) if float(power) == value else plain
+
+
+def _options(groups, chosen):
+    """The options of a list: a name is its own label, a pair (value, label) is not."""
+    text = ""
+    for label, names in groups.items():
+        inside = ""
+        for name in names:
+            value, told = name if isinstance(name, tuple) else (name, name)
+            mark = " selected" if value == chosen else ""
+            inside += f'<option value="{html.escape(value)}"{mark}>{html.escape(told)}</option>'
+        text += f'<optgroup label="{html.escape(label)}">{inside}</optgroup>' if label else inside
+    return text
+
+
+def _chip(identity):
+    return "".join(
+        f'<div class="line"><label for="{identity}-{field}">{label}</label><input type="text" '
+        f'id="{identity}-{field}" data-key="{field}"><span class="unit">{unit}</span></div>'
+        for field, label, unit, _ in fields.CHIP
+    )
+
+
+class Instrument:
+    """The page: shown by a notebook, and in the book without a kernel."""
+
+    def _repr_html_(self):
+        return page()
+
+    def __repr__(self):
+        return "The instrument: a page that asks the kernel model"
+
+
+@cache
+def page():
+    """The HTML of the instrument."""
+    identity = "ask"
+    known = list(tables.models()[0])
+    named = {"Models": [n for n in known if "/" not in n], "On Hugging Face": [n for n in known if "/" in n]}
+    chips = data()["chips"]
+    timed = [name for name, chip in chips.items() if chip["lender"] == name]
+    others = [name for name in chips if name not in timed]
+    start = str(ask("Llama 3 70B", "8x H100", batch=32, context=4096))
+    template, blocks = fields.blocks()
+    rows = fields.rows(
+        identity, blocks,
+        models=_options(named, "Llama 3 70B"),
+        chips=_options({"Operators timed": timed, "Operators of a neighbour": others}, "H100 SXM"),
+        timed=_options({"": timed}, ""),
+        weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, ""),
+        caches=_options({"": tables.CACHES}, ""),
+        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in calibration.engines()["class"]]}, ""),
+    )  # fmt: skip
+    body = template.format(
+        id=identity,
+        rows=rows,
+        curves=_options({"": list(measured_curves())}, ""),
+        chip=_chip(identity),
+        start=f"<p>{html.escape(start)}</p>",
+        beyond=fields.beyond(),
+    )
+    known = f"window.inferlibKnown=(()=>{{{core()}return D;}})();"
+    call = (
+        f"(()=>{{{script('page.js')}"
+        'window.inferlibAsked=inferlibPage(document.querySelector(".ask"),inferlibKnown);})();'
+    )
+    return f"<style>{script('page.css')}</style>{body}<script>{known}</script><script>{call}</script>"
+
+
+_FORMATS = {"fp4": "fp4 (NVFP4)"}
+_ENGINES = {
+    "serving": "vLLM, SGLang of today", "compiled": "TensorRT-LLM and its like", "python-2024": "vLLM of 2024",
+}  # fmt: skip

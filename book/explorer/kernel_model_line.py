@@ -1,0 +1,66 @@
+"""What the kernel model says of the very question that a box asks, in a line below the box.
+
+``asks`` of an explorer says which of its inputs are the fields of the question where they do not bear the same name;
+several are multiplied: ``{"model": "app", "n_chips": "nodes size"}``. ``layout`` is how the model lies on n chips, as
+questions say it, ``names`` the catalogue's for options that bear another. Another option that the catalogue
+does not know is a reader's own, and nothing is said.
+"""
+
+from functools import cache
+from math import prod
+
+from book.explorer.inputs import FORMATS
+from inferlib import catalog, formats
+from tokenprice import ask
+
+FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
+
+
+def ask_row(shown):
+    """What the page is told of an explorer's question, None where it asks none."""
+    if shown.asks is None:
+        return None
+    known = {i.name: i for i in shown.inputs}
+    told = {name: name for name in FIELDS if name not in ("weights", "cache") or name in known} | shown.asks
+    labels = (*known[told["model"]].options, *known[told["chip"]].options)
+    names = {label: label for label in labels if label in (*catalog.models(), *catalog.chips())}
+    others = {
+        label: label for name in ("weights", "cache") if name in told for label in known[told[name]].options
+        if label in formats.FORMATS
+    }  # fmt: skip
+    told |= {"formats": FORMATS | others, "names": names | shown.asks.get("names", {})}
+    return {"layout": ""} | told
+
+
+def format_answer(shown, digits, **values):
+    """The line below a box, at values of its inputs; empty where nothing can be said."""
+    told, state, known = ask_row(shown), shown.state(**values), {i.name: i for i in shown.inputs}
+    model, chip = (told["names"].get(state[told[name]]) for name in ("model", "chip"))
+    if model is None or chip is None:
+        return ""
+
+    def number(part):
+        return (
+            getattr(known[part], "options", {}).get(state[part], state[part]) if part in known else int(part)
+        )
+
+    n, *work = (round(prod(map(number, told[name].split()))) for name in ("n_chips", "batch", "context"))
+    stored = (told["formats"][state[told[name]]] if name in told else None for name in ("weights", "cache"))
+    layout = told["layout"].replace("n", str(n)) or None
+    try:
+        answer = _answered(model, f"{n}x {chip}", layout, *work, *stored)
+    except ValueError as refusal:
+        return f"The kernel model does not answer: {refusal}"
+    if not answer.step.feasible:
+        return f"The kernel model does not answer: {answer.step.reason}"
+    middle, low, high = (digits(1e3 * seconds) for seconds in (answer.seconds, answer.low, answer.high))
+    return (
+        f"The kernel model says {middle} ms ({low} to {high} ms in {100 * answer.confidence:.0f} % of cases)."
+    )
+
+
+@cache
+def _answered(model, machine, layout, batch, context, weights, cache):
+    return ask(
+        model, machine, layout=layout, batch=batch, context=context, weights=weights, kv_cache_dtype=cache
+    )

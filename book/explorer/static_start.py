@@ -1,0 +1,130 @@
+"""What explorers draw at their start, for a reader where no scripts run: drawn by their own, in V8."""
+
+import html
+import json
+import re
+from functools import cache
+from importlib.resources import files
+
+# As much of a page as the runtime of explorers touches. Nodes are made as they are asked for.
+PAGE = r"""
+class Node {
+  constructor(name) {
+    this.nodeName = name; this.children = []; this.attributes = {}; this.own = ""; this.listeners = {};
+    this.classList = { toggle: (name, on) => { this.className = on ? name : ""; } };
+  }
+  setAttribute(key, value) { this.attributes[key] = String(value); }
+  getAttribute(key) { return key in this.attributes ? this.attributes[key] : null; }
+  appendChild(child) { this.children.push(child); return child; }
+  append(...parts) {
+    const node = (p) => (typeof p === "string" ? Object.assign(new Node("#text"), { own: p }) : p);
+    this.children.push(...parts.map(node));
+  }
+  replaceChildren() { this.children = []; }
+  addEventListener(kind, call) { this.listeners[kind] = call; }
+  set textContent(text) { this.own = String(text); this.children = []; }
+  get textContent() { return this.own + this.children.map((c) => c.textContent).join(""); }
+}
+const made = {}, window = { addEventListener: () => {} };
+const rootOf = (id) => {
+  const root = new Node("root");
+  root.querySelector = (selector) => {
+    const whole = selector.slice(1), part = whole.replace(/^ex-[0-9a-f]+-/, ""), key = NAMED(whole, part);
+    if (key in made) return made[key];
+    const node = (made[key] = Object.assign(new Node(part), CONTROLS[key]));
+    node.setAttribute("data-key", part.replace(/-n$/, ""));
+    return node;
+  };
+  return root;
+};
+let root;
+const document = {
+  getElementById: (id) => (root = rootOf(id)),
+  createElement: (n) => new Node(n), createElementNS: (_, n) => new Node(n),
+};
+let atFrame = (f) => f();
+const location = { hash: HASH }, requestAnimationFrame = (f) => atFrame(f);
+globalThis.setTimeout = () => 0;
+const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
+"""
+
+SCRIPT = re.compile(r"(?s)<script>((?:(?:window|globalThis)\.inferlib|inferlibExplorer\().*?)</script>")
+SELECT = re.compile(r'(?s)<select id="([^"]+)"[^>]*>(.*?)</select>')
+OPTION = re.compile(r"(?s)<option[^>]*>(.*?)</option>")
+# What the script fills: pictures, totals, cells of tables.
+EMPTY = re.compile(r'(<(svg|b|td|em)\b[^>]*\bid="(ex-[0-9a-f]+-[^"]+)"[^>]*>)(?=</\2>)')
+WRITTEN = """
+const safe = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
+const attributes = (node) => Object.entries(node.attributes).map(([k, v]) => ` ${k}="${safe(v)}"`).join("");
+const inside = (node) => safe(node.own) + node.children.map(written).join("");
+const written = (node) => `<${node.nodeName}${attributes(node)}>${inside(node)}</${node.nodeName}>`;
+JSON.stringify(Object.fromEntries(Object.entries(made).map(([key, node]) => [key, inside(node)])))
+"""
+
+
+def static_page(controls, *, hash="", named="part"):
+    """The script that stands for a page: its controls by id, its address, and whether ids are whole or parts."""
+    start = PAGE.replace("CONTROLS", json.dumps(controls)).replace("HASH", json.dumps(hash))
+    return start.replace("NAMED(whole, part)", named)
+
+
+def draw_static(body):
+    """The HTML of a page, its explorers' pictures and numbers filled in as they stand at the start."""
+    scripts = SCRIPT.findall(body)
+    if not any(script.startswith("inferlibExplorer(") for script in scripts):
+        return body
+    from py_mini_racer import MiniRacer
+
+    controls = {
+        name: {"options": [{"text": html.unescape(text)} for text in OPTION.findall(options)]}
+        for name, options in SELECT.findall(body)
+    }
+    engine = MiniRacer()
+    engine.eval(static_page(controls, named="whole"))
+    for script in scripts:
+        if "inferlibGuess" not in script:
+            engine.eval(script.replace("inferlibExplorer(", "window.inferlibExplorer(") + ";0")
+    found = json.loads(engine.eval(WRITTEN))
+
+    def filled(match):
+        opened, name, key = match.groups()
+        if name != "svg":
+            return opened + found.get(key, "")
+        return opened.replace("<svg", '<svg font-size="12"', 1) + paint_svg(found.get(key, ""))
+
+    return EMPTY.sub(filled, body)
+
+
+@cache
+def script(room, name):
+    """A script or style sheet of a room of the book, without comments and indentation."""
+    lines = map(str.strip, (files(f"book.{room}") / name).read_text("utf-8").splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
+CLASSED = re.compile(r'<\w+[^<>]* class="([^"]*)"[^<>/]*')
+FINE = re.compile(r'(?<==")-?\d+\.\d{3,}(?=")')
+RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fill|stroke)[^}]*)\}")
+
+
+@cache
+def paints():
+    """What the style sheet says of the parts of a picture: class to properties."""
+    sheet, found = (files("book.explorer") / "explorer.css").read_text("utf-8"), {}
+    for names, rules in RULE.findall(sheet):
+        for name in re.findall(r"\.(\w+)", names):
+            found.setdefault(name, {}).update(rule.split(":") for rule in rules.split(";"))
+    return found
+
+
+def paint_svg(svg):
+    """A drawing with the same as attributes, for where style sheets are stripped too; where one is, it wins."""
+
+    def more(match):
+        said = {k: v for name in match[1].split() for k, v in paints().get(name, {}).items()}
+        colour = said.pop("--c", "currentColor")
+        new = (f' {k}="{v.replace("var(--c)", colour)}"' for k, v in said.items() if f" {k}=" not in match[0])
+        return match[0] + "".join(new)
+
+    # no screen shows more digits, and not every CPU agrees on them
+    return FINE.sub(lambda n: f"{float(n[0]):.2f}", CLASSED.sub(more, svg))

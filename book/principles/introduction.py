@@ -1,0 +1,489 @@
+"""The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
+
+from bisect import bisect
+from dataclasses import fields
+from functools import partial
+from itertools import takewhile
+
+import matplotlib.pyplot as plt
+import pandas as pd
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from book import measured, style
+from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory, sizes
+from book.explorer.kernel_model_text import Text
+from book.synthesis import figures, grid
+from inferlib import load_chip, load_model, principles
+from inferlib.equation import frozen, quantity
+from inferlib.ops import where
+from inferlib.papers.source import run
+from inferlib.system import Breakdown, Layout, System, Workload
+from inferlib.units import factor
+from tokenprice import SLO, Question, ask, change, kernels, predictors
+from tokenprice.calibration import engine
+
+MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
+CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
+EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
+EXCHANGE = 5e-6  # seconds of one inside a box, before its bytes
+CHAT = 50  # tokens per second that a chat is promised here
+USERS = 4097  # of one machine at which a search ends
+ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
+KERNEL_MODEL = predictors.label(predictors.KERNELS)
+# The running question of all chapters: what their text speaks of.
+RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", batch=32, context=4096)
+# And as requests, half of whose answer is made at that context.
+SERVED = Question("Llama 3 70B", "8x H100", prompt_tokens=3840, output_tokens=512, concurrency=32)
+
+
+COMPARED = (
+    "model", "machine", "batch", "context", "prompt", "output", "users", "layout", "weights", "cache", "price",
+)  # fmt: skip
+
+
+def note_changed_case(case, printed=RUNNING, **others):
+    """Say that a chapter's case is not the one that its text speaks of; nothing where it is.
+
+    ``others``: further inputs of the chapter by name, each beside the one that the text speaks of.
+    """
+    changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
+    if changed:
+        mine, theirs = (_named(question, changed) for question in (case, printed))
+        mine += " with other numbers" if mine == theirs else ""
+        print(f"yours: {mine}; the text speaks of {theirs}")
+    for name, (mine, theirs) in others.items():
+        if mine != theirs:
+            print(f"yours: another {name} than the text speaks of")
+
+
+def _value(question, name):
+    """A field as it counts, given or not."""
+    known = {"batch", "context", "weights", "cache"}
+    return getattr(question.workload if name in known else question, name)
+
+
+def case_for(case, by, printed=RUNNING, step=None):
+    """The case; or the printed one, with the reason, where a source, or a ``step`` of its own, says nothing of it."""
+    answer = ask(case, by=by)
+    if step is not None and answer.status != "n/a":
+        answer = run(by, step, case.model, case.machine, case.workload, case.layout)
+    if answer.status != "n/a":
+        return case
+    others = _named(printed, ())
+    print(f"{predictors.label(by)}, {answer.summary()}. The chapter goes on with {others}.")
+    return printed
+
+
+def _named(question, changed):
+    """The model and the machine of a question, and what else of it differs."""
+    told = question.words()
+    told = {"weights": "as published", "cache": "as published"} | told
+    others = (f"{name} {told[name]}" for name in changed if name in told and name not in ("model", "machine"))
+    return ", ".join([f"{told['model']} on {told['machine']}", *others])
+
+
+@frozen
+class Layered(principles.Profile):
+    """A profile that also says how often the chips exchange, and how much."""
+
+    n_layers: float = quantity("layers", default=1)
+    d_model: float = quantity("width of the model", default=1)
+
+
+def layered(model, weights="bf16", cache="bf16"):
+    """The profile of a transformer, with its layers."""
+    profile = principles.profile_of(model, weights, cache)
+    told = {f.name: getattr(profile, f.name) for f in fields(profile)}
+    return Layered(**told, n_layers=model.n_layers, d_model=model.d_model)
+
+
+def linked(chip):
+    """A chip with a box and links: those that state none have a box of eight, and links as fast as the other kind."""
+    inside = chip.scale_up_bandwidth or chip.scale_out_bandwidth or chip.memory_bandwidth
+    outside = chip.scale_out_bandwidth or inside
+    size = chip.scale_up_size or RUNNING.machine.count
+    return chip.replace(scale_up_bandwidth=inside, scale_out_bandwidth=outside, scale_up_size=size)
+
+
+def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
+    """One token of a model: the bound of the peaks, and an all-reduce (``exchange``, then its bytes) a block.
+
+    An all-reduce that leaves the box takes what the kernel model found for each doubling of the chips, and its bytes
+    go over the network.
+    """
+    system = System(chip.replace(**ENDLESS), n_chips, domain=n_chips)
+    bound = principles.decode_step(model, system, Workload(batch, context))
+    # an all-reduce sends nearly two vectors of 16 bits
+    sent = 2 * (1 - 1 / n_chips) * 2 * batch * model.d_model
+    bandwidth = where(n_chips > chip.scale_up_size, chip.scale_out_bandwidth, chip.scale_up_bandwidth)
+    beyond = kernels.node_time(engine(), 1, n_chips, chip.scale_up_size)
+    each = principles.exchange_time(exchange, sent, bandwidth) + beyond
+    waits = model.n_layers * EXCHANGES * each
+    return Breakdown((*bound.stages, {"waiting": where(n_chips > 1, waits, 0.0)}))
+
+
+def one_token(case=RUNNING):
+    """One token to play with: its parts, its speed and its price."""
+    asked, chip = case.workload, case.machine.chip
+    models = first(case.model, {name: load_model(name) for name in MODELS})
+    chips = first(chip, {name: load_chip(name) for name in CHIPS})
+
+    def chosen(model, weights, cache):
+        return model.replace(weight_bytes=weights, cache_bytes=cache)
+
+    def seconds(chip, n_chips, batch, context, exchange, model, weights, cache, price=None):
+        shape = chosen(model, weights, cache)
+        return step(shape, chip, n_chips, batch, context, exchange * factor("us"))
+
+    def speed(**at):
+        return 1 / seconds(**at).total
+
+    def dollars(price, batch, n_chips, **at):
+        total = seconds(batch=batch, n_chips=n_chips, **at).total
+        return principles.cost_per_million(total, batch, n_chips, price)
+
+    def held(batch, context, model, weights, cache, **others):
+        return principles.memory_held(chosen(model, weights, cache), batch, context)
+
+    told = Sentence(
+        {"tokens/s for each user": (speed, "1/s"), "$ per million tokens": (dollars, "1")},
+        ((None, "{0} tokens/s for each user, ${1} a million tokens."),),
+    )
+    inputs = [
+        Slider("n_chips", "Chips", 1, 1000, case.machine.count, log=True, whole=True),
+        Slider("batch", "Users at once", 1, 4096, asked.batch, log=True, whole=True),
+        Slider("context", "Context", 1, 131072, asked.context, "tokens", log=True, whole=True),
+        Slider("exchange", "Start of an exchange", 0.1, 50, EXCHANGE / factor("us"), "µs", log=True),
+        Choice("model", "Model", {name: layered(m) for name, m in models.items()}),
+        Choice("chip", "Chip", {name: linked(one) for name, one in chips.items()}),
+        Slider("price", "Price of a chip", 0.5, 10, case.price_per_chip_hour or 2, "$/h", log=True),
+        Choice("weights", "Weights", sizes(asked.weights)),
+        Choice("cache", "Cache", sizes(asked.cache, least=1)),
+    ]
+    limits = memory(held, "n_chips", "Memory")
+    views = [Bars({"": seconds}), told]
+    return Explorer("One token", inputs, views, limits=limits, asks={}, more=("price", "weights", "cache"))
+
+
+def _step_of(case, n_chips, batch, exchange=EXCHANGE):
+    """The introduction's own step on so many of the case's chips; None where it does not fit."""
+    work, chip = case.workload, linked(case.machine.chip)
+    shape = layered(case.model, work.weights, work.cache)
+    if principles.memory_held(shape, batch, work.context) > n_chips * chip.memory_capacity:
+        return None
+    return step(shape, chip, n_chips, batch, work.context, exchange)
+
+
+def chips_and_users(case, exchange=EXCHANGE):
+    """Milliseconds of a token by number of chips, for one user; and by number of users, on the case's machine.
+
+    What does not fit is left out.
+    """
+    count, tables = case.machine.count, {}
+    for name, cases in (
+        ("chips", [(2**k, 1) for k in range(1, 8)]),
+        ("users", [(count, 4**k) for k in range(5)]),
+    ):
+        rows = []
+        for n, batch in cases:
+            found = _step_of(case, n, batch, exchange)
+            if found is not None:
+                terms = {term: 1e3 * time for term, time in found.critical.items()}
+                rows.append({"n": n if name == "chips" else batch, **terms})
+        tables[name] = pd.DataFrame(rows, columns=list(rows[0]) if rows else ["n"])
+    return tables
+
+
+def users_at(case, speed=CHAT):
+    """Most users on a case's machine with so many tokens per second each: whose number, and how many; in a sentence.
+
+    Of this picture, of the kernel model's step, and of requests that also send prompts, as `decide` lets them in.
+    """
+    machine = case.machine
+
+    def pictured(users):
+        found = _step_of(case, machine.count, users)
+        return found is not None and found.total * speed <= 1
+
+    def answered(field, question, users):
+        answer = ask(question.replace(**{field: users}))
+        return answer.feasible and answer.speed >= speed
+
+    enough = pictured, partial(answered, "batch", case), partial(answered, "users", _with_prompts(case))
+    picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
+    return Text(
+        f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "
+        f"{_users(alone)}, and {asking} if each also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets "
+        f"{SERVED.output_tokens}."
+    )
+
+
+def _with_prompts(case):
+    """Requests of the running question's lengths in place of a step."""
+    return case.replace(
+        batch=None, context=None, prompt_tokens=SERVED.prompt_tokens, output_tokens=SERVED.output_tokens
+    )
+
+
+def draw_chips_and_users(tables):
+    """More chips: a token gets faster, until it waits for chips of another box. More users: it gets slower."""
+    doing = {
+        "weights": "reading weights",
+        "cache": "reading the context",
+        "arithmetic": "multiplying",
+        "waiting": "waiting",
+    }
+    _, axes = plt.subplots(1, 2, figsize=(7.2, 3.0), layout="constrained")
+    titles = {"chips": "one user, more chips", "users": "one box, more users"}
+    for ax, (name, table) in zip(axes, tables.items(), strict=True):
+        x, bottom = range(len(table)), 0.0
+        for term in (term for term in doing if term in table):
+            times = table[term].fillna(0)
+            ax.bar(x, times, bottom=bottom, color=style.TERMS[term], width=0.62, label=doing[term])
+            bottom = bottom + times
+        for at in x:
+            ax.text(at, bottom[at], f"{bottom[at]:.2g}", ha="center", va="bottom", fontsize=8)
+        if table.empty:
+            ax.text(0.5, 0.5, "does not fit", ha="center", transform=ax.transAxes)
+        elif name == "chips":
+            ax.legend(fontsize=8, loc="upper left")
+        ax.set_title(titles[name])
+        ax.margins(y=0.12)
+        ax.set_xticks(x, [f"{n}" for n in table.n])
+        ax.set_xlabel(name)
+        ax.grid(axis="x", visible=False)
+    axes[0].set_ylabel("ms for a token")
+    return axes
+
+
+def draw_mechanism():
+    """What one token is made of: every chip reads its part from memory, multiplies, and waits for the others."""
+    _, ax = plt.subplots(figsize=(7.2, 3.3))
+
+    def box(x, y, width, text, colour):
+        line = {"fill": False, "edgecolor": colour, "linewidth": 1.6}
+        ax.add_patch(FancyBboxPatch((x, y), width, 1, boxstyle="round,pad=0.04", **line))
+        ax.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color=colour)
+
+    def arrow(start, end, colour, heads="-|>", bend=0.0):
+        line = {"color": colour, "linewidth": 1.8, "connectionstyle": f"arc3,rad={bend}"}
+        ax.add_patch(FancyArrowPatch(start, end, arrowstyle=heads, mutation_scale=13, **line))
+
+    for chip, y in enumerate((2.3, 0.3)):
+        ax.text(-0.15, y + 0.5, f"chip {chip + 1}", ha="right", va="center", fontsize=10)
+        box(0, y, 2.3, "memory (HBM):\nhalf of the weights,\nhalf of the context", style.BLUE)
+        box(4.1, y, 1.5, "arithmetic", style.ORANGE)
+        arrow((2.4, y + 0.5), (4.0, y + 0.5), style.BLUE)
+        ax.text(3.2, y + 0.62, "1  read", ha="center", va="bottom", fontsize=10, color=style.BLUE)
+        ax.text(4.85, y + 1.12, "2  multiply", ha="center", va="bottom", fontsize=10, color=style.ORANGE)
+    arrow((5.75, 2.8), (5.75, 0.8), style.RED, "<|-|>", bend=-0.5)
+    ax.text(6.4, 1.8, "3  exchange\n    results, and wait", va="center", fontsize=10, color=style.RED)
+    arrow((7.6, 2.4), (1.15, 3.5), style.INK, bend=0.42)
+    ax.text(
+        4.85, 4.75, "next block; after the last one, the next token", ha="center", va="center", fontsize=10
+    )
+    ax.set(xlim=(-1.0, 9.1), ylim=(0, 5.4))
+    ax.axis("off")
+    return ax
+
+
+def frontiers(case):
+    """For every speed the least price, by the introduction's own step and by the kernel model, with its interval.
+
+    Over machines of up to twice as many chips as the case's and all users that fit.
+    """
+    dollars, rows = case.price_per_chip_hour or 2, []
+    for n in (2**k for k in range(case.machine.count.bit_length() + 1)):
+        for batch in sorted({round(2 ** (k / 2)) for k in range(25)}):
+            own = _step_of(case, n, batch)
+            if own is None:
+                break
+            rows.append(("the sliders below", n, batch, own.total, 1.0))
+            found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
+            if found.feasible:
+                rows.append((KERNEL_MODEL, n, batch, found.seconds, found.high / found.seconds))
+    table = pd.DataFrame(rows, columns=["who", "chips", "users", "seconds", "factor"])
+    table = table.astype(dict.fromkeys(("chips", "users", "seconds", "factor"), float))
+    usd = principles.cost_per_million(table.seconds, table.users, table.chips, dollars)
+    table = table.assign(speed=1 / table.seconds, usd=usd).sort_values("speed", ascending=False)
+    cheapest = table.groupby("who").usd.cummin()
+    return table[table.usd <= cheapest]
+
+
+def offers(edge):
+    """Batch, chat and agent on a frontier: the least price, that at a promised speed, and that near the fastest."""
+    edge = edge[edge.who == KERNEL_MODEL]
+    fast = edge[edge.speed >= CHAT]
+    found = {"batch": edge, "chat": fast, "agent": edge[edge.speed >= 0.9 * edge.speed.max()]}
+    return {name: rows.loc[rows.usd.idxmin()] for name, rows in found.items() if len(rows)}
+
+
+def draw_frontiers(edge):
+    """Both frontiers, the kernel model's with its interval and the three offers on it."""
+    if edge.empty:
+        return style.nothing("it fits on none of these machines")
+    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    for (who, own), colour in zip(edge.groupby("who"), (style.INK, style.PURPLE), strict=False):
+        ax.plot(own.speed, own.usd, color=colour, label=who)
+        slow, fast = (
+            (own.speed / own.factor, own.usd * own.factor),
+            (own.speed * own.factor, own.usd / own.factor),
+        )
+        around = [[*one, *other[::-1]] for one, other in zip(slow, fast, strict=True)]
+        ax.fill(*around, color=colour, alpha=0.15, linewidth=0)
+    for name, at in offers(edge).items():
+        ax.plot(at.speed, at.usd, "o", color=style.INK)
+        says = f"{name}: {_usd(at.usd)}"
+        ax.annotate(says, (at.speed, at.usd), (8, -10), textcoords="offset points")
+    ax.set(xlim=(0, None), yscale="log", xlabel="tokens/s for each user", ylabel="$ per million tokens")
+    ax.yaxis.set_major_formatter("{x:,g}")
+    ax.legend(loc="upper left")
+    return ax
+
+
+def _users(number):
+    return f"{number:g} user{'s' if number != 1 else ''}"
+
+
+def _usd(dollars):
+    return f"${dollars:.2f}" if dollars < 100 else f"${dollars:,.0f}"
+
+
+# Who is asked whether to double the chips, and what each counts or leaves out.
+WHOSE = {
+    "steinhardt2022": "reads weights and activations; leaves out the cache, exchanges inside a machine, and software",
+    "pope2022": "adds the cache and the bytes of exchanges, in one network; leaves out their start, and software",
+    "erdil2025": "adds kernels, exchanges, and memory at three quarters of its data sheet; leaves out the engine; "
+    "its memory must hold the cache of one pipeline stage's sequences only",
+    "liminal2025": "a limit: an ideal network without boxes; leaves out software",
+    "liminal2025.eq8": "adds a time per layer, fitted to servers; knows no boxes",
+    "mazurek2025": "describes mixtures of experts with latent attention only",
+    "kernels": "kernels, exchanges and software, timed or fitted, with an interval",
+}
+
+
+def doubled(case):
+    """The case, and twice its chips as one instance, as two copies and as two stages; each a Question."""
+    count, chip = case.machine.count, case.machine.chip
+    twice = case.replace(machine=System(chip, 2 * count))
+    return {
+        f"{count} chips": case,
+        f"{2 * count} as one": twice,
+        "two copies": case.replace(batch=-(-case.workload.batch // 2)),  # each has half of the users
+        "two stages": twice.replace(layout=Layout(tp=count, pp=2)),
+    }
+
+
+def eight_or_sixteen(case):
+    """Everybody's answer to the same question: milliseconds and dollars before and after doubling the chips."""
+    asked, rows = doubled(case), []
+    for key, beside in WHOSE.items():
+        found = {name: _cell(ask(question, by=key)) for name, question in asked.items()}
+        rows.append({"who": predictors.label(key), **found, "beside": beside})
+    return pd.DataFrame(rows)
+
+
+def _cell(answer):
+    """Milliseconds, with an interval where there is one, and dollars for a million tokens."""
+    if not answer.feasible:
+        return "does not fit" if answer.status == "infeasible" else "n/a"
+    span = "" if answer.factor is None else f" ({1e3 * answer.low:.1f} to {1e3 * answer.high:.1f})"
+    usd = answer.usd_per_million
+    return f"{1e3 * answer.seconds:.1f} ms{span}{'' if usd is None else f', {_usd(usd)}'}"
+
+
+def verdict(case):
+    """What the kernel model makes of doubling the chips, against how many of the others, in a sentence or two."""
+    before, one, copies, _ = (ask(question) for question in doubled(case).values())
+    sources = [key for key in WHOSE if key != predictors.KERNELS]
+    pairs = [[ask(q, by=key) for q in list(doubled(case).values())[:2]] for key in sources]
+    told = [(a, b) for a, b in pairs if a.feasible and b.feasible]
+    faster = sum(b.seconds < a.seconds for a, b in told)
+    if not (before.feasible and one.feasible):
+        return Text(f"The kernel model has no answer: {(one if before.feasible else before).summary()}.")
+    count = case.machine.count
+    one_way = f"{1e3 * before.seconds:.1f} to {1e3 * one.seconds:.1f} ms"
+    sure = (
+        "the intervals overlap"
+        if one.low < before.high and before.low < one.high
+        else "beyond both intervals"
+    )
+    gain = before.seconds / copies.seconds - 1
+    return Text(
+        f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
+        f"instance are faster. The kernel model says: from {one_way} ({sure}). Two copies give each user a token that "
+        f"comes {gain:.0%} faster, at {copies.usd_per_million / before.usd_per_million:.1f} times the price"
+        f"{_copies_of_requests(case)}. "
+        f"**For {_users(case.workload.batch)} it keeps the machine of {count}**, "
+        "and a second one is for more users."
+        if one.seconds > before.seconds
+        else f"The kernel model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
+    )
+
+
+def _copies_of_requests(case):
+    """What two copies cost where prompts are counted: each stops for half of them, so a token gains more."""
+    users = case.workload.batch
+    whole, half = (ask(_with_prompts(case).replace(concurrency=n)) for n in (users, -(-users // 2)))
+    if not (whole.feasible and half.feasible and whole.request.priced):
+        return ""
+    gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars
+    return (
+        f"; where each user also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets {SERVED.output_tokens}, "
+        f"{gain:.0%} faster at {price:.1f} times, since each copy stops for half of the prompts"
+    )
+
+
+def measured_beyond():
+    """Dense models that were measured as one instance on more chips than a box holds, beside the kernel model."""
+    rows = measured.load()
+    rows = rows[rows.core & (rows.tp > RUNNING.machine.domain) & rows.model_in_catalogue]
+    rows = rows[[not load_model(name).sparse for name in rows.model]]
+    found = [
+        ask(row.model, f"{row.n_gpus}x {row.hardware}", batch=row.batch, context=row.context,
+            weights="bf16", engine=row.engine)
+        for row in rows.itertuples()
+    ]  # fmt: skip
+    return pd.DataFrame({
+        "model": rows.model, "machine": [f"{row.n_gpus} × {row.hardware}" for row in rows.itertuples()],
+        "sequences": rows.batch.astype(int), "measured, ms": [f"{1e3 * one:.1f}" for one in rows.tpot],
+        "kernel model, ms": [f"{1e3 * one.seconds:.0f} ({1e3 * one.low:.0f} to {1e3 * one.high:.0f})" for one in found],
+    })  # fmt: skip
+
+
+def draw_answers(case, sixth):
+    """Every answer to a question as one bar; the kernel model's with its interval."""
+    ax = figures.stacked(grid.decomposition(case.model, case.machine, case.workload))
+    if not sixth.feasible:
+        return ax
+    return figures.between(ax, predictors.KERNELS, sixth.low, sixth.seconds, sixth.high)
+
+
+def in_three_lines(sixth):
+    """How long, what it costs, and what would halve either; or why there is no answer."""
+    if not sixth.feasible:
+        return Text(f"The kernel model has no answer: {sixth.summary()}.")
+    asked = sixth.question
+    changes = change(asked, SLO(tpot=sixth.seconds / 2))
+    alone = [f"{c.resource} × {c.factor:.2g}" for c in changes.changes if c.factor and c.factor > 1]
+    by = f"Only {' or '.join(alone)} would do it alone" if alone else "No single part does it"
+    more = (asked.replace(batch=n) for n in range(int(asked.workload.batch), 1 << 12))
+    fits = takewhile(lambda answer: answer.feasible, map(ask, more))
+    users = next(
+        (f"{one.batch:g} users" for one in fits if one.throughput >= 2 * sixth.throughput),
+        "more users than fit",
+    )
+    price = "No price of the chip is known."
+    if asked.price_per_chip_hour is not None:
+        dollars = _usd(sixth.usd_per_million)[1:]
+        price = (
+            f"{dollars} dollars per million tokens, at {asked.price_per_chip_hour:.2f} for a chip and hour."
+        )
+    middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
+    return Text(
+        f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
+        f"{sixth.speed:.0f} tokens/s for each user.\n"
+        f"- **At what price?** {price}\n"
+        f"- **Twice as fast?** {by}.\n"
+        f"- **Half the price?** With {users}."
+    )

@@ -1,0 +1,151 @@
+"""Serving runs of models that choose, pool or keep a state: scored, and fitted to nothing.
+
+``recent.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes ``sparse_attention.toml``:
+for a kind of attention the
+factor that holds 80 % of them. Where several models were measured it is the widest that the rows of all but one give.
+"""
+
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+
+from inferlib import catalog
+from inferlib.system import Layout, System, Workload
+from tokenprice import calibration, sparse_attention
+from tokenprice.decode import decode_step
+from tokenprice.prefill import ArrivalProcess, max_sequences, prompt_pass
+from tokenprice.request import request_of
+from tokenprice.speculation import drafted_step
+from tokenprice.uncertainty import error_bar, load_calibration
+
+# Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
+KEEP = {
+    "fp4": {"attention": "bf16", "shared experts": "bf16"}, "mxfp4 experts": {"experts": "mxfp4"}, "fp8": {},
+    "bf16": {},
+}  # fmt: skip
+EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
+PROTOCOL = ArrivalProcess(requests_per_user=10)  # as InferenceX sends requests, whose rows most are
+CACHE = {"zai-org/GLM-5": "fp8", "sgl-project/DeepSeek-V4-Flash-FP8": "fp8"}
+
+
+def use(row):
+    """``"clean"``, or why a row is not scored."""
+    if row.model not in catalog.served():
+        return "model not in the catalogue"
+    odd = ("drafting", "outlier", "queued", "server cap", "tp 64")
+    return next((row.caution for word in odd if word in row.caution), "clean")
+
+
+def rows():
+    """All rows, with ``use``."""
+    blanks = {"keep_default_na": False, "na_values": {"implied_running": ""}}
+    table = pd.read_csv(files("book.serving") / "recent.csv", **blanks)
+    return table.assign(use=[use(row) for row in table.itertuples()])
+
+
+def question(row):
+    """What a row asks: model, system, workload, layout, formats of parts; lengths are means of what was drawn."""
+    dp = row.dp_attention
+    layout = Layout(row.count_ // dp, 1, row.ep, dp)
+    model = catalog.load_model(row.model)
+    weights = "fp8" if row.weights.startswith("mxfp4") else row.weights
+    users = row.concurrency if np.isnan(row.implied_running) else row.implied_running
+    context = row.scale * (row.isl + row.osl / 2)
+    work = Workload(users, context, weights, CACHE.get(row.model, "bf16"))
+    return model, System(catalog.load_chip(row.chip), row.count_), work, layout, KEEP[row.weights]
+
+
+@cache
+def predicted():
+    """Of every clean row: ``token``, with drafts ``drafted``, and ``first``, predicted over measured, or NaN."""
+    table = rows().rename(columns={"count": "count_"})
+    table = table[table.use == "clean"]
+    found = [_errors(row) for row in table.itertuples()]
+    return table.assign(**pd.DataFrame(found, index=table.index))
+
+
+def _errors(row):
+    model, system, work, layout, keep = question(row)
+    prompt, output = row.scale * row.isl, row.scale * row.osl
+    engine = calibration.engine_class(row.engine)
+    places = max_sequences(model, system, work, layout, keep, longest=prompt + output, engine=engine)
+    running = min(work.batch, max(places, layout.dp))
+    step = decode_step(model, system, work.replace(batch=running), layout, engine=engine, keep=keep)
+    read = prompt_pass(model, system, work, prompt, layout=layout, keep=keep)
+    found = request_of(
+        model,
+        system,
+        step,
+        read,
+        read.total,
+        prompt,
+        output,
+        running,
+        layout=layout,
+        engine=engine,
+        protocol=PROTOCOL,
+    )
+    first = found.ttft / (1e-3 * row.ttft_ms)
+    first = first if row.concurrency <= min(load_calibration()["first_token"]["users"], places) else np.nan
+    length, token = pd.to_numeric(row.tokens_per_step, errors="coerce"), found.tpot
+    if length > 1:
+        how = {"engine": engine, "keep": keep, "drafted": EAGLE, "length": length}
+        token += drafted_step(model, system, work.replace(batch=running), layout, **how).total - step.total
+    ways = {"token": length == 1, "drafted": length > 1}  # of others nobody published how long a step takes
+    tokens = {way: token / (1e-3 * row.tpot_ms) if known else np.nan for way, known in ways.items()}
+    return tokens | {"kind": sparse_attention.measured_as(model), "first": first}
+
+
+def factor(ratios, models):
+    """The factor that holds ``confidence`` of rows, each way, every model of the same weight."""
+    away = np.abs(np.log(ratios)).sort_values()
+    weight = 1 / models[away.index].groupby(models).transform("size")
+    shares = (weight.cumsum() - weight / 2) / weight.sum()
+    return float(np.exp(np.interp(load_calibration()["confidence"], shares, away)))
+
+
+def widest(ratios, models):
+    """The widest factor that the rows of all models but one give; of a single model, its own."""
+    whose = models[ratios.index]
+    folds = [ratios[whose != own] for own in whose.unique()] if whose.nunique() > 1 else [ratios]
+    return max(factor(fold, models) for fold in folds)
+
+
+def table():
+    """Errors of times between tokens by model, without and with copies of the attention, and rows in the interval."""
+    scored = predicted()
+    scored = scored[scored.token.notna()]
+    found = []
+    for (name, copies), own in scored.groupby(["model", scored.dp_attention > 1]):
+        layout = Layout(1, 1, 1, 2 if copies else 1)
+        bar = error_bar(catalog.load_model(name), layout, "serving")["factor"]
+        miss = 100 * (own.token - 1)
+        found.append({
+            "model": name + (", copies" if copies else ""), "rows": len(own), "error, %": miss.abs().mean(),
+            "bias, %": miss.mean(), "interval": f"÷ and × {bar:.2f}",
+            "inside, %": 100 * own.token.between(1 / bar, bar).mean(),
+        })  # fmt: skip
+    return pd.DataFrame(found).round(0)
+
+
+def as_toml():
+    """The text of ``sparse_attention.toml``."""
+    lines = [
+        "# Written by `python -m book.serving.sparse_attention_rows`; a test repeats it. For a kind of "
+        "attention the models whose",
+        "# serving rows were scored (nothing was fitted to them), and the factors that hold 80 % of times between",
+        "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
+    ]
+    for kind, own in predicted().groupby("kind"):
+        lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
+        one = own.dp_attention == 1
+        parts = {"token": own[one].token, "copies": own[~one].token, "first": own["first"]}
+        known = {what: part.dropna() for what, part in parts.items() if part.notna().any()}
+        lines += [f"{what} = {widest(part, own.model):.4g}" for what, part in known.items()]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    (files("tokenprice") / "sparse_attention.toml").write_text(as_toml(), "utf-8", newline="\n")

@@ -1,0 +1,403 @@
+"""Sphinx extension: what the pages need beyond what Jupyter Book makes of the notebooks.
+
+One copy of what all explorers share, icons without their 1.5 MB script, figures that wait for their reader and
+can be saved, the commit a page comes from, and no launch buttons while nobody knows where the
+repository is.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.transforms import Transform
+from sphinx import addnodes
+
+from book.audit import filter_table
+
+# Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once, and how a
+# number is made, which two cells may share.
+SHARED = re.compile(
+    r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>|<div popover.*?</div>(?=</td>)", re.S
+)
+# The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
+ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
+
+# The theme gives buttons and folds names that lack half of what they show.
+NAMED = re.compile(
+    r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
+)
+# Every exercise and solution would have the same address.
+REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
+# And the title of the book stands in no landmark.
+TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-brand)')
+# Sphinx's search, which book/site/ext/search.py replaces.
+SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
+# Style and script of cards, grids and tabs, of which the book has none (their classes begin with sd-), and of Thebe.
+CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx-thebe)[^>]*>(?:</script>)?")
+
+
+def once(body):
+    """The page with only the first of each repeated style and runtime."""
+    seen = set()
+
+    def keep(match):
+        text = match.group()
+        if text in seen:
+            return ""
+        seen.add(text)
+        return text
+
+    return SHARED.sub(keep, body)
+
+
+@cache
+def git(*command):
+    """What git says of the folder of the book, or nothing where there is no git."""
+    try:
+        done = subprocess.run(["git", *command], capture_output=True, text=True, cwd=Path(__file__).parent)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def stamp(source):
+    """Which commit the outputs of a page were stored in, and which one the page was built from."""
+    built = git("log", "-1", "--format=%h of %cs")
+    if not built:
+        return "Built outside of a repository: no commit is known."
+    stored = git("log", "-1", "--format=%h of %cs", "--", str(source))
+    if not stored or git("status", "--porcelain", "--", str(source)):
+        return f"Outputs not committed yet. Built from commit {built}."
+    what = "Executed, compared and stored" if source.suffix == ".ipynb" else "Written"
+    return f"{what} in commit {stored}. Built from commit {built}."
+
+
+FIGURE = re.compile(
+    r'(?s)(<figure[^>]*>(?:(?!</figure>).)*?<img[^>]*src="([^"]*_images/[^"]*\.svg)"[^>]*>.*?)(</figcaption>)'
+)
+
+
+def downloads(body):
+    """A link under each figure that saves it."""
+    return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
+
+
+# What is on top, or folded, or no text.
+UNREAD = ".exercise, .solution, .stamp, details, [popover], script, style, svg"
+MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
+
+
+def minutes(body):
+    """Minutes to read a chapter: three for a box, 0.7 for an equation, half a one for a figure, one for 200 words.
+
+    Examples
+    --------
+    >>> minutes("<p>" + 1000 * "word " + "</p>" + 10 * "<figure></figure>" + "<details>folded</details>")
+    10
+    """
+    page, found = BeautifulSoup(body, "html.parser"), 0.0
+    for part in page.select(UNREAD):
+        part.decompose()
+    for kind, each in MINUTES.items():
+        found += each * len(page.select(kind))
+    for part in page.select("[data-slug], div.math"):
+        part.decompose()
+    found += len(page.get_text(" ").split()) / 200
+    return max(5, 5 * round(found / 5))
+
+
+TAKEAWAYS = '<p class="admonition-title">Takeaways</p>'
+
+
+def timed(body):
+    """A story's page with its minutes under its title; stories are what has takeaways."""
+    if TAKEAWAYS not in body:
+        return body
+    return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
+
+
+# One switch a page for the code that is folded, which needs no script; each cell has a small mark of its own as well.
+SWITCH = (
+    '<p class="minutes code-switch"><label><input type="checkbox" id="all-code" autocomplete="off"> '
+    "show the code</label></p>"
+)
+CODE = '<details class="admonition hide above-input">'
+SHOWN = '<p class="collapsed">‹›</p><p class="expanded">‹›</p>'
+MARK = f'<summary aria-label="Code" title="the code of this">{SHOWN}</summary>'
+SUMMARY = re.compile(rf"(?s){CODE}\n<summary.*?</summary>")
+
+
+def switched(body):
+    """The page with the switch below its title, and one mark for each cell whose code is folded."""
+    if CODE not in body:
+        return body
+    body = SUMMARY.sub(f"{CODE}\n{MARK}", body)
+    return body.replace("</h1>", f"</h1>\n{SWITCH}", 1)
+
+
+ROW_OF_HEADS = re.compile(r"(?s)(<tr[^>]*>\s*)((?:<th(?:\s[^>]*)?>\s*</th>\s*)*)(.*?</tr>)")
+EMPTY_HEAD = re.compile(r"<th((?:\s[^>]*)?)>\s*</th>")
+
+
+def headed(body):
+    """The page with no head of a table empty: those at the left are named for who listens, others are no heads."""
+
+    def named(match):
+        names = iter(("row", "column", "part"))
+        hidden = '<span class="visually-hidden">{}</span>'
+        left = EMPTY_HEAD.sub(
+            lambda head: f"<th{head[1]}>{hidden.format(next(names, 'part'))}</th>", match[2]
+        )
+        return match[1] + left + EMPTY_HEAD.sub(r"<td\1></td>", match[3])
+
+    return ROW_OF_HEADS.sub(named, body)
+
+
+def finish(app, pagename, templatename, context, doctree):
+    """Change the page as it is about to be written."""
+    if "body" not in context:
+        return
+    body = REPEATED.sub("", filtered(context["body"], context.get("title", "")))
+    body = UNDATED.sub(r"\1\2\3", body)
+    context["body"] = headed(once(body))
+    source = app.env.doc2path(pagename) if doctree is not None else ""
+    if app.builder.name == "html":
+        context["body"] = answered(app, context["body"], context["pathto"])
+        if source:
+            context["body"] = timed(downloads(switched(context["body"])))
+    if source:
+        text = html.escape(stamp(Path(source)))
+        context["body"] += f'\n<p class="stamp">{text}</p>\n'
+
+
+KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
+
+
+# On a slide of the course a page is shown without all that leads elsewhere.
+SLIDE = '<script>if(location.search==="?slide")document.documentElement.classList.add("slide")</script>'
+
+
+def answered(app, body, pathto):
+    """The page with the kernel model's functions in a file, which pages with a box that asks it fetch when needed."""
+
+    def script(name):
+        return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
+
+    if found := KNOWN.search(body):
+        file = Path(app.outdir) / "_static" / "kernel_model.js"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(found[1], "utf-8")
+        body = SLIDE + body[: found.start()] + script(file.name) + body[found.end() :]
+    return script("beside.js") + body if 'class="asked"' in body else body
+
+
+# A page on the web bears no year; its title, which the link holds, says more than "NVIDIA, n.d.".
+UNDATED = re.compile(r'(<a [^>]*title="[^"]*?\. ([^"]*?)\. n\.d\.[^"]*">)[^<]*n\.d\.(</a>)')
+FILTER = re.compile(r'<div class="finder" data-of="([^"]*)" data-menus="([^"]*)"></div>')
+
+
+def filtered(body, title):
+    """The page with a filter of what it holds where an empty element asks for one."""
+    return FILTER.sub(lambda box: filter_table.of_page(box[1], box[2].split(), f"Search: {title}"), body)
+
+
+class Headings(Transform):
+    """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
+
+    default_priority = 5
+
+    def apply(self):
+        for output in reversed(list(self.document.findall(nodes.container))):
+            if "cell_output" not in output["classes"]:
+                continue
+            cell, sections = output.parent, []
+            for bundle in list(output):
+                kinds = (kind for kind in bundle if isinstance(kind, nodes.container))
+                shown = next((kind for kind in kinds if kind.get("mime_type") == "text/markdown"), None)
+                if not shown or not isinstance(shown[0], nodes.rubric):
+                    continue
+                title = nodes.title("", "", *shown[0].children)
+                inside = nodes.container("", *shown[1:], classes=output["classes"])
+                section = nodes.section("", title, nodes.container("", inside, classes=cell["classes"]))
+                section["ids"], section["names"] = shown[0]["ids"], shown[0]["names"]
+                self.document.ids.update(dict.fromkeys(section["ids"], section))
+                sections.append(section)
+                output.remove(bundle)
+            if sections:
+                chapter = self.document.next_node(nodes.section)
+                before = cell if cell.parent is chapter else cell.parent
+                chapter.insert(chapter.index(before) + 1, sections)
+
+
+class Words(Transform):
+    """A word that is explained in a list has an address."""
+
+    default_priority = 5
+
+    def apply(self):
+        for term in self.document.findall(nodes.term):
+            name = nodes.make_id(term.astext())
+            if not term["ids"] and f"word-{name}" not in self.document.ids:
+                term["ids"].append(f"word-{name}")
+                self.document.ids[f"word-{name}"] = term
+
+
+class Links(Transform):
+    """Links to the cells of notebooks, `[the record](x_record.ipynb#cell-id=x-top)`, lead to a place of that name in
+    the page: a figure becomes its number, another place an anchor of the book, and a link with a title,
+    `[16 GPUs](#cell-id=one-layout "n_gpu=16")`, the state of a box. A link to the bibliography becomes a reference.
+    """
+
+    default_priority = 870  # before MyST looks for anchors
+
+    def apply(self):
+        for link in list(self.document.findall(addnodes.pending_xref)):
+            place = link.get("reftargetid")
+            if place and link["reftarget"].endswith("bibliography"):
+                self.become(link, "cite", "p" if link.astext().startswith("(") else "t", place)
+            elif place:  # the file is for who reads the notebook; in the book no two places have one name
+                link.replace_self(nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True))
+        for link in list(self.document.findall(nodes.reference)):
+            if not link.get("id_link"):
+                continue
+            target = link["refuri"].removeprefix("#").removeprefix("cell-id=")
+            link["refuri"] = f"#{target}"
+            if target.startswith("fig-"):
+                self.become(link, "std", "numref", target)
+            elif state := link.attributes.pop("reftitle", ""):
+                del link["id_link"]
+                link["refuri"] += f"?{state}"
+                link["classes"], link["internal"] = ["sets"], True
+
+    def become(self, link, domain, kind, target):
+        """Put what the role `{domain:kind}` would make of a target in the place of a link."""
+        env = self.document.settings.env
+        told = dict(refdomain=domain, reftype=kind, reftarget=target, refdoc=env.docname)
+        words = nodes.inline("", link.astext(), classes=["xref", domain, f"{domain}-{kind}"])
+        link.replace_self(addnodes.pending_xref("", words, refexplicit=False, refwarn=True, **told))
+
+
+def launch(app, config):
+    """Launch buttons only where they lead somewhere: once the repository's address is set."""
+    options = config.html_theme_options
+    if not options.get("repository_url"):
+        options.pop("launch_buttons", None)
+
+
+def lighter(svg):
+    """A drawing without the digits that no screen shows, and without metadata."""
+    number = re.compile(r"-?\d+\.\d{3,}")
+
+    def rounded(match):
+        path = number.sub(lambda n: f"{float(n.group()):.2f}", match[1])
+        return f' d="{" ".join(path.split())}"'
+
+    svg = re.sub(r"(?s)\s*<metadata>.*?</metadata>", "", svg)
+    return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
+
+
+def patient(page, sizes):
+    """The page with its figures loaded as the reader comes near, each in a place kept for it."""
+
+    def placed(match):
+        width, height = sizes[match[1]]
+        return f'<img loading="lazy" width="{width}" height="{height}"{match[0][4:]}'
+
+    names = "|".join(map(re.escape, sizes))
+    return re.sub(rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page)
+
+
+ICON = re.compile(r'((?:\.fa-[a-z0-9-]+:before,?)+)\{content:"[^"]*"\}')
+GLYPH = re.compile(r'"\\([ef][0-9a-f]{3})"')
+
+
+def few_icons(static, pages):
+    """Of some two thousand icons in the theme's style sheet and font, those that a page, script or style names."""
+    from fontTools import subset, ttLib
+
+    sheet = static / "styles" / "pydata-sphinx-theme.css"
+    fonts = static / "vendor" / "fontawesome" / "webfonts"
+    named = "".join([*pages, *(script.read_text("utf-8") for script in static.rglob("*.js"))])
+    used = set(re.findall(r"\bfa-[a-z0-9-]+", named))
+
+    def kept(match):
+        return match[0] if used & set(re.findall(r"fa-[a-z0-9-]+", match[1])) else ""
+
+    style = ICON.sub(kept, sheet.read_text("utf-8"))
+    others = [style, *(other.read_text("utf-8") for other in static.rglob("*.css") if other != sheet)]
+    glyphs = {int(code, 16) for text in others for code in GLYPH.findall(text)}
+    font = ttLib.TTFont(fonts / "fa-solid-900.ttf", recalcTimestamp=False)
+    cut = subset.Subsetter()
+    cut.populate(unicodes=glyphs)
+    cut.subset(font)
+    font.flavor = "woff"
+    font.save(fonts / "fa-solid-900.woff")
+    style = style.replace('fa-solid-900.woff2) format("woff2")', 'fa-solid-900.woff) format("woff")')
+    sheet.write_text(style, "utf-8")
+
+
+def tidy(app, exception):
+    """Take the icons' script out of the pages, maps of scripts out of the build, and weight off figures and icons."""
+    if exception or app.builder.name not in ("html", "singlehtml"):
+        return
+    root, sizes = Path(app.outdir), {}
+    for drawing in (root / "_images").glob("*.svg"):
+        drawn = lighter(drawing.read_text("utf-8"))
+        drawing.write_text(drawn, "utf-8")
+        size = re.search(r'<svg[^>]* width="([\d.]+)pt" height="([\d.]+)pt"', drawn)
+        if size:
+            # 96 pixels of a page are 72 points
+            sizes[drawing.name] = [round(float(points) * 4 / 3) for points in size.groups()]
+    for page in root.rglob("*.html"):
+        text = page.read_text("utf-8")
+        finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', ICONS.sub("", text))
+        finished = NAMED.sub(r"\1", finished)
+        if 'class="sd-' not in finished:
+            finished = CARDS.sub("", finished)
+        finished = SEARCH.sub("", finished)
+        if sizes:
+            finished = patient(finished, sizes)
+        if finished != text:
+            page.write_text(finished, "utf-8")
+    for file in (root / "_static" / "scripts").glob("fontawesome.js*"):
+        file.unlink()
+    few_icons(root / "_static", [page.read_text("utf-8") for page in root.rglob("*.html")])
+    for file in (root / "_static").rglob("*.map"):
+        file.unlink()
+
+
+def records(app, env):
+    """Figures of a record are counted in it, after an R and the chapter of its story, those of another page that has no
+    number after the page's initial, so that none has two owners.
+    """
+    numbered = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
+    pages = [page for page in env.toc_fignumbers if page not in {*numbered, env.config.root_doc}]
+    for page in pages:
+        key, _, record = page.rpartition("_")
+        name = (
+            f"R{min(numbered[story] for story in numbered if story.startswith(key))}"
+            if record == "record"
+            else ""
+        )
+        name = name or page.rpartition("/")[2][0].upper()
+        for figures in env.toc_fignumbers[page].values():
+            for count, figure in enumerate(sorted(figures, key=figures.get), 1):
+                figures[figure] = (name, count)
+    return pages
+
+
+def setup(app):
+    app.add_transform(Links)
+    app.add_transform(Headings)
+    app.add_transform(Words)
+    app.connect("env-get-updated", records, priority=900)
+    app.connect("config-inited", launch, priority=900)
+    app.connect("html-page-context", finish, priority=900)
+    app.connect("build-finished", tidy, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

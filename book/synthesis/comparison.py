@@ -1,0 +1,287 @@
+"""Everybody's answers against the public measurements, row by row."""
+
+import re
+from functools import cache
+
+import pandas as pd
+
+from book import measured as measurements
+from book.style import table
+from book.synthesis import grid
+from inferlib import catalog, validation
+from inferlib.formats import Whole
+from inferlib.papers.source import BOUND
+from inferlib.principles import roofline
+from inferlib.principles.profile import profile_of
+from inferlib.system import Layout, System, Workload, chip_peak
+from tokenprice import Question, calibration, predictors
+from tokenprice.decode import decode_step
+from tokenprice.predictors import KERNELS
+
+MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
+PUBLISHERS = {
+    "gf": "gpt-fast", "lmd": "LMDeploy", "ft": "FasterTransformer", "trt": "TensorRT-LLM", "vllm": "vLLM",
+    "aic": "aiconfigurator", "ds": "DeepSeek at scale", "ep": "DeepSeek at scale", "mlperf": "MLPerf",
+    "tek": "Tensor Economics",
+}  # fmt: skip
+BANDS = {"batch": (1, 8, 32, 128), "context": (128, 1024, 4096)}
+
+
+def rows(path=None):
+    """All measurements with what is needed to ask about them, and to group the answers.
+
+    Returns the columns of :func:`book.measured.load` and ``publisher`` (one observation of an independent
+    kind), ``use`` (``"clean"``, or why a row tells little about one decode step), ``instance`` (whether it is
+    one tensor-parallel instance), ``batches`` and ``contexts`` (in bands).
+    """
+    table = measurements.load(path)
+    prefix = table.index.str.split("-").str[0]
+    table["publisher"] = [PUBLISHERS.get(name, name) for name in prefix]
+    table["use"] = [use(row) for row in table.itertuples()]
+    table["instance"] = (table.dp == 1) & (table.ep == 1)
+    table["batches"] = [_band(value, BANDS["batch"]) for value in table.sequences]
+    table["contexts"] = [_band(value, BANDS["context"]) for value in table.context]
+    return table
+
+
+def use(row):
+    """``"clean"``, or the first reason why a row does not time one plain decode step of a known model."""
+    reasons = {
+        "no time": row.tpot != row.tpot,
+        "counted already": row.duplicate_of != "",
+        "tier C": row.tier == "C",
+        "tokens are drafted": row.speculation != "none",
+        "format not stated": row.weight_format in ("", "mixed") or row.kv_format == "",
+        "shape not published": not row.model_in_catalogue,
+        "prompt inside": row.prefill_share > MOST_PREFILL,
+        # Kernels of late 2023 appear to read a grouped cache once for every query head; see the chapter.
+        "old grouped-cache kernels": "kernels of this age" in row.notes,
+    }
+    reason = next((reason for reason, holds in reasons.items() if holds), "clean")
+    # As such a row is read, every chip keeps more than its memory: layout or batch must be meant otherwise.
+    full = reason == "clean" and decode_step(*question(row)).status == "infeasible"
+    return "more than the memory holds" if full else reason
+
+
+def _band(value, edges):
+    if value != value:
+        return ""
+    below = 0
+    for edge in edges:
+        if value <= edge:
+            return f"{below + 1:,} to {edge:,}" if below + 1 < edge else f"{edge:,}"
+        below = edge
+    return f"over {edges[-1]:,}"
+
+
+def _first(band):
+    """The first number that a band holds: "over 128" begins at 129."""
+    number = int(band.removeprefix("over ").split()[0].replace(",", ""))
+    return number + band.startswith("over")
+
+
+def question(row):
+    """Model, system, workload and layout of a row of :func:`rows`.
+
+    Raises ValueError if the row states no format.
+    """
+    if row.weight_format in ("", "mixed") or row.kv_format == "":
+        raise ValueError(f"row {row.Index} does not state one format of weights and cache")
+    system = System(_chip(row.hardware), row.n_gpus)
+    workload = Workload(row.sequences, row.context, row.weight_format, row.kv_format)
+    return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
+
+
+def as_stored(row, workload):
+    """The workload with the bytes of a weight that a row states, where its format has other groups than usual."""
+    bits = re.search(r"(\d+) bits a weight", row.format_detail)
+    return workload.replace(weights=Whole(int(bits[1]) / 8)) if bits else workload
+
+
+def case_of(name):
+    """The question that a measured row is an answer to."""
+    table = rows()
+    row = next(row for row in table.itertuples() if row.Index == validation.one_of("row", name, table.index))
+    model, machine, work, layout = question(row)
+    return Question(
+        model,
+        machine,
+        layout=layout,
+        weights=work.weights,
+        kv_cache_dtype=work.cache,
+        batch=work.batch,
+        context=work.context,
+    )
+
+
+def row_of(case, table=None):
+    """The first row that measured a case, or None where nobody did."""
+    table = rows() if table is None else table
+    asked = case.model, case.machine, case.workload
+    alike = table[
+        (table.model == case.model.name) & (table.n_gpus == case.machine.count)
+        & (table.sequences == case.workload.batch) & table.tpot.notna() & ~table.weight_format.isin(["", "mixed"])
+        & (table.kv_format != "")
+    ]  # fmt: skip
+    found = (row for row in alike.itertuples() if question(row)[:3] == asked)
+    return next((row for row in found if case.layout in (None, question(row)[3])), None)
+
+
+CARD = (
+    "engine", "date", "model_printed", "hardware_printed", "tp", "weight_format", "kv_format", "batch", "batch_meaning",
+    "prompt_tokens", "output_tokens", "reported_value", "reported_unit",
+)  # fmt: skip
+
+
+def card(row):
+    """What the publisher of a row states, or that there is no such row."""
+    if row is None:
+        return "no public measurement of this case"
+    told = {name: getattr(row, name) for name in CARD}
+    return "\n".join(
+        [f"row {row.Index}", *(f"{name:18}{value}" for name, value in told.items() if value == value)]
+    )
+
+
+def all_predictors(case, row=None):
+    """Everybody's terms of a case in milliseconds, as :func:`book.synthesis.grid.decomposition` returns them.
+
+    Of a measured ``row`` each is asked as for all rows.
+    """
+    if row is None:
+        return grid.decomposition(case.model, case.machine, case.workload)
+    return grid.tabled({key: answer(key, row) for key in predictors.keys()})
+
+
+@cache
+def _chip(name):
+    return catalog.load_chip(name)
+
+
+def answer(key, row):
+    """What one of those who answer says about a row, as a Breakdown.
+
+    The bound and the kernel model count the bytes of 4-bit weights with their scales; a source knows 4 bits.
+    The bound takes the arithmetic at the peak of the weights' format, where the chip computes in it. The kernel
+    model is told the class of the engine.
+    """
+    model, system, workload, layout = question(row)
+    if key == KERNELS:
+        workload = as_stored(row, workload)
+        return decode_step(model, system, workload, layout, engine=calibration.engine_class(row.engine))
+    if key != BOUND:
+        return predictors.ask(key, model, system, workload, layout)
+    profile = profile_of(model, workload.weights, workload.cache)
+    profile = profile.replace(weight_bytes=calibration.stored_bytes(as_stored(row, workload).weights))
+    # One token at a time goes through a pipeline: only the chips of one stage work on it.
+    working = System(chip_peak(system.chip, workload), system.count // layout.pp)
+    endless = working.replace(chip=working.chip.replace(memory_capacity=None))
+    return roofline.decode_step(profile, endless, workload)
+
+
+def publishers(table=None):
+    """What every publisher's clean rows cover.
+
+    Returns one row a publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``,
+    largest ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
+    """
+    table = rows() if table is None else table
+    clean = table[table.use == "clean"].groupby("publisher")
+    covers = {
+        "rows": ("tpot", "size"), "models": ("model", "nunique"), "chips": ("hardware", "nunique"),
+        "parallel": ("tp", "max"), "batch": ("batch", "max"), "context": ("context", "max"),
+        "where": ("url", lambda addresses: addresses.mode().iloc[0]),
+    }  # fmt: skip
+    return clean.agg(**covers).reset_index()
+
+
+def answers(keys=None, table=None):
+    """Everybody's answer to every row that can be asked about.
+
+    ``keys``: who; everybody when not given. ``table``: as :func:`rows` returns it; its rows with a time, a
+    known model and stated formats are asked. Returns one row an answer: ``id``, ``who``, ``status``,
+    ``reason``, ``predicted`` and ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN
+    without an answer), and what rows are grouped by.
+    """
+    keys = [validation.one_of("source", key, predictors.keys()) for key in keys or predictors.keys()]
+    table = rows() if table is None else table
+    asked = table[table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")]
+    asked = asked[~asked.weight_format.isin(["", "mixed"])]
+    found = []
+    for row in asked.itertuples():
+        about = {name: getattr(row, name) for name in ABOUT}
+        for key in keys:
+            step = answer(key, row)
+            predicted = float(step.total) if step.feasible else float("nan")
+            found.append({
+                "id": row.Index, "who": key, "status": step.status, "reason": step.reason, "predicted": predicted,
+                "measured": row.tpot, "error": predicted / row.tpot - 1, **about,
+            })  # fmt: skip
+    return pd.DataFrame(found)
+
+
+ABOUT = (
+    "publisher", "use", "instance", "model", "hardware", "tp", "weight_format", "batches", "contexts", "core",
+)  # fmt: skip
+
+
+@cache
+def all_answers():
+    """:func:`answers` of everybody to all rows, computed once."""
+    return answers()
+
+
+def errors(by=None, table=None, *, use="clean"):
+    """Mean absolute and mean signed error of everybody, in all or by a column.
+
+    ``by``: ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``.
+    ``table``: as :func:`answers` returns it. ``use``: only rows of this use; None for all. Indexed by who
+    (and by group): ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
+    """
+    table = all_answers() if table is None else table
+    if by is not None:
+        validation.one_of("by", by, ABOUT)
+    table = table if use is None else table[table.use == use]
+    groups = table.assign(size=table.error.abs()).groupby(["who", *([by] if by else [])], sort=False)
+    return groups.agg(**{
+        "rows": ("error", "count"), "n/a": ("error", lambda e: int(e.isna().sum())), "mean |error|": ("size", "mean"),
+        "mean error": ("error", "mean"), "worst": ("size", "max"),
+    })  # fmt: skip
+
+
+def matrix(by, table=None):
+    """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
+    wide = errors(by, table)["mean |error|"].unstack("who")
+    known = [key for key in predictors.keys() if key in wide]
+    if by in ("batches", "contexts"):
+        wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
+    return wide[known].dropna(axis=1, how="all")
+
+
+def over_bound(table=None):
+    """Measured time over the bound of the peaks, one row a measurement of one instance.
+
+    Returns ``ratio`` and what rows are grouped by.
+    """
+    table = all_answers() if table is None else table
+    bound = table[(table.who == BOUND) & table.predicted.notna()]
+    return bound.assign(ratio=bound.measured / bound.predicted).set_index("id")
+
+
+def shown(frame, first):
+    """Errors as a chapter shows them: per cent, labels for who answers, blanks where nobody does.
+
+    ``frame``: as :func:`errors` (without ``by``) or :func:`matrix` returns it. ``first``: head of the first
+    column.
+    """
+    percent = frame.copy().astype(object)
+    for name in frame:
+        if name not in ("rows", "n/a"):
+            sign = "+" if name == "mean error" else ""
+            percent[name] = ["" if value != value else f"{100 * value:{sign}.0f}" for value in frame[name]]
+    percent = percent.rename(index=_label, columns=_label)
+    return table(percent.rename_axis(first).rename_axis(None, axis=1).reset_index())
+
+
+def _label(name):
+    return predictors.label(name) if name in predictors.keys() else name

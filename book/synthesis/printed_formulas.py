@@ -1,0 +1,71 @@
+"""A check that anybody can repeat: formulas with the constants that are printed, against the measurements.
+
+Erdil's formula stands here; further versions of a source, which are formulas with a printed constant too, answer
+as everybody does.
+
+Equations 29, 30, 39, 40 and 44 of the paper without its terms for bytes on the network, which count little on
+these rows: reading and multiplying at the printed fractions of the peaks, and four times a layer a kernel and an
+all-reduce. The paper's complete model, which searches for the best layout, is another matter.
+"""
+
+import numpy as np
+import pandas as pd
+
+from book.synthesis import comparison
+from inferlib import load_model
+from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
+from inferlib.papers.erdil2025.equations import printed
+from inferlib.papers.source import BOUND, versions
+from tokenprice import predictors
+
+NODE = 8  # chips of one box
+CHIP = "H100"  # the paper's text prints the attainable fractions of this one
+
+
+def rows(table=None):
+    """What the formula needs of the clean rows of one instance: times at the peaks, layers, chips, the measurement."""
+    table = comparison.rows() if table is None else table
+    table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
+    found = {}
+    for row in table.itertuples():
+        terms, model = comparison.answer("principles", row).terms, load_model(row.model)
+        found[row.Index] = {
+            "memory": terms["weights"] + terms["cache"], "arithmetic": terms["arithmetic"], "n_chips": row.tp,
+            "n_layers": model.n_layers, "measured": row.tpot, "dense": not model.sparse,
+        }  # fmt: skip
+    return pd.DataFrame.from_dict(found, orient="index")
+
+
+def times(rows):
+    """Seconds per token by the printed formula, for :func:`rows`."""
+    assumptions, chip = PRINTED_EQUATIONS, chips[CHIP]
+    (protocol,) = assumptions.protocols
+    reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
+    each = assumptions.t_kernel + np.where(rows.n_chips > 1, reduce, 0.0)
+    step = np.maximum(rows.memory / chip.bandwidth_fraction, rows.arithmetic / chip.flops_fraction)
+    return rows.n_layers * assumptions.kernels * each + step
+
+
+def check(table=None):
+    """Errors of printed formulas and of the bare bound on the clean dense rows, by tensor-parallel degree.
+
+    Returns one row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each
+    formula that describes these rows the mean absolute and the mean signed error.
+    """
+    asked, table = rows(table), comparison.all_answers()
+
+    def error_of(key):
+        return table[table.who == key].set_index("id").error.loc[asked.index]
+
+    found = {"tp": asked.n_chips, "bound": error_of(BOUND), "formula": times(asked) / asked.measured - 1}
+    made = pd.DataFrame(found | {predictors.label(key): error_of(key) for key in versions()})[asked.dense]
+    made = made.dropna(axis=1, how="all")
+
+    def errors(own):
+        found = {"rows": len(own), "bound": own.bound.abs().mean()}
+        for name in made.columns.drop(["tp", "bound"]):
+            found |= {name: own[name].abs().mean(), f"{name}, signed": own[name].mean()}
+        return found
+
+    found = {str(tp): errors(own) for tp, own in made.groupby("tp")} | {"all": errors(made)}
+    return pd.DataFrame(found).T.rename_axis("chips in parallel").astype({"rows": int})

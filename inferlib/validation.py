@@ -1,0 +1,171 @@
+"""Checks at the doors: every refusal names the argument, its value and what is allowed.
+
+Concrete numbers are checked, and brought to floats: whole numbers of NumPy would overflow without a word. SymPy
+expressions, Pint quantities and lazy arrays pass: they were made by somebody who derives, checks dimensions or
+sweeps, and equations are total functions. Anything else is refused.
+"""
+
+import math
+import os
+from numbers import Real
+
+from inferlib.optional_imports import is_array, np
+
+
+def read_package_file(module, name):
+    """The text of a file of the package, named from the ``__file__`` of a module: a first answer waits for no more."""
+    with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as file:
+        return file.read()
+
+
+_PLAIN, LARGE = (float, int), 1e300
+_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
+
+
+def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
+    """A ``value`` fit to calculate with; one that is not a finite positive number (or array of them) is refused.
+
+    ``name``: how the error calls the argument. ``value``: a float, an array (a list is taken as one) or
+    anything symbolic. ``zero`` allows zero; ``minimum`` and ``maximum`` are inclusive. ``masked`` lets NaN and
+    infinity stand in an array: points of a sweep that something has marked as infeasible. Returns a Python
+    number or what is not concrete as it is, all others as 64-bit floats of the same kind. Raises TypeError for
+    what is not a number nor holds numbers (a string, a bool, None, a complex number), ValueError for one that
+    is not allowed.
+
+    Examples
+    --------
+    >>> number("batch", 32)
+    32
+    >>> number("batch", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: batch is -1, but must be positive and finite
+    """
+    if (
+        type(value) in _PLAIN
+        and (0 < value < LARGE or (zero and value == 0))
+        and (minimum is None or value >= minimum)
+        and (maximum is None or value <= maximum)
+    ):
+        return value  # most are such, and everything below takes twenty times as long
+    allowed = "positive and finite" if not zero else "zero or positive, and finite"
+    if minimum is not None:
+        allowed += f", at least {minimum:g}"
+    if maximum is not None:
+        allowed += f", at most {maximum:g}"
+    if isinstance(value, bool):
+        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
+    if isinstance(value, Real) or _module(value) == "decimal":
+        try:
+            concrete = float(value)
+        except OverflowError:
+            concrete = float("inf")
+        value = value if type(value) in (int, float) or _module(value) == "sympy" else concrete
+    elif (
+        isinstance(value, (list, tuple)) or is_array(value) or _in_memory(value) or _module(value) == "pandas"
+    ):
+        held = np.asarray(value)
+        if held.dtype.kind not in "iuf":
+            raise TypeError(f"{name} holds {held.dtype} values, but must hold numbers, {allowed}")
+        concrete = held.astype(float, copy=False)
+        if _module(value) != "xarray":
+            value = concrete
+        elif held.dtype != float:
+            value = value.astype(float)
+    elif _module(value) in _NOT_CONCRETE:
+        return value
+    else:
+        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
+    single = isinstance(concrete, float)
+    bad = (concrete < 0) | ((concrete == 0) & (not zero))
+    if single or not (masked and concrete.ndim):
+        bad = bad | (not math.isfinite(concrete) if single else ~np.isfinite(concrete))
+    if minimum is not None:
+        bad = bad | (concrete < minimum)
+    if maximum is not None:
+        bad = bad | (concrete > maximum)
+    if bad if single else bad.any():
+        shown = value if single or not concrete.ndim else concrete[bad].flat[0]
+        raise ValueError(f"{name} is {short(str, shown)}, but must be {allowed}")
+    return value
+
+
+def short(spelled, value):
+    """A value as ``repr`` or ``str`` spells it, cut where it is too long to read."""
+    try:
+        text = spelled(value)
+    except ValueError:  # an integer of thousands of digits
+        return "a number too long to print"
+    return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"
+
+
+def one_of(name, value, allowed):
+    """Refuse a ``value`` that is not among ``allowed``, and suggest the nearest names.
+
+    Examples
+    --------
+    >>> one_of("format", "bf61", ["bf16", "fp8"])
+    Traceback (most recent call last):
+    ...
+    LookupError: no format 'bf61'; did you mean 'bf16'? Known: bf16, fp8
+    """
+    allowed = allowed if isinstance(allowed, (dict, list, tuple)) else list(allowed)
+    if isinstance(value, str) and value in allowed:
+        return value
+    near = _near(str(value)[:200], allowed) if isinstance(value, str) else []
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ";"
+    raise LookupError(f"no {name} {short(repr, value)}{hint} Known: {', '.join(map(str, allowed))}")
+
+
+def instance(name, value, kind):
+    """Refuse a ``value`` of another class.
+
+    Examples
+    --------
+    >>> instance("keep", 5, dict)
+    Traceback (most recent call last):
+    ...
+    TypeError: keep is a int, but must be a dict
+    """
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {kind.__name__}")
+    return value
+
+
+class LookupDict(dict):
+    """A table by name: an unknown name raises with near ones.
+
+    Examples
+    --------
+    >>> LookupDict("chip", {"H100": 1})["h100"]
+    Traceback (most recent call last):
+    ...
+    LookupError: no chip 'h100'; did you mean 'H100'? Known: H100
+    """
+
+    def __init__(self, what, entries):
+        super().__init__(entries)
+        self.what = what
+
+    def __missing__(self, name):
+        one_of(self.what, name, self)
+
+
+def _near(value, allowed):
+    from difflib import get_close_matches
+
+    lowered = {a.lower(): a for a in allowed}
+    close = get_close_matches(value.lower(), lowered, n=3, cutoff=0.6)
+    inside = [low for low in lowered if value.lower() and value.lower() in low]
+    return [lowered[low] for low in dict.fromkeys([*inside, *close])][:3]
+
+
+def _module(value):
+    """The package that a value's class is from."""
+    return type(value).__module__.partition(".")[0]
+
+
+def _in_memory(value):
+    """Whether ``value`` is an xarray object whose numbers are at hand (dask arrays stay lazy)."""
+    return _module(value) == "xarray" and is_array(value.variable._data)

@@ -1,0 +1,185 @@
+"""Bad input at the doors: one clear error, naming the argument, its value and what is allowed."""
+
+import dataclasses
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pint
+import pytest
+import sympy as sp
+import xarray as xr
+from facts import refused
+from hypothesis import given, strategies as st
+
+import book
+import inferlib
+from book import audit
+from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, units, validation
+from inferlib.attention import Indexer
+from inferlib.equation import quantities
+from inferlib.papers import erdil2025, liminal2025
+from inferlib.papers.erdil2025.records import GPU, Model
+from inferlib.papers.erdil2025.shape import Shape
+from inferlib.papers.steinhardt2022.equations import Machine
+from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward, LatentAttention, StateSpace
+
+SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
+RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
+RECORDS += [liminal2025.Assumptions]
+POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
+NOT_A_NUMBER = st.sampled_from([math.nan, math.inf, [1, "a"]])
+NOT_A_NUMBER |= st.floats(max_value=-1e-300) | st.text() | st.booleans()
+
+
+def good(kind):
+    """A valid record, every quantity at its default or at one."""
+    return kind(**{f.name: 1.0 for f in quantities(kind) if f.default is dataclasses.MISSING})
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+@given(value=NOT_A_NUMBER, data=st.data())
+def test_no_record_takes_a_bad_number(kind, value, data):
+    field = data.draw(st.sampled_from(quantities(kind)))
+    with pytest.raises((ValueError, TypeError), match=rf"{kind.__name__}\.{field.name} "):
+        good(kind).replace(**{field.name: value})
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refuse_unknown_fields(kind):
+    for field in quantities(kind):
+        if field.metadata["zero"]:
+            good(kind).replace(**{field.name: 0})
+        else:
+            with pytest.raises(ValueError, match=f"{field.name} is 0, but must be positive"):
+                good(kind).replace(**{field.name: 0})
+    record, again = good(kind), good(kind)
+    assert record == again != record.replace(**{quantities(kind)[0].name: 2.0})
+    assert hash(record) == hash(again)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, quantities(kind)[0].name, 2.0)
+    with pytest.raises(LookupError, match=f"no field of {kind.__name__} 'colour'"):
+        record.replace(colour="red")
+
+
+THREE_SECONDS = pint.UnitRegistry()("3 s")
+
+
+@given(POSITIVE)
+def test_symbols_arrays_and_quantities_pass(value):
+    for x in (sp.Symbol("x"), xr.DataArray([value]), xr.DataArray([value]).chunk(), THREE_SECONDS):
+        assert validation.number("x", x) is x
+    with pytest.raises(ValueError, match="x is -"):
+        validation.number("x", np.array([value, -value]))
+
+
+def test_a_huge_integer_is_not_finite_and_wrong_types_are_named():
+    with pytest.raises(ValueError, match="positive and finite"):
+        Workload(batch=10**400)
+    for value in (None, {}, set(), b"1", "1"):
+        with pytest.raises(TypeError, match="batch"):
+            Workload(batch=value)
+    for count in (0, -1, 2.5, math.nan):
+        with pytest.raises(ValueError, match="System.count"):
+            System(inferlib.load_chip("H100 SXM"), count)
+
+
+@pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])
+@given(value=st.one_of(st.integers(max_value=0), st.floats(), st.booleans(), st.text()))
+def test_layouts_are_whole_numbers(name, value):
+    with pytest.raises(ValueError, match=f"Layout.{name}"):
+        Layout(**{name: value})
+
+
+test_unknown_names_are_refused_with_near_ones = refused(
+    (lambda: inferlib.load_chip("H10"), LookupError, "did you mean 'H100 SXM'"),
+    (lambda: inferlib.load_chip(""), LookupError, "no chip ''; inferlib.catalog.chips"),
+    (lambda: inferlib.load_chip(None), LookupError, "no chip None"),
+    (lambda: inferlib.load_model("Lama 3 70B"), LookupError, "did you mean 'Llama 3 70B'"),
+    (lambda: inferlib.load_chip("A100 80GB").at("fp8"), LookupError, "no format of A100 80GB 'fp8'"),
+    (lambda: Workload(batch=1, weights="bf61"), LookupError, "did you mean 'bf16'"),
+    (lambda: audit.scorecard("nobody"), LookupError, "no source 'nobody'"),
+    (lambda: audit.scorecard("erdil2024"), LookupError, "did you mean 'erdil2025'"),
+    (lambda: audit.equations(3), LookupError, "no source 3"),
+    (lambda: book.card("erdil2025", "Table 9"), LookupError, "no artefact 'Table 9'"),
+    (lambda: inferlib.minimise(xr.DataArray([1.0], dims="a"), "b"), LookupError, "no dimension 'b'"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text", ["80", "80 Gb", "80 GB/s", "eighty GB", "80GB", "", "nan GB", "inf GB", "-1 GB", None, True]
+)
+def test_data_files_must_state_the_right_unit(text):
+    stated = {"flops": "1 TFLOP/s", "memory_bandwidth": "1 TB/s", "memory_capacity": text}
+    with pytest.raises(ValueError, match="cannot read|has no unit|must be"):
+        catalog.record(Accelerator, stated)
+
+
+@given(POSITIVE, st.sampled_from(["B", "KB", "GB", "GiB", "TB", "TiB"]))
+def test_units_round_trip(value, unit):
+    assert units.parse(f"{value!r} {unit}", "B") == pytest.approx(value / units.factor("B", unit))
+
+
+def test_a_breakdown_without_terms_must_say_why():
+    for make in (
+        lambda: Breakdown(()),
+        lambda: Breakdown(status="infeasible"),
+        lambda: Breakdown(({"a": 1.0},), status="n/a", reason="x"),
+    ):
+        with pytest.raises(ValueError, match="breakdown"):
+            make()
+    silent = Breakdown(status="n/a", reason="no such thing")
+    for attribute in ("total", "binding", "counted"):
+        with pytest.raises(ValueError, match="no time: n/a: no such thing"):
+            getattr(silent, attribute)
+
+
+# --- Equations -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "bad", [-1e-6, math.nan, math.inf, "1", True, None, 1j, [1, "a"], np.datetime64("2026-01-01")]
+)
+def test_an_equation_refuses_what_is_no_time(bad):
+    with pytest.raises((ValueError, TypeError), match="t_hop of minimum_latency"):
+        erdil2025.minimum_latency(erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], t_hop=bad)
+
+
+def test_two_threads_do_not_mix_their_explanations():
+    model, box = inferlib.load_model("Llama 3 70B"), System(inferlib.load_chip("H100 SXM"), 8)
+    rooms = map(inferlib.papers.source.source_package, ("erdil2025", "steinhardt2022"))
+    steps = [room.decode_step(model, box, Workload(32, 4096)) for room in rooms]
+    alone = [str(audit.explain(step)) for step in steps]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda i: str(audit.explain(steps[i % 2])) == alone[i % 2], range(100)))
+    assert all(found)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: validation.number("batch", "9" * 5000),
+    lambda: validation.number("batch", 10**400),
+    lambda: validation.number("batch", 10**5000),
+    lambda: validation.one_of("format", "f" * 5000, ["bf16"]),
+    lambda: validation.one_of("format", 10**5000, ["bf16"]),
+    lambda: units.parse("9" * 5000, "GB"),
+    lambda: units.parse(10**5000, "1"),
+    lambda: inferlib.load_chip("c" * 5000),
+    lambda: inferlib.load_model({"model_type": "m" * 5000}),
+])  # fmt: skip
+def test_an_error_does_not_echo_thousands_of_characters(call):
+    with pytest.raises((TypeError, ValueError, LookupError)) as caught:
+        call()
+    assert len(str(caught.value)) < 1200
+
+
+def test_bounds_belong_three_names_are_near_and_long_texts_are_cut():
+    """As the documentation says of bounds; of more than 120 characters a hundred are shown."""
+    for n in (2, 3, np.array([2.0, 3.0])):
+        assert np.all(validation.number("n", n, minimum=2, maximum=3) == n)
+    for n in (1.99, 3.01):
+        with pytest.raises(ValueError, match="positive and finite, at least 2, at most 3"):
+            validation.number("n", n, minimum=2, maximum=3)
+    with pytest.raises(LookupError, match="did you mean 'fp8.0' or 'fp8.1' or 'fp8.2'[?] Known"):
+        validation.one_of("format", "fp8", [f"fp8.{n}" for n in range(9)])
+    assert validation.short(str, "x" * 120) == "x" * 120
+    assert validation.short(str, "x" * 121) == "x" * 100 + "... (121 characters)"

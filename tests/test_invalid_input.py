@@ -1,0 +1,169 @@
+"""What somebody who means ill, or is in a hurry, types: one line each, and what must come of it."""
+
+import decimal
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import questions
+import xarray as xr
+from facts import refused
+
+import inferlib
+from inferlib import Layout, System, Transformer, Workload, frontier, papers, principles
+from inferlib.papers import steinhardt2022
+from tokenprice.decode import decode_step
+
+ROOT = Path(__file__).parents[1]
+LLAMA, *OTHERS = map(inferlib.load_model, ("Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"))
+H100 = inferlib.load_chip("H100 SXM")
+BOX, WORK = System(H100, 8), Workload(32, 4096)
+
+# --- Numbers at the door of a Transformer -----------------------------------------------------------------
+
+CALLS = {
+    "cache_values": lambda m, n: m.cache_values(n),
+    "cache_bytes": lambda m, n: m.cache_bytes(n),
+    "flops": lambda m, n: sum(m.flops(n).values()),
+    "prefill_flops": lambda m, n: sum(m.prefill_flops(n).values()),
+    "bytes_read": lambda m, n: sum(m.bytes_read(64, n).values()),
+    "batch of bytes_read": lambda m, n: sum(m.bytes_read(n, 64).values()),
+    "attended": lambda m, n: inferlib.transformer.visible_context(m.layers[0].attention, n),
+    "pairs": lambda m, n: inferlib.transformer.causal_pairs(m.layers[0].attention, n),
+    "kept": lambda m, n: m.layers[0].attention.kept(n),
+}
+HOLDERS = {
+    "int32": lambda ns: np.array(ns, dtype=np.int32),
+    "list": list,
+    "tuple": tuple,
+    "series": pd.Series,
+    "labelled": lambda ns: xr.DataArray(np.array(ns, dtype=np.int32), dims="n"),
+}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("call", CALLS)
+def test_numbers_in_any_holder_are_those_of_plain_floats(call, holder):
+    for model in (LLAMA, *OTHERS):
+        expected = [CALLS[call](model, float(n)) for n in (7, 131072)]
+        found = CALLS[call](model, HOLDERS[holder]([7, 131072]))
+        np.testing.assert_allclose(np.asarray(found), expected, rtol=1e-12)
+        assert CALLS[call](model, decimal.Decimal(7)) == pytest.approx(expected[0], rel=1e-12)
+        assert CALLS[call](model, np.int32(131072)) == pytest.approx(expected[1], rel=1e-12)
+
+
+BAD = [-3, pd.Series([1, -2]), decimal.Decimal(-3), 1j, pd.Timestamp("2026-01-01"), object()]
+BAD += [[1, "a"], None, "7", True]
+
+
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: re.sub(" at 0x.*", ">", repr(bad)))
+@pytest.mark.parametrize("call", CALLS)
+def test_what_is_no_count_is_refused(call, bad):
+    with pytest.raises((ValueError, TypeError), match="^(context|tokens|batch) (is|holds) "):
+        CALLS[call](LLAMA, bad)
+
+
+def test_narrow_columns_are_counted_right():
+    """70,553,706,496 parameters do not fit into 32 bits, nor do products of a room."""
+    columns = (np.array([n], dtype=np.int32) for n in (80, 8192, 28672, 64, 8, 128, 128256))
+    assert Transformer.dense(*columns).n_params.tolist() == [70_553_706_496.0]
+    assert Transformer.dense([80], 8192, 28672, 64, 8, 128, 128256).n_params.tolist() == [70_553_706_496.0]
+    machine = steinhardt2022.load_chip("A100")
+    m, b = (np.array([n], dtype=np.int32) for n in (4096, 131072))
+    assert steinhardt2022.arithmetic_time(machine, m, b) == pytest.approx(2 * 4096**2 * 131072 / 312e12)
+
+
+def test_systems_layouts_and_workloads_of_narrow_integers_become_plain():
+    assert type(System(H100, np.int32(8)).count) is int and str(System(H100, np.int32(8))) == "8 × H100 SXM"
+    assert type(Layout(tp=np.int16(8)).tp) is int
+    assert System(H100, [8, 16]).domain.tolist() == [8, 8]
+    for count in ([8, -8], [8, 2.5], [8, "a"]):
+        with pytest.raises((ValueError, TypeError), match="System.count"):
+            System(H100, count)
+    one = questions.step(LLAMA, BOX, Workload(np.int32(32), np.int32(4096)))
+    assert one.seconds == questions.step(LLAMA, BOX, WORK).seconds
+    with pytest.raises(ValueError, match=r"Workload\.batch is -32"):
+        Workload(pd.Series([32.0, -32.0]), 4096)
+
+
+# --- Records of another kind ------------------------------------------------------------------------------
+
+ASKED = {"model": LLAMA, "system": BOX, "workload": WORK, "layout": None}
+ANSWER = [*(key for key in papers.sources() if key != "erdil2025"), "principles", "kernels"]
+
+
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("key", ANSWER)
+def test_a_decode_step_is_asked_about_records(key, name):
+    answer = decode_step if key == "kernels" else papers.source._answerer(key)
+    for wrong in ("x", 0, 3.5):
+        with pytest.raises(TypeError, match=f"{name} is a {type(wrong).__name__}, "):
+            answer(**ASKED | {name: wrong})
+
+
+@pytest.mark.parametrize("name", ["model", "system", "workload"])
+def test_the_largest_batch_is_asked_about_records(name):
+    asked = {"model": LLAMA, "system": BOX, "workload": WORK}
+    with pytest.raises(TypeError, match=f"{name} is a int, "):
+        principles.largest_batch(**asked | {name: 0})
+
+
+test_one_clear_error = refused(
+    (lambda: inferlib.minimise(1, "x"), TypeError, "values is 1, but must be an xarray.DataArray"),
+    (lambda: LLAMA.cache_bytes(1, format=-2), ValueError, "format is -2"),
+    (lambda: frontier.pareto(3), TypeError, "points is a int"),
+    (lambda: frontier.pareto(pd.DataFrame({"a": [1]})), LookupError, "no column 'tokens_per_second'"),
+    (lambda: frontier.preferred(pd.DataFrame({"tokens_per_second": [-1.0], "usd_per_million": [1.0]})),
+     ValueError, "tokens_per_second is -1"),
+    (lambda: inferlib.load_model("a" * 300 + ".json"), LookupError, "cannot read|no file"),
+    (lambda: inferlib.catalog.load_chips("a" * 300 + ".toml"), LookupError, "cannot read|no file"),
+)  # fmt: skip
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")
+def test_a_file_that_cannot_be_read_is_named():
+    for load in (inferlib.load_model, inferlib.catalog.load_chips):
+        with pytest.raises(LookupError, match="cannot read '/proc/self/mem'"):
+            load("/proc/self/mem")
+
+
+@pytest.mark.parametrize("sly", ["\x1b[31mred", "\u202efdp", "a\nb", "\x07"])
+def test_a_key_is_not_echoed_raw(sly):
+    shape = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
+    shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
+    assert inferlib.load_model(shape).n_layers == 2
+    for change in ({sly: 1}, {"model_type": sly}, {"hidden_act": sly, "rope_scaling": sly}):
+        try:
+            inferlib.load_model(shape | change)
+        except (ValueError, LookupError) as error:
+            assert sly not in str(error)
+    with pytest.raises(ValueError, match="has no such key"):
+        inferlib.load_model(shape | {sly: 1})
+
+
+# --- The reader's machine ---------------------------------------------------------------------------------
+
+
+def test_a_home_that_cannot_be_written_is_no_matter(tmp_path):
+    """Importing and drawing says nothing where Matplotlib, IPython and caches have no home to write to."""
+    code = (
+        "import inferlib, matplotlib; matplotlib.use('Agg'); from book import style;"
+        "box = inferlib.System(inferlib.load_chip('H100 SXM'), 8);"
+        "step = inferlib.principles.decode_step(inferlib.load_model('Llama 3 70B'), box, inferlib.Workload(1));"
+        "style.breakdown_bars({'a': step}); print(round(1e3 * step.total, 2))"
+    )
+    (tmp_path / "file").write_text("")
+    nowhere = str(tmp_path / "file" / "home")  # beneath a file no folder can be made, by root neither
+    environment = {
+        "MPLCONFIGDIR": str(tmp_path / "matplotlib")
+    }  # but the Makefile's, which holds a cache of fonts
+    environment |= os.environ | {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "XDG_CONFIG_HOME": nowhere}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    assert (done.stdout.strip(), done.stderr) == ("5.19", "")

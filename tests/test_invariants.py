@@ -1,0 +1,119 @@
+"""What holds whatever the model: no answer breaks it, and one that would is not given."""
+
+import os
+import random
+
+import pytest
+from questions import drawn
+
+from tokenprice import Question, ask, decide, invariants, queueing, request
+from tokenprice.terminal import main
+
+GOOD = {
+    "alone": 0.01, "token": 0.02, "reading": 0.1, "first_token": 0.3, "everybody": 0.5, "tokens": 900, "paced": 900,
+    "made": 1000, "received": 900, "token_low": 0.015, "token_high": 0.03, "first_low": 0.2, "first_high": 0.4,
+    "machine": 1, "parts": 1, "dollars": 2, "rented": 2,
+}  # fmt: skip
+WRONG = {
+    "the fast end of an interval is below its middle": {"token_low": 0.021},
+    "the slow end of an interval is above its middle": {"token_high": 0.019},
+    "a token takes at least its step alone": {"token": -0.0218, "token_low": -0.03},
+    "a first token takes at least its own prompt": {"first_token": 0.09},
+    "a machine makes no more tokens than it has time for": {"paced": 1001},
+    "the parts of a request add up": {"parts": 0.9},
+    "the early end of an interval is below its middle": {"first_low": 0.31},
+    "the late end of an interval is above its middle": {"first_high": 0.29},
+    "a first token waits for all prompts and for answers ahead at most": {"everybody": 0.29},
+    "users get no more tokens than one of them in his time (Little's law)": {"received": 899},
+    "a request costs chips × hours × price": {"dollars": 1.9},
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_each_bound_is_noticed(said):
+    assert invariants.violated(GOOD, invariants.KINDS) is None
+    assert f"({said})" in invariants.violated(GOOD | WRONG[said], invariants.KINDS)
+    nothing = dict.fromkeys(WRONG[said], float("nan"))
+    assert invariants.violated(GOOD | nothing, invariants.KINDS)
+
+
+def test_there_is_a_wrong_number_for_each_bound():
+    assert list(dict.fromkeys(one.text for kind in invariants.KINDS.values() for one in kind)) == list(WRONG)
+
+
+def test_the_bound_of_a_first_token_by_hand():
+    """The way in, two steps of 0.1 s, a prompt of each of the four with room; and for four more a round of answers."""
+    assert invariants.time_to_drain(0.5, 1, 8, 4, 1.0, 10, 0.1) == pytest.approx(0.5 + 0.2 + 4 + (4 + 1))
+
+
+ASKED = Question(
+    "DeepSeek V3", "8x H200", prompt_tokens=4000, output_tokens=16, layout="DP8 EP8", concurrency=8
+)
+
+
+@pytest.mark.parametrize(
+    ("room", "name", "asked"),
+    [
+        (request, "token_time", ASKED),
+        (request, "first_token_time", ASKED.replace(concurrency=64)),
+        (request, "queue_time", ASKED.replace(concurrency=4000)),
+        (request, "machine_cost", ASKED.replace(paid_hours_used=0.5)),
+        (queueing, "answer_gap", ASKED.replace(concurrency=None, request_rate=5)),
+        (queueing, "first_token_time", ASKED.replace(concurrency=None, request_rate=5)),
+    ],
+)
+def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked):
+    assert ask(asked).feasible
+    right = getattr(room, name)
+    monkeypatch.setattr(room, name, lambda *given: -1 - right(*given))
+    found = ask(asked)
+    assert found.status == "n/a" and "please report the question" in found.reason
+    offers = decide(
+        asked.replace(machine=None, layout=None, concurrency=None), tpot=1.0, chips="H200", counts=8
+    )
+    assert offers.best is None
+
+
+def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
+    monkeypatch.setattr(queueing, "answer_gap", lambda *_: -0.0218)
+    line = [
+        "ask",
+        "DeepSeek-V3",
+        "8x H200",
+        "--prompt-tokens",
+        "4000",
+        "--output-tokens",
+        "16",
+        "--request-rate",
+        "5",
+    ]
+    assert main(line) == 1 and "ms per token" not in capsys.readouterr().out
+
+
+def test_no_question_at_random_breaks_a_bound():
+    """So many as QUESTIONS says, three hundred where it says nothing; those that have no answer left out."""
+    n, choose = int(os.environ.get("QUESTIONS", 300)), random.Random(int(os.environ.get("SEED", 48)))
+    found = [one for _ in range(n) if (one := drawn(choose, choose.choice(("loop", "fleet"))))]
+    assert not [one.question for one in found if "please report" in one.reason]
+    assert sum(one.feasible for one in found) > n / 4
+
+
+def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
+    """Eight users of eight copies: no step has less than one sequence in each, however short the answers are."""
+    found = ask(
+        "Qwen3 30B-A3B",
+        "8x H100",
+        layout="DP8 EP8",
+        prompt_tokens=30_000,
+        output_tokens=10,
+        prefill_chunk=2048,
+        concurrency=8,
+    )
+    assert found.feasible and found.request.decode_batch == 8
+
+
+@pytest.mark.parametrize("load", [{"concurrency": 8}, {"request_rate": 2}])
+def test_a_reader_without_a_price_has_no_rent_to_hold_against(load):
+    asked = {"prompt_tokens": 2000, "output_tokens": 500, "weights": "fp8", "prefill_machine": "4x H800"}
+    found = ask("Llama 3.3 70B", "4x H100", **asked, **load)
+    assert found.feasible and "no price of H800 is known, which reads the prompts" in str(found)

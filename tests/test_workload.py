@@ -1,0 +1,367 @@
+"""Mixes of requests: what files say, what a cache still holds, and formula and simulation of one queue."""
+
+import gzip
+import io
+import random
+import tomllib
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tokenprice import Question, ask, decide, simulate, workload
+from tokenprice.queueing import with_prefix_cache
+from tokenprice.terminal import main
+
+FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"
+KNOWN = tomllib.loads((FOLDER / "traces.toml").read_text())
+ASKED = Question(
+    "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=3
+)
+MACHINE = {"azure_code": "4x H100", "azure_conv": "4x H100", "mooncake_conversation": "8x B200"}
+
+
+def recorded(name, **more):
+    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=FOLDER / f"{name}.csv", **more)
+
+
+def at_random(asked):
+    """The requests of a trace with what a cache holds of them, if they came at random and in no order."""
+    machines = ask(asked).fleet.replicas
+    shared = with_prefix_cache(asked, asked.machine, None, machines).cached
+    return asked.replace(trace=None, cached=shared, replicas=machines)
+
+
+def off(found):
+    """By how much a formula misses the mean time between tokens, and to the first."""
+    known = {"gaps": found.answer.seconds, "first": found.answer.request.ttft}
+    return {what: known[what] / found.mean(what) - 1 for what in known}
+
+
+# --- Words and files -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", ["2k ± 50%", "2k +- 50%", "1k-3k", (1024, 3072), "1024 - 2048 - 3k"])
+def test_lengths_that_lie_evenly_have_the_moments_of_a_uniform_distribution(said):
+    lengths = ASKED.replace(prompt_tokens=said).prompt_tokens
+    assert float(lengths) == pytest.approx(2048)
+    assert np.var(lengths.support) == pytest.approx(2048**2 / 12, rel=1e-3)
+
+
+def test_between_two_quantiles_that_are_neighbours_lie_equal_parts():
+    """200, 1,000 and 8,000: half of all answers below the one in the middle, evenly on both sides."""
+    points = ASKED.replace(output_tokens="200-1000-8000").output_tokens.support
+    assert np.mean(np.array(points) < 1000) == 0.5
+    assert np.mean(points) == pytest.approx((600 + 4500) / 2)
+
+
+def test_words_read_back_to_the_same_question():
+    for asked in (
+        ASKED.replace(prompt_tokens="2k ± 50%", cached="30%"),
+        recorded("azure_conv", request_rate=9),
+    ):
+        assert Question(**asked.words()) == asked
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"prompt_tokens": "3k-1k"}, "quantiles must rise"),
+        ({"prompt_tokens": "2k ± 150%"}, "at most 1"),
+        ({"prompt_tokens": "1k-3k", "cached": 2000}, "below the shortest prompt"),
+        ({"trace": FOLDER / "azure_code.csv"}, "prompt_tokens stands in the trace"),
+        ({"context": "1k-3k"}, "context is '1k-3k', but must be a number"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(given, words):
+    with pytest.raises(ValueError, match=words):
+        ASKED.replace(**given)
+
+
+def test_what_prompts_share_is_not_said_twice():
+    with pytest.raises(ValueError, match="cached follows from what prompts of the trace share"):
+        recorded("mooncake_conversation", cached="50%")
+
+
+NAMES = {
+    "our own": ({"arrival": 3.5, "prompt": 1100, "output": 7, "prefix": "agent", "shared": 1024}, 3.5, 2),
+    "Mooncake": (
+        {"timestamp": 3500, "input_length": 1100, "output_length": 7, "hash_ids": [4, 5, 9]},
+        3.5,
+        3,
+    ),
+    "Azure": (
+        {"TIMESTAMP": "2023-11-16 18:17:03.5000000", "ContextTokens": 1100, "GeneratedTokens": 7},
+        None,
+        0,
+    ),
+    "BurstGPT": ({"Timestamp": 3.5, "Request tokens": 1100, "Response tokens": 7}, 3.5, 0),
+}
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "csv"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_has_our_names_or_those_of_a_public_trace(tmp_path, name, kind):
+    row, came, blocks = NAMES[name]
+    start = "2023-11-16 18:17:00" if came is None else 0
+    rows = [{**row, next(iter(row)): start}, row]
+    path = tmp_path / f"requests.{kind}"
+    table = pd.DataFrame(rows)
+    if kind == "jsonl":
+        table.to_json(path, orient="records", lines=True)
+    else:
+        told = {name: "4-5 9" for name in row if name == "hash_ids"}
+        table.assign(**told).to_csv(path, index=False)
+    found = workload.trace("trace", path)
+    assert found.arrivals == (0, came or 3.5) and found.prompt.support == (1100, 1100)
+    assert (
+        found.output == workload.LengthDistribution([7, 7])
+        and [len(one) for one in found.blocks] == [blocks] * bool(blocks) * 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("when,what\n1,2\n", "holds no requests: give lines with arrival, prompt, output"),
+        ("", "holds no requests"),
+        ('{"arrival": 1,', "neither JSON lines nor a table"),
+        ("arrival,prompt,output\n0,5,5\n1,0,5\n", "request 2: prompt is 0"),
+        ("arrival,prompt,output\n1,5,5\n1,5,5\n", "come at different times"),
+        ("arrival,prompt,output\n0,5,5\n", "come at different times"),
+        ("arrival,prompt,output\n0,5,0\n1,5,0\n", "besides 2 without an answer"),
+        ("arrival,prompt,output\n0,5,5\n1,5,-5\n", "request 2: output is -5"),
+        ("arrival,prompt,output\n0,5,5\ninf,5,5\n", "request 2: arrival is inf, but must be finite"),
+        ("arrival,prompt,output\n0,5,5\nsoon,5,5\n", "arrival is 'soon', but must be a time or a date"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5}\n{"arrival": NaN, "prompt": 5, "output": 5}',
+            "arrival is nan",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5}\n{"timestamp": 1}', "request 2: has no arrival"),
+        ('{"arrival": 0, "prompt": [5], "output": 5}', "prompt is [5], but must be a number"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": 7}',
+            "hash_ids is 7, but must be names of blocks",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": [[1]]}', "hash_ids is [[1]], but must be"),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "hash_ids": "0-99999999"}',
+            "100,000,000 blocks, but 5 tokens have 1",
+        ),
+        (
+            '{"arrival": 0, "prompt": 5, "output": 5, "prefix": "a", "shared": 1e300}',
+            "shared is 1e+300, but must be",
+        ),
+        ('{"arrival": 0, "prompt": 5, "output": 5, "prefix": "a"}', "request 1: has no shared"),
+        ('{"a": ' + "[" * 200_000, "neither JSON lines nor a table"),
+    ],
+    ids=lambda text: text[-40:].replace("\n", " "),
+)
+def test_a_file_that_is_none_says_what_is_wrong(tmp_path, text, words, capsys):
+    path = tmp_path / "requests"
+    path.write_text(text)
+    assert main(["ask", "Llama 3.3 70B", "4x H100", "--trace", str(path)]) == 2
+    assert words in capsys.readouterr().err
+
+
+def even(path, n, **more):
+    """A file of so many requests, one every half second."""
+    rows = [{"arrival": k / 2, "prompt_tokens": 500, "output_tokens": 50, **more} for k in range(n)]
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    return Question("Llama 3 8B", "H100", trace=path)
+
+
+@pytest.mark.parametrize(("n", "said"), [(2, "at random. tok"), (19, "at random. tok"), (39, "at random. tok"),
+                                         (60, "more evenly than at random")])  # fmt: skip
+def test_few_requests_are_answered_and_even_ones_are_no_bursts(tmp_path, n, said):
+    found = ask(even(tmp_path / "requests", n))
+    assert said in str(found) and found.fleet.request_rate == pytest.approx(2)
+
+
+def test_a_long_file_is_read_as_a_stream_compressed_or_not(tmp_path, monkeypatch):
+    """6 MB, and a failed request in twenty: those have no answer."""
+    path, n = tmp_path / "requests.csv", 30_000
+    lines = (f"{k / 7},{100 + k % 900},{k % 20},{'x' * 200}\n" for k in range(n))
+    path.write_text("Timestamp,Request tokens,Response tokens,Note\n" + "".join(lines))
+    found = workload.trace("trace", path)
+    assert len(found.arrivals) == n * 19 / 20 and found.skipped == n / 20
+    zipped = tmp_path / "requests.csv.gz"
+    zipped.write_bytes(gzip.compress(path.read_bytes(), 1))
+    assert workload.trace("trace", zipped).replace(path=str(path)) == found
+    with zipped.open("rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        assert workload.trace("trace", "-").output == found.output
+    zipped.write_bytes(zipped.read_bytes()[:-100])
+    with pytest.raises(LookupError, match="cannot read"):
+        workload.trace("trace", zipped)
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_stored_traces_are_the_beginnings_of_public_ones(name):
+    about, found = KNOWN[name], recorded(name).trace
+    assert len(found.arrivals) == 2000 <= about["whole"]
+    assert about["url"].startswith("https://github.com/") and about["licence"] and about["cite"]
+
+
+# --- What a cache still holds --------------------------------------------------------------------------------
+
+
+def by_hand(blocks, room):
+    """A cache of so many blocks, block by block."""
+    used, found = OrderedDict(), []
+    for names in blocks:
+        found.append(next((n for n, name in enumerate(names) if name not in used), len(names)))
+        for name in reversed(names):
+            used[name] = True
+            used.move_to_end(name)
+        while len(used) > room:
+            used.popitem(last=False)
+    return found
+
+
+@pytest.mark.parametrize("room", [0, 3, 10, 40, 1000])
+def test_a_cache_forgets_what_was_used_longest_ago(room):
+    choose, blocks = random.Random(room), [(0, 1, 2)]
+    for k in range(200):
+        told = choose.choice(blocks)[: choose.randint(0, 5)]
+        blocks.append((*told, *((k, n) for n in range(choose.randint(1, 4)))))
+    prompts = [len(names) * workload.TOKENS_PER_BLOCK + 1 for names in blocks]
+    found = workload.Trace(
+        "",
+        tuple(range(len(blocks))),
+        workload.LengthDistribution(prompts),
+        workload.LengthDistribution(prompts),
+        tuple(blocks),
+    )
+    held = [
+        cached // workload.TOKENS_PER_BLOCK
+        for cached in found.cached(room * workload.TOKENS_PER_BLOCK).support
+    ]
+    assert held == by_hand(blocks, room)
+
+
+def test_more_memory_holds_more_until_it_holds_all_that_is_shared():
+    trace = recorded("mooncake_conversation").trace
+    found = [trace.cached(room) for room in (0, 1e5, 1e6, 1e7, 1e9)]
+    assert [float(one) for one in found] == sorted(map(float, found))
+    assert float(found[0]) == 0 and found[-1] == trace.shared
+
+
+def test_what_does_not_fit_is_read_again():
+    """Two machines hold more than one, and what is held costs less time of them."""
+    many = [ask(recorded("mooncake_conversation", replicas=n)).request for n in (2, 4)]
+    assert many[0].cached_tokens < many[1].cached_tokens < recorded("mooncake_conversation").trace.shared
+    assert many[0].fresh_seconds > many[1].fresh_seconds
+
+
+def test_a_request_goes_where_half_of_its_prompt_is_held():
+    """The third goes on from the first; the fourth shares its first block only, as all do."""
+    blocks = ((0, 1, 2), (0, 3, 4), (0, 1, 2, 5), (0, 6, 7))
+    prompts = [len(names) * workload.TOKENS_PER_BLOCK for names in blocks]
+    trace = workload.Trace(
+        "", (0, 1, 2, 3), workload.LengthDistribution(prompts), workload.LengthDistribution(prompts), blocks
+    )
+    assert trace.routes(trace.shared, [4, 5, 6, 7]) == [4, 5, 4, 7]
+
+
+# --- Formula and simulation ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prompt", "output"),
+    [("2k ± 50%", "500 ± 50%"), ("2k ± 80%", "20-50-4k"), ("100-2k-16k", 500), ("1k ± 20%", "1k ± 20%")],
+)
+@pytest.mark.parametrize(
+    "load", [{"request_rate": 3}, {"request_rate": None, "concurrency": 32}, {"prefill_chunk": 1024}]
+)
+def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
+    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=6000))
+    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
+    """So many, since the longest prompts of Mooncake are few and decide much."""
+    found = off(simulate(at_random(recorded(name)), requests=20_000, seed=1))
+    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.1
+
+
+def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
+    """Those of people who talk come almost at random; those of editors, by the hundred."""
+    talk, code = (simulate(recorded(f"azure_{name}"), requests=4000) for name in ("conv", "code"))
+    assert abs(off(talk)["first"]) < 0.15 and off(code)["first"] < -0.9
+    assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2
+
+
+def test_one_length_many_times_is_that_length():
+    """A spread of nothing is the question without it, answers equally long."""
+    mixed, plain = (
+        ASKED.replace(prompt_tokens="2k-2k", output_tokens="500-500"),
+        ASKED.replace(fixed_lengths=True),
+    )
+    for load in ({}, {"request_rate": None, "concurrency": 16}):
+        one, other = (ask(asked.replace(**load)) for asked in (mixed, plain))
+        assert one.seconds == pytest.approx(other.seconds, rel=1e-9) or load
+        assert one.request.dollars == pytest.approx(other.request.dollars, rel=1e-9)
+
+
+# --- What to rent --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["azure_code", "azure_conv"])
+def test_the_fewest_machines_that_keep_a_percentile(name):
+    asked = recorded(name).replace(machine=None)
+    promise = {"ttft_p99": "2 s"}
+    best = decide(asked, **promise, chips="H100", counts=4, layouts="TP4").best
+    assert best.p99["first"][0] <= 2 and best.simulations[0].slo_attainment >= 0.99
+    fewer = asked.replace(machine=best.system, layout=best.layout, replicas=best.fleet.replicas - 1 or None)
+    if best.fleet.replicas > 1:
+        assert simulate(fewer, **promise, requests=3000).meets_slo is False
+    fast, slow = best.p99["first"][1:]
+    assert fast < best.p99["first"][0] < slow
+
+
+def test_machines_that_miss_a_percentile_make_room_for_the_next():
+    """A prompt in the way of a short answer: no number of single chips is enough, some dearer machine is."""
+    asked = recorded("azure_code").replace(machine=None)
+    found = decide(asked, tpot_p99="40 ms", chips=["B200", "B300"], counts=[1, 4])
+    assert found.best.system.count == 4 and found.best.simulations[0].meets_slo
+    assert [(miss.count, miss.reason) for miss in found.nearest()] == [(1, "too slow")] * 2
+    assert all(1 < miss.times < 3 for miss in found.nearest())
+
+
+def test_the_most_users_who_keep_a_percentile():
+    asked = {"prompt_tokens": "2k ± 50%", "output_tokens": 300, "chips": "B200", "counts": 1}
+    mean, tail = (decide("Llama 3.1 8B", **asked, **{name: "30 ms"}).best for name in ("tpot", "tpot_p99"))
+    assert tail.concurrency < mean.concurrency and tail.p99["token"][0] <= 0.030 < mean.request.tpot * 1.2
+    assert tail.row()["usd_per_million_kept"] >= tail.request.per_million["output"]
+
+
+def test_a_sure_percentile_holds_at_the_slow_end():
+    asked = {
+        "prompt_tokens": 2000,
+        "output_tokens": 300,
+        "request_rate": 20,
+        "chips": "H100",
+        "counts": 1,
+        "tpot_p99": "40 ms",
+    }
+    plain, sure = (decide("Llama 3.1 8B", **asked, sure=sure).best for sure in (False, True))
+    assert sure.p99["token"][2] <= 0.040 < plain.p99["token"][2]
+
+
+def test_the_terminal_sizes_a_trace(capsys):
+    line = [
+        "decide",
+        "Llama 3.3 70B",
+        "--weights",
+        "fp8",
+        "--trace",
+        str(FOLDER / "azure_conv.csv"),
+        "--chips",
+        "H100",
+    ]
+    assert main([*line, "--counts", "4", "--ttft-p99", "1 s"]) == 0
+    assert "99 of 100 of 3,000 simulated requests: first token within" in capsys.readouterr().out

@@ -1,0 +1,384 @@
+"""Where the constants of chips and engines come from: tables of timed operators, and fits to whole steps."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import field
+from functools import cache
+from numbers import Real
+from statistics import median
+
+from inferlib import lazy_toml, validation
+from inferlib.catalog import load_chip
+from inferlib.equation import Record, frozen, quantity
+from inferlib.formats import FORMATS, nearest
+from inferlib.ops import interpolated, log2
+from tokenprice import kernels
+from tokenprice.kernels import Block, Engine, Kernel, Link
+
+# Whose operators are used where a chip has none in the tables: the one nearest in age and memory.
+KERNEL_FALLBACK = {
+    "V100 SXM2": "A100 80GB", "A100 40GB": "A100 80GB", "H100 PCIe": "H100 SXM", "H800": "H100 SXM",
+    "H20": "H200", "RTX 4090": "L40S", "MI250X GCD": "A100 80GB", "MI300X": "H100 SXM", "MI325X": "H200",
+    "MI355X": "B200", "TPU v4": "A100 80GB", "TPU v5e": "A100 80GB", "TPU v5p": "H100 SXM",
+    "TPU v6e": "H100 SXM", "Groq LPU": "H100 SXM", "H100 NVL": "H100 SXM", "GH200": "H200", "L4": "L40S",
+    "RTX 5090": "RTX PRO 6000", "RTX PRO 6000 Workstation": "RTX PRO 6000", "RTX 3090": "L40S", "A10G": "L40S",
+    "T4": "L40S", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
+    "TPU7x Ironwood": "B200",
+}  # fmt: skip
+# MiB of one chip as its driver shows them, in public logs of nvidia-smi and rocm-smi, where that is not what the data
+# sheet says: H20 in NVIDIA/nvtrust#128, MI300X in ROCm/legacy-rocm-build#4750, TPU v6e in vllm-project/vllm#16211;
+# GB200, GB300, B300, MI250X and MI355X in several repositories. Of MI325X and TPU v5e none was found.
+DRIVER_MEMORY_MIB = {
+    "V100 SXM2": 16160, "A100 40GB": 40960, "A100 80GB": 81920, "H100 SXM": 81559, "H100 PCIe": 81559,
+    "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "H20": 97871, "H800": 81559, "B300": 275040,
+    "GB200 NVL72": 189471, "GB300 NVL72": 284208, "MI250X GCD": 65520, "MI300X": 196592, "MI355X": 294896,
+    "TPU v6e": 31996, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
+    "RTX 5090": 32607, "RTX PRO 6000": 97887, "RTX PRO 6000 Workstation": 97887, "RTX 3090": 24576, "A10G": 23028,
+    "T4": 15360,
+}  # fmt: skip
+CARDS = 8  # that share a box and its PCIe, where they have no links of their own
+COMPILED_STEP_PREFIX = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
+ANY_DTYPE = "any"
+LINKS = "reduce", "library"
+KINDS = {"gemm": "matrix products", "experts": "experts", "attention": "attention"}
+NO_TIME = 1e9  # the share of a term for which a fit found no time
+# Generation of the chips that were timed: the compute capability's first digit.
+GENERATION = {
+    "A100 80GB": 8, "L40S": 8, "H100 SXM": 9, "H200": 9, "B200": 10, "B300": 10, "GB200 NVL72": 10, "GB300 NVL72": 10,
+    "RTX PRO 6000": 12,
+}  # fmt: skip
+FAR = 6  # times as long, or as short, as on its kin: a timing that is farther off is not believed
+
+
+@frozen
+class Operators(Record):
+    """The kernels of one chip: Mappings of a number format to a Kernel, and Links by chips."""
+
+    exchange: float = quantity("share of a network that dispatch and combine reach", maximum=1)
+    gemm: Mapping = field(default_factory=dict)
+    experts: Mapping = field(default_factory=dict)
+    attention: Mapping = field(default_factory=dict)
+    reduce: Mapping = field(default_factory=dict)
+    library: Mapping = field(default_factory=dict)
+    blocks: Mapping = field(default_factory=dict)
+    lenders: Mapping = field(default_factory=dict)  # kind and format that were not timed on it: whose it has
+    chip: str = ""
+
+    def timed(self, kind, name):
+        """The format whose kernels of a kind (gemm, experts, attention) serve a format: its own if any chip has it."""
+        found = getattr(self, kind)
+        while name not in found and ANY_DTYPE not in found:
+            if name == "bf16":
+                raise LookupError(f"the operators of {self.chip} have no {kind} in {name}")
+            name = FORMATS[name].like or "bf16" if name in FORMATS else "bf16"
+        return name if name in found else ANY_DTYPE
+
+    def kernel(self, kind, name):
+        """The kernel of a kind for a format."""
+        return getattr(self, kind)[self.timed(kind, name)]
+
+    def stands_in(self, kind, name):
+        """What stands in for kernels that were not timed on this chip in a format, in words; empty where they were."""
+        like = self.timed(kind, name)
+        whose = self.lenders.get((kind, like))
+        other = ([f"in {like}"] if like != name else []) + ([f"of {whose}"] if whose else [])
+        return f"{KINDS[kind]} in {name} (using those {' '.join(other)})" if other else ""
+
+    def block(self, kind, engine="", width=0, weights="", cache=""):
+        """The block of a kind that was timed nearest to a class of engine, a width of the model and formats."""
+
+        def distance(timed):
+            _, of, wide, stored, kept = timed
+            bytes_off = abs(stored_bytes(stored) - stored_bytes(weights)) if stored else 0
+            return of != engine, abs(wide - width), bytes_off, kept != cache
+
+        known = [timed for timed in self.blocks if timed[0] == kind]
+        if not known:
+            raise LookupError(f"the operators of {self.chip or 'this chip'} have no {kind}")
+        return self.blocks[min(known, key=distance)]
+
+    def link(self, n_chips, kind="reduce"):
+        """The all-reduce of ``n_chips``: between the degrees measured by straight lines in their doublings."""
+        links = getattr(self, kind)
+        if isinstance(n_chips, Real) and n_chips in links:
+            return links[n_chips]
+        at = [log2(n) for n in links]
+        place = log2(n_chips)
+        fields = ([getattr(link, name) for link in links.values()] for name in ("latency", "bandwidth"))
+        return Link(*(interpolated(place, at, values) for values in fields))
+
+
+@cache
+def load_operators():
+    """``operators.toml``, read."""
+    return lazy_toml.read(validation.read_package_file(__file__, "operators.toml"), "chips")
+
+
+@cache
+def engines():
+    """``engines.toml``, read: the constants of each class, and whose software belongs to it."""
+    return tomllib.loads(validation.read_package_file(__file__, "engines.toml"))
+
+
+def engine(name=None):
+    """The constants of a class of engine.
+
+    ``"compiled"`` (TensorRT-LLM, gpt-fast, TurboMind), ``"serving"`` (vLLM and SGLang of 2025 and 2026; also when
+    none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025).
+    """
+    return name if isinstance(name, Engine) else _engine(name or "serving")
+
+
+@cache
+def _engine(name):
+    known = engines()["class"][validation.one_of("engine", name, engines()["class"])]
+    return Engine(**{key: value[0] for key, value in known.items()}, name=name)
+
+
+def engine_class(software):
+    """The class of engine that a publisher's name of its software belongs to (``engines.toml``).
+
+    Examples
+    --------
+    >>> [engine_class(name) for name in ("TensorRT-LLM 0.6.1", "vLLM 0.7.3", "vLLM 0.19.0", "vllm")]
+    ['compiled', 'python-2024', 'serving', 'serving']
+    """
+    known = (name for pattern, name in engines()["software"] if re.search(pattern, software.lower()))
+    return next(known, "serving")
+
+
+def memory(chip):
+    """Bytes of a chip as the driver shows them; its own where that is not known, or somebody changed it."""
+    return DRIVER_MEMORY_MIB[chip.name] * 2**20 if is_shown(chip) else chip.memory_capacity
+
+
+def is_shown(chip):
+    """Whether it is known what the driver shows of a chip's memory."""
+    return chip.name in DRIVER_MEMORY_MIB and load_chip(chip.name).memory_capacity == chip.memory_capacity
+
+
+def chips_per_node(chip):
+    """Chips that send to one another without a network between boxes: a domain, or cards on PCIe; None if not known."""
+    return CARDS if chip.topology == "PCIe" and chip.scale_up_size == 1 else chip.scale_up_size
+
+
+def correction_factor(chip):
+    """How many times as long a chip takes as the kernels that are lent to it: the median of its public rows; else 1."""
+    return engines()["slower"].get(chip, (1.0,))[0]
+
+
+def fallback_chip(chip):
+    """The chip whose operators stand for this one: itself, a neighbour, or the H100 where nobody is near."""
+    return chip if chip in load_operators()["chips"] else KERNEL_FALLBACK.get(chip, "H100 SXM")
+
+
+@cache
+def operators(chip):
+    """The kernels and links of a chip of the catalogue, its neighbour's where it has none of its own.
+
+    Examples
+    --------
+    >>> operators("H100 SXM").kernel("gemm", "bf16").share
+    0.8736
+    """
+    whose = fallback_chip(chip)
+
+    found, lenders = {kind: _made(whose, kind) for kind in KINDS}, {}
+    for kind, known in found.items():
+        every = {
+            chip: {n: k for n, k in _made(chip, kind).items() if believed(chip, (kind, n))}
+            for chip in GENERATION
+        }
+        for name in dict.fromkeys(name for timed in every.values() for name in timed):
+            kin = kin_of(whose, lambda other: name in every[other])  # noqa: B023
+            if kin != whose:
+                lenders[kind, name] = kin
+                known[name] = _multiplying(every[kin][name], name, kin, whose, known)
+    for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
+        known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
+    links = {kind: _made(whose, kind) for kind in LINKS}
+    share = load_operators()["exchange"]["share"][0]
+    return Operators(share, **found, **links, blocks=blocks_of(chip), lenders=lenders, chip=chip)
+
+
+def _made(chip, kind):
+    """What was timed on a chip, of a kind: format or degree to its constants."""
+    record, key = (Link, int) if kind in LINKS else (Kernel, str)
+    timed = load_operators()["chips"][chip].get(kind, {}).items()
+    return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in timed}
+
+
+def _card(name):
+    """Whether a chip is a card of a box whose chips have no links of their own."""
+    return load_chip(name).topology == "PCIe"
+
+
+def kin_of(chip, has):
+    """Of the timed chips for which ``has`` holds the nearest: itself, of the same build, generation and bandwidth."""
+    own = load_chip(chip)
+
+    def apart(name):
+        other = load_chip(name)
+        bandwidth = abs(log2(other.memory_bandwidth / own.memory_bandwidth))
+        generations = abs(GENERATION[name] - GENERATION[chip])
+        return name != chip, _card(name) != _card(chip), generations, bandwidth
+
+    return min(filter(has, GENERATION), key=apart, default=None)
+
+
+def _multiplying(kernel, name, lent_by, chip, own):
+    """A lent kernel: where its chip multiplies in another format, long products reach what the own ones reach there."""
+    theirs, ours = (
+        next((format for format in FORMATS[name].multiplied if format in load_chip(of).peaks), "bf16")
+        for of in (lent_by, chip)
+    )
+    if theirs == ours:
+        return kernel
+    like = own.get(ours) or own["bf16"]
+    return kernel.replace(prefill=like.prefill, half=like.half)
+
+
+@cache
+def listed_blocks():
+    """``sparse_attention.csv``, read: chip to the rows of its blocks by kind, class of engine, width of the model
+    and formats."""
+    import csv
+
+    found = {}
+    lines = validation.read_package_file(__file__, "sparse_attention.csv").splitlines()
+    for row in csv.DictReader(line for line in lines if not line.startswith("#")):
+        of = row["kind"], row["engine"], int(row["width"] or 0), row["weights"], row["cache"]
+        found.setdefault(row["chip"], {})[of] = row
+    return found
+
+
+def timings():
+    """Every timed operator: its chip, what it is, and its constants; links of chips that have links of their own."""
+    for chip in load_operators()["chips"]:
+        for kind in KINDS if _card(chip) else (*KINDS, *LINKS):
+            for name, one in _made(chip, kind).items():
+                yield chip, (kind, name), one
+    for chip, rows in listed_blocks().items():
+        for of, row in rows.items():
+            yield chip, of, _block(row)
+
+
+def usual_times(chip, of, one):
+    """Seconds of an operator as engines run it, by its constants and an H100: steps of 1 and of 64 rows, and a prompt.
+
+    The matrices have 5 MB, each row reads 0.2 MB more, an all-reduce sends 1 MB; a prompt of 4,096 tokens has
+    0.3 GFLOP a token in products, and as much in attention, and 30 kB of scores.
+    """
+    on, tokens, depth = load_chip("H100 SXM"), 4096, 32 if of[0] == "experts" else 4096
+    if isinstance(one, Link):
+        wider = load_chip(chip).scale_up_bandwidth / on.scale_up_bandwidth
+        return (kernels.reduce_time(one, 1e6 * wider),)
+    steps = [kernels.start_time(one, 1, depth) + kernels.read_time(one, on, 5e6 + n * 2e5) for n in (1, 64)]
+    work = 3e8 * tokens
+    if not isinstance(one, Block):
+        return *steps, kernels.work_time(one, on, work)
+    steps = [time + kernels.topk_time(one, 1, n, 8192, 0) for time, n in zip(steps, (1, 64), strict=True)]
+    return *steps, kernels.prompt_block_time(one, on, work, work, on.flops, 3e4 * tokens, tokens)
+
+
+@cache
+def against_kin():
+    """How far each timed operator is off its kin, the same one on other chips: times as long, or as short.
+
+    A dict of a chip and an operator to what is farthest from 1, for operators that two others have. All are asked for
+    the same work on the same chip, so neither bandwidth nor peak tells.
+    """
+    times, found = {(chip, of): usual_times(chip, of, one) for chip, of, one in timings()}, {}
+    for (chip, of), own in times.items():
+        others = [other for (name, what), other in times.items() if what == of and name != chip]
+        if len(others) > 1:
+            ratios = [one / median(each) for one, each in zip(own, zip(*others, strict=True), strict=True)]
+            found[chip, of] = max(ratios, key=lambda ratio: abs(log2(ratio)))
+    return found
+
+
+def believed(chip, of):
+    """Whether an operator was timed on a chip, and not :data:`FAR` from its kin."""
+    return 1 / FAR < against_kin().get((chip, of), 1) < FAR
+
+
+@cache
+def timed_blocks():
+    """:func:`listed_blocks` that are :func:`believed`; another chip's stand for the others."""
+    return {
+        chip: {of: row for of, row in rows.items() if believed(chip, of)}
+        for chip, rows in listed_blocks().items()
+    }
+
+
+def _block(row):
+    known = {name: float(row[name] or 0) for name in ("share", "entry")}
+    for name in ("start_us", "row_us", "select_us", "position_ns", "token_ns"):
+        known[name[:-3]] = float(row[name] or 0) * (1e-6 if name.endswith("us") else 1e-9)
+    known |= {name: float(row[name] or NO_TIME) for name in ("projections", "read", "scores")}
+    # kernels of a state multiply chunks of a prompt at this share of the 16-bit peak
+    return Block(**known) if row["width"] else Block(**known, prefill=float(row["projections"] or 1))
+
+
+def block_fallback_chip(chip, kind):
+    """The chip whose timings of a kind of block are used for a chip: its own, or those of the nearest kin."""
+
+    def has(name):
+        return any(of[0] == kind for of in timed_blocks().get(name, ()))
+
+    return chip if has(chip) else kin_of(fallback_chip(chip), has)
+
+
+def blocks_of(chip):
+    """All blocks of a chip, another's where it has none of a kind."""
+
+    def rows():
+        kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
+        lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
+        return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
+
+    return lazy_toml.Later(rows, _block)
+
+
+def stored_bytes(name):
+    """Bytes of one stored weight, scales included; a number stands for itself.
+
+    Examples
+    --------
+    >>> stored_bytes("fp4"), stored_bytes(0.53125)
+    (0.5625, 0.53125)
+    """
+    if not isinstance(name, str):
+        return name
+    return FORMATS[name if name in FORMATS else validation.one_of("format", name, FORMATS)].stored / 8
+
+
+def format_name(name):
+    """The format whose kernels serve a weight of so many bytes.
+
+    Examples
+    --------
+    >>> format_name("fp16"), format_name(4.25 / 8)
+    ('bf16', 'mxfp4')
+    """
+    if not isinstance(name, (str, Real)):
+        return ANY_DTYPE
+    name = name if isinstance(name, str) else nearest(name)
+    return "bf16" if name in ("fp16", "fp32") else name
+
+
+PARTS = ("attention", "feed-forward", "experts", "shared experts", "router", "head")
+
+
+def formats(model, weights, keep=None):
+    """The format of each part of a model's matrices; ``keep`` gives some another, as in ``{"attention": "bf16"}``.
+
+    Checkpoints with fewer than 16 bits leave head and router at 16; mixtures of experts in 8 bits scale blocks.
+    """
+    for part, name in (keep or {}).items():
+        validation.one_of("part", part, PARTS)
+        stored_bytes(name)
+    base = "fp8 block" if weights == "fp8" and model.sparse else weights
+    head = weights if weights in ("fp16", "fp32") else "bf16"
+    return dict.fromkeys(PARTS, base) | {"head": head, "router": head} | dict(keep or {})

@@ -1,0 +1,99 @@
+"""What is known by name: the models and the chips of the catalogue, as tables."""
+
+from inferlib import catalog
+from tokenprice import sparse_attention
+from tokenprice.decode import unsupported_reason
+from tokenprice.formatting import format_dtype
+from tokenprice.parsing import checkpoint_formats
+from tokenprice.uncertainty import load_calibration, new_experts
+
+
+class Table(list):
+    """Rows as dictionaries; shows itself as aligned text."""
+
+    def __init__(self, rows, columns):
+        super().__init__(rows)
+        self.columns = columns
+
+    def __str__(self):
+        if not self:
+            return "none"
+        cells = [[*self.columns, ""]]
+        for row in self:
+            marks = ["*" if row.get("beyond") else ""]
+            cells.append([_cell(row[name], scale) for name, scale in self.columns.items()] + marks)
+        widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+        lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
+        return "\n".join(map(str.rstrip, lines))
+
+    __repr__ = __str__
+
+
+def _cell(value, scale):
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    value = value / (scale or 1)
+    return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
+
+
+def chips(word: str = "") -> Table:
+    """The chips whose name holds a word: SI units, price, and whose kernel timings answer for each."""
+    from tokenprice.calibration import fallback_chip
+
+    rows = []
+    for name in sorted(catalog.chips()):
+        if word.lower() in name.lower():
+            chip = catalog.load_chip(name)
+            peak = chip.peaks.get("bf16") or chip.peaks.get("fp16")
+            timed = "itself" if fallback_chip(name) == name else fallback_chip(name)
+            rows.append(
+                {"chip": name, "memory": chip.memory_capacity, "bandwidth": chip.memory_bandwidth, "16-bit peak": peak,
+                 "price": chip.price, "kernels timed on": timed, "price from": chip.sources.get("price")}
+            )  # fmt: skip
+    units = {"memory": 1e9, "bandwidth": 1e12, "16-bit peak": 1e12, "price": 1}
+    return Table(rows, {"chip": None, **units, "kernels timed on": None})
+
+
+def models(word: str = "") -> Table:
+    """The models whose name holds a word (* beyond the measurements): kind, format, context, parameters.
+
+    ``beyond`` says why an answer lies beyond the measurements, ``missing`` why there is none.
+    """
+    names = {*catalog.models(), *catalog.same_shapes(), *catalog.served()}
+    rows = [_model(name) for name in sorted(names, key=str.lower) if word.lower() in name.lower()]
+    shown = {"model": None, "parameters": 1e9, "active": 1e9, "format": None, "context": 1, "kind": None}
+    return Table(rows, shown)
+
+
+def _model(name):
+    """One row of :func:`models`."""
+    empty = dict.fromkeys(("kind", "format", "beyond", "missing"), "")
+    try:
+        model = catalog.load_model(name)
+    except ValueError as error:
+        unknown = dict.fromkeys(("parameters", "active", "context"))
+        return empty | {"model": name, "missing": str(error)} | unknown
+    unscored = sparse_attention.unscored_reason(model)
+    beyond = "; ".join(
+        [f"no serving run of {unscored}"] * bool(unscored) + list(sparse_attention.cautions(model))
+    )
+    if not beyond and new_experts(model):
+        beyond = f"mixtures of experts were measured on {', '.join(load_calibration()['sparse_models'])}"
+    return {
+        "model": name, "kind": kind(model), "format": format_dtype(checkpoint_formats(model)[0]),
+        "context": model.max_context, "parameters": float(model.n_params), "active": float(model.n_active),
+        "beyond": beyond, "missing": unsupported_reason(model),
+    }  # fmt: skip
+
+
+def kind(model):
+    """Its kinds of attention, those of most layers first, and whether it has experts."""
+    found = {}
+    for group in model.layers:
+        if group.attention is not None:
+            name = group.attention.kind + (", sparse" if getattr(group.attention, "top", None) else "")
+            found[name] = found.get(name, 0) + group.count
+    names = sorted(found, key=found.get, reverse=True)
+    return " and ".join(names) + ("; experts" if model.sparse else "; dense")

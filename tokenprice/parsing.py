@@ -1,0 +1,408 @@
+"""Read the fields of a question: each function takes the name of a field and what was given."""
+
+import re
+from collections.abc import Mapping
+from os import PathLike
+
+from inferlib import validation
+from inferlib.catalog import is_chip, load_chip, load_model, resolve
+from inferlib.formats import FORMATS, SPELLED
+from inferlib.system import Accelerator, Layout, System
+from inferlib.transformer import Transformer
+from tokenprice import calibration, workload
+
+# Units of each kind of number, in lower case and without blanks: what one of them is worth.
+_LARGE = {"": 1, "k": 1024, "m": 1024**2}
+_TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "tpot", "tokens")}
+_SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_SPEED = ("/s", "tok/s", "token/s", "tokens/s")
+_RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
+_SHARE = {"": 1, "%": 100}
+_USD = ("", "$", "usd")
+# What dollars are for, by the name of the field; all others are dollars for a chip and hour.
+_PAID = {
+    "electricity": ("/kwh",),
+    "usd_per_million": ("/m", "/mtok", "/million"),
+    "budget": ("/m", "/mtok", "/million"),
+}
+_HOUR = ("/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
+UNITS = tuple(dict.fromkeys((
+    *_TOKENS, *_SHARE, *_SECONDS, *_SPEED, *_RATE,
+    *(usd + paid for usd in _USD for paid in ("", *_HOUR, *(one for known in _PAID.values() for one in known))),
+)))  # fmt: skip
+LENGTHS = (
+    "context",
+    "prompt_tokens",
+    "output_tokens",
+    "cached",
+    "prefill_chunk",
+)  # which alone take commas between thousands
+_NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
+_COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
+_DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
+_LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
+
+
+class Mean(float):
+    """Sequences in the mean of steps, which need not be whole."""
+
+
+class Bytes(float):
+    """Bytes of a value whose format has no name: what bits have been read to."""
+
+
+_SAME = 0.01  # bytes of a part this near to those of a format are that format
+
+
+def _number(name, value, **limits):
+    """One number that fits, as :func:`inferlib.validation.number` says."""
+    if isinstance(value, (list, tuple, dict)) or getattr(value, "ndim", 0):
+        raise TypeError(f"{name} is {validation.short(repr, value)}, but must be one number")
+    return validation.number(name, value, **limits)
+
+
+def _measured(name, text, units, allowed):
+    """The number and the unit that a whole text consists of, and nothing else.
+
+    Examples
+    --------
+    >>> _measured("price", "2.5 USD / h", ("usd/h",), "dollars")
+    (2.5, 'usd/h')
+    """
+    number = f"{_COMMAS}|{_NUMBER}" if name in LENGTHS else _NUMBER
+    found = re.fullmatch(rf"({number})(.*)", text.strip().lower(), re.DOTALL)
+    unit = found and "".join(found[2].split())
+    if not found or unit not in units:
+        raise ValueError(f"{name} is {validation.short(repr, text)}, but must be {allowed}")
+    return float(re.sub("[,_]", "", found[1])), unit
+
+
+def parse_model(name, value) -> Transformer:
+    """A model by its name, the path of a config.json, or a mapping of its keys."""
+    return value if isinstance(value, Transformer) else load_model(value)
+
+
+def parse_tokens(name, value) -> float:
+    """A number of tokens or sequences: ``8192``, ``"8,192"``, ``"8k"`` (8,192), ``"1M"``.
+
+    Examples
+    --------
+    >>> parse_tokens("context", "8k"), parse_tokens("context", "1,000"), parse_tokens("prompt_tokens", "2K tokens")
+    (8192, 1000, 2048)
+    >>> float(parse_tokens("prompt_tokens", "2k ± 50%")), float(parse_tokens("output_tokens", "200-1k"))
+    (2048.0, 612.0)
+    """
+    if name in ("prompt_tokens", "output_tokens") and (found := _mixed(name, value)):
+        return found
+    if isinstance(value, str):
+        allowed = "a number such as 8192 or 8k" if name in LENGTHS else "a number such as 32 or 1k"
+        value, unit = _measured(name, value, _TOKENS if name in LENGTHS else _LARGE, allowed)
+        value *= _TOKENS[unit]
+    value = _number(name, value, zero=name in ("cached", "context"), maximum=1e12)
+    return int(value) if value == int(value) else value
+
+
+def _mixed(name, value):
+    """Lengths that differ: ``"2k ± 50%"``, evenly, or quantiles at equal distances, ``"200-1k-8k"``; else None."""
+    if isinstance(value, workload.LengthDistribution):
+        return value
+    if isinstance(value, str):
+        said, (middle, sign, part) = value, re.sub(r"\+/?-", "±", value).partition("±")
+        if sign:
+            middle, part = parse_tokens(name, middle), parse_fraction(name, part)
+            value = middle * (1 - part), middle * (1 + part)
+        else:
+            value = re.split(r"(?<=\w)(?<!\de)\s*-", value)
+    elif isinstance(value, (list, tuple)):
+        said = "-".join(str(one) for one in value)
+    if not isinstance(value, (list, tuple)) or len(value) < 2:
+        return None
+    quantiles = [parse_tokens(name, one) for one in value]
+    if quantiles != sorted(quantiles):
+        raise ValueError(f"{name} is {validation.short(repr, said)}, but quantiles must rise, like 200-1k-8k")
+    return workload.interpolate_quantiles(quantiles, said)
+
+
+def parse_trace(name, value) -> workload.Trace:
+    """A file of requests, as :func:`tokenprice.workload.trace` reads it."""
+    return (
+        value
+        if isinstance(value, workload.Trace)
+        else workload.trace(name, validation.instance(name, value, (str, PathLike)))
+    )
+
+
+def parse_count(name, value) -> float:
+    """A whole number of sequences or users."""
+    return value if isinstance(value, Mean) else parse_int(name, value)
+
+
+def parse_int(name, value) -> int:
+    """A whole number of at least one."""
+    taken = _number(name, parse_tokens(name, value), minimum=1)
+    if taken != int(taken):
+        raise ValueError(f"{name} is {value!r}, but must be a whole number")
+    return int(taken)
+
+
+def parse_positive(name, value) -> float:
+    """A number above zero."""
+    return _number(name, _measured(name, value, ("",), "a number")[0] if isinstance(value, str) else value)
+
+
+def parse_rate(name, value) -> float:
+    """So many a second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
+
+    Examples
+    --------
+    >>> parse_rate("request_rate", "150/min")
+    2.5
+    """
+    if isinstance(value, str):
+        number, each = _measured(name, value, {"", *_RATE}, "like 2.5/s or 150/min")
+        value = number / _RATE.get(each, 1)
+    return _number(name, value, minimum=1e-9, maximum=1e9)
+
+
+def parse_bool(name, value) -> bool:
+    """Yes or no."""
+    known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+    return known[validation.one_of(name, str(value).strip().lower(), known)]
+
+
+def parse_fraction(name, value) -> float:
+    """A part of a whole, above 0 and at most 1: ``0.4`` or ``"40%"``."""
+    if isinstance(value, str):
+        value, unit = _measured(name, value, _SHARE, "like 0.4 or 40%")
+        value /= _SHARE[unit]
+    return _number(name, value, maximum=1)
+
+
+def parse_cached(name, value) -> float | str:
+    """Tokens of a prompt that are in the cache, or their share of it, which stays a text.
+
+    A bare number up to 1 is a share: one token of a prompt is never meant.
+
+    Examples
+    --------
+    >>> parse_cached("cached", "8k"), parse_cached("cached", "95%"), parse_cached("cached", 0.833)
+    (8192, '95%', '83.3%')
+    """
+    if isinstance(value, workload.LengthDistribution):
+        return value
+    bare = value.strip().rstrip("%") == value.strip() if isinstance(value, str) else True
+    taken = parse_tokens(name, value) if bare else 0.0
+    alone = not isinstance(value, str) or re.fullmatch(_NUMBER, value.strip().lower())
+    if bare and not (alone and 0 < taken <= 1):
+        return taken
+    part = parse_fraction(name, value)
+    if part == 1:
+        raise ValueError(
+            f"{name} is {value!r}, but must be below the whole prompt: a share such as 95%, or tokens"
+        )
+    return f"{100 * part:.12g}%"
+
+
+def parse_seconds(name, value) -> float:
+    """A time: ``0.5``, ``"500 ms"``, ``"1.2 s"``; or as a speed, ``"50 tokens/s"``, which is ``"20 ms"``.
+
+    Examples
+    --------
+    >>> parse_seconds("tpot", "20 ms"), parse_seconds("tpot", "50 tokens/s")
+    (0.02, 0.02)
+    """
+    if isinstance(value, str):
+        allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
+        number, unit = _measured(name, value, (*_SECONDS, *_SPEED), allowed)
+        _number(name, number)
+        if unit in _SPEED:
+            return 1 / number
+        if unit:
+            return number * _SECONDS[unit]
+        value = number
+    value = _number(name, value)
+    # a bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first
+    if value > (1 if name.startswith("tpot") else 60):
+        raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
+    return value
+
+
+def parse_dollars(name, value) -> float:
+    """Dollars: ``2.5``, ``"$2.50"``, ``"2.5 usd"``, ``"$2/h"``."""
+    if isinstance(value, str):
+        said, paid = re.sub(r"^\s*\$", "", value), ("", *_PAID.get(name, _HOUR))
+        units = ("", *paid) if said != value else {usd + one for usd in _USD for one in paid}
+        try:
+            value, _ = _measured(name, said, units, "")
+        except ValueError:
+            allowed = f"dollars, like 2.5 or $2 or $2{paid[1]}"
+            raise ValueError(f"{name} is {validation.short(repr, value)}, but must be {allowed}") from None
+    return _number(name, value)
+
+
+def parse_prices(prices, own=()) -> dict:
+    """Chip to (lowest price, whose it is, highest price or None), of numbers, pairs, or mappings of sellers."""
+    found = {}
+    for name, price in validation.instance("prices", prices, Mapping).items():
+        sellers = dict(price) if isinstance(price, Mapping) else None
+        listed = price if isinstance(price, (tuple, list)) else [price]
+        several = list(sellers.values()) if sellers else listed
+        if not several:
+            raise ValueError(f"prices[{name!r}] is empty, but must hold dollars for one chip and hour")
+        numbers = [parse_dollars(f"prices[{name!r}]", one) for one in several]
+        seller = list(sellers)[numbers.index(min(numbers))] if sellers else ""
+        most = max(numbers) if len(numbers) > 1 else None
+        chip = name if name in own else resolve("chip", name)
+        if chip in found:
+            raise ValueError(f"prices holds {chip} twice, the second time as {name!r}")
+        found[chip] = min(numbers), str(seller), most
+    return found
+
+
+def parse_machine(name, value, chips=None) -> System:
+    """A machine: ``"4x H100"``, ``"4 H100"``, ``"H100x4"``, ``"H100:4"``, ``"H200"``, a chip, or a System as it is.
+
+    Examples
+    --------
+    >>> print(parse_machine("machine", "4x H100"), parse_machine("machine", "H100:4"), parse_machine("machine",
+    "H200"), sep=", ")
+    4 × H100 SXM, 4 × H100 SXM, 1 × H200
+    """
+    if isinstance(value, (System, Accelerator)):
+        return value if isinstance(value, System) else System(value, 1)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
+    known, said = chips or {}, value.strip()
+
+    if said in known:
+        return System(known[said], 1)
+    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
+    number, chip = before.groups() if before else ("1", said)
+    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
+    if after and not before and not is_chip(said):
+        chip, number = after.groups()
+    try:
+        found = known[chip] if chip in known else load_chip(chip)
+    except LookupError as error:
+        if not (before and chip[-1] in "sS"):
+            raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
+        found = parse_machine(name, chip[:-1], chips).chip  # 8 H100s
+    return System(found, parse_int(f"{name} {said!r}: chips", number))
+
+
+def parse_layout(name, value) -> Layout:
+    """How a model lies on its chips: ``"TP8"``, ``"PP2 x TP8"``, ``"attention DP8 with EP64"``, ``"one chip"``.
+
+    Examples
+    --------
+    >>> at = parse_layout("layout", "attention DP8 with EP8")
+    >>> at.dp, at.ep, at.tp
+    (8, 8, 1)
+    """
+    if isinstance(value, Layout):
+        return value
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as 'TP8' or 'DP8 EP8'")
+    found = re.findall(_DEGREE, value, re.IGNORECASE)
+    names, text = [degree.lower() for degree, _ in found], value.strip().lower()
+    if len(set(names)) < len(names) or not (text == "one chip" or re.fullmatch(_LAYOUT, text)):
+        said = validation.short(repr, value)
+        raise ValueError(f"{name} is {said}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'")
+    return Layout(**{degree.lower(): int(n) for degree, n in found})
+
+
+def parse_dtype(name, value) -> str | Bytes:
+    """A number format by one of its names, or bits of a value: ``"FP8"``, ``"nvfp4"``, ``"awq"``, ``4``, ``"4.85"``.
+
+    Returns the library's name of it, or bytes of a value, which pass as they are.
+    """
+    if isinstance(value, Bytes):
+        return value
+    if isinstance(value, str):
+        plain = value.strip().lower().replace("-", "").replace(" bits", "bit").replace(" bit", "bit")
+        plain = SPELLED.get(plain, plain).removesuffix("bit")
+        if not re.fullmatch(r"\d[\d.]*", plain):
+            if re.match(r"i?q\d(_|$)", plain):
+                raise ValueError(
+                    f"{name} is {value!r}, which mixes formats: give bits of a weight, such as 4.85"
+                )
+            validation.one_of(f"format of {name}", plain if plain in FORMATS else value, FORMATS)
+            return _whole(plain) if name == "weights" else plain
+        value, _ = _measured(name, plain, ("",), "a format such as fp8, or bits")
+    bits = _number(name, value)
+    if not 1 <= bits <= 32:
+        raise ValueError(f"{name} is {bits:g}, but must be a format such as fp8, or 1 to 32 bits of a value")
+    return "bf16" if bits == 16 else "fp32" if bits == 32 else Bytes(bits / 8)
+
+
+def parse_layer_formats(name, value) -> dict:
+    """Parts of a model in another format: a mapping, or ``"attention=bf16, head=fp16"``."""
+    if isinstance(value, (list, tuple)):
+        value = ",".join(value)
+    if isinstance(value, str):
+        pairs = [part.partition("=") for part in value.split(",") if part.strip()]
+        if not all(part.strip() and sign and text.strip() for part, sign, text in pairs):
+            raise ValueError(f"{name} is {validation.short(repr, value)}, but must be like attention=bf16")
+        if len({part.strip().lower() for part, *_ in pairs}) < len(pairs):
+            raise ValueError(f"{name} is {validation.short(repr, value)}, but must name each part once")
+        value = {part.strip().lower(): text for part, _, text in pairs}
+    validation.instance(name, value, dict)
+    for part in value:
+        validation.one_of("part", part, calibration.PARTS)
+    return {part: parse_dtype(name, text) for part, text in value.items()}
+
+
+def parse_engine(name, value) -> str:
+    """A class of engine, or software that belongs to one: ``"vllm"`` is ``"serving"``, ``"trtllm"`` ``"compiled"``."""
+    validation.instance(name, value, str)
+    classes, said = calibration.engines()["class"], value.strip().lower()
+    if said in classes:
+        return said
+    named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, perhaps with its version
+    if named and any(re.search(pattern, said) for pattern, _ in calibration.engines()["software"]):
+        return calibration.engine_class(said)
+    return validation.one_of(name, value, [*classes, "vllm", "sglang", "trtllm"])
+
+
+def parse_acceptance_length(name, value) -> float | str:
+    """Tokens that a step with drafts yields: a number, or a curve that somebody measured."""
+    try:
+        number = _measured(name, value, ("",), "")[0] if isinstance(value, str) else float(value)
+    except (TypeError, ValueError):
+        from tokenprice.speculation import measured_curves
+
+        return validation.one_of("curve", value, measured_curves())
+    return _number(name, number, minimum=1)
+
+
+def checkpoint_formats(model):
+    """The format of a model's matrices, of the parts in another one, and of its cache, as its checkpoint states.
+
+    Examples
+    --------
+    >>> checkpoint_formats(load_model("gpt-oss-120b"))[:2]
+    ('mxfp4', {'attention': 'bf16'})
+    """
+    stored = {part: n for part, n in model.formats.items() if part in calibration.PARTS}
+    if not stored:
+        return "bf16", {}, "bf16"
+    most = next(part for part in ("experts", "feed-forward", "attention") if part in stored)
+    kept = {part: _named(n, model.sparse) for part, n in stored.items()}
+    weights = _whole(kept[most])
+    implied = calibration.formats(model, weights)
+    kept = {part: name for part, name in kept.items() if name != _named(implied[part], model.sparse)}
+    return weights, kept, _named(model.formats.get("cache", 2), False)
+
+
+def _whole(format):
+    """A format of all matrices: which of them scale blocks follows from the model."""
+    return "fp8" if format == "fp8 block" else format
+
+
+def _named(bytes, sparse):
+    """The format of so many bytes, if it is one."""
+    name = calibration.format_name(bytes)
+    size = calibration.stored_bytes(bytes)
+    if abs(calibration.stored_bytes(name) / size - 1) > _SAME:
+        return bytes
+    return "fp8 block" if name == "fp8" and sparse else name

@@ -1,0 +1,260 @@
+"""The address of the calculator's page that asks the same question.
+
+A model that the page does not know by name travels as what is counted of it: its dimensions, parameters and formats;
+a file of requests as what a formula takes of it.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from math import fsum
+from numbers import Real
+from pathlib import Path
+from urllib.parse import quote
+
+from inferlib import catalog
+from inferlib.attention import Attention, Indexer
+from tokenprice import calibration, parsing, sparse_attention, workload
+from tokenprice.decode import unsupported_reason
+from tokenprice.question import SLO, Question, recorded
+from tokenprice.uncertainty import new_experts
+
+PAGE = "calculator.html"
+STORED = (*calibration.PARTS, "norms")  # parts of a model that are stored apart
+NO_WINDOW = 1e15  # positions: a window that no context reaches
+# Fields that the page leaves to Python and the terminal, and why.
+LEFT_OUT = {
+    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
+    "rounds": "the page asks what goes on for long",
+    "equal": "the page asks answers that end at random",
+    "hold": "the page asks engines as they come",
+    "chunk": "the page reads prompts whole",
+    "highest": "the page has one price for a chip",
+    "token_p99": "the page prints the call that simulates",
+    "first_token_p99": "the page prints the call that simulates",
+}
+# What of a call is no field, and why no link holds it.
+BESIDE = {
+    "chips": "the page tries one chip, or all that were timed and have a price",
+    "counts": "the page tries every number of chips",
+    "layouts": "the page tries every layout",
+}
+# What of a layer takes no time of its own: small vectors, which are stored all the same.
+VECTORS = (
+    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
+    "same_value", "norm_all_heads", "norms", "convolution_bias",
+)  # fmt: skip
+# Numbers of a chip that the page lets a reader change, and how many SI units each of its units has.
+CHIP = {
+    "memory_capacity": 1e9, "memory_bandwidth": 1e12, "scale_up_bandwidth": 1e9, "scale_up_size": 1,
+    "scale_out_bandwidth": 1e9, "power": 1,
+}  # fmt: skip
+
+
+def without_vectors(part):
+    """An attention or block without its small vectors; a window is a number where no positions are picked."""
+    names = {f.name: f.default for f in fields(part)}
+    less = {name: names[name] for name in VECTORS if name in names}
+    if isinstance(part, Attention):
+        less["value_dim"] = part.value_dim or part.head_dim
+        less["chunked"] = part.chunked and part.window is not None
+        less["window"] = part.window or (None if part.top else NO_WINDOW)
+    if getattr(part, "indexer", None):
+        less["indexer"] = without_vectors(part.indexer)
+    return part.replace(**less)
+
+
+def dimensions(part, at=""):
+    """The numbers of a part by name; what is a flag, none, or no gate belongs to its kind."""
+    found = {}
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if isinstance(value, Indexer):
+            found |= dimensions(value, f"{at}{f.name}_")
+        elif isinstance(value, Real) and not isinstance(value, bool) and (value or f.name == "d_shared"):
+            if f.name not in VECTORS:
+                found[at + f.name] = value
+    return found
+
+
+def kind(part, names):
+    """What two parts have in common that differ in numbers only, in a word."""
+    flags = (name for name, value in vars(part).items() if value is True)
+    return " ".join([type(part).__name__, *names, *flags])
+
+
+def _placed(part):
+    if part is None:
+        return None
+    found = dimensions(without_vectors(part))
+    return [kind(without_vectors(part), found), *found.values()]
+
+
+def model_dimensions(model, formats=None) -> dict:
+    """What the page knows of a model, in its checkpoint's formats or others; ValueError where it is not described."""
+    if refusal := unsupported_reason(model):
+        raise ValueError(refusal)
+    parts = dict(model.parameters())
+    stored = {part: parts.pop(part, 0) for part in STORED}
+    stored["head"] += sum(parts.values())  # what is kept with it
+    layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
+    found = {
+        "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
+        "stored": list(stored.values()), "new": new_experts(model), "most": model.max_context,
+        "formats": formats_of(model, *(formats or parsing.checkpoint_formats(model))),
+    }  # fmt: skip
+    if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):
+        found |= {"factors": [known["token"], known.get("copies", 1), known["first"]]}
+        found |= {
+            "told": sparse_attention.cautions(model),
+            "unscored": sparse_attention.unscored_reason(model),
+        }
+    return found
+
+
+def formats_of(model, weights, kept, cache):
+    """Formats of weights, of each part and of the cache: names, or bytes of a weight and whose kernels serve it."""
+
+    def named(format):
+        return format if isinstance(format, str) else [float(format), calibration.format_name(format)]
+
+    return [named(weights), list(map(named, calibration.formats(model, weights, kept).values())), cache]
+
+
+PROMPT_GROUPS = 100  # prompts that stand for those of a file
+
+
+def trace_summary(question, cached) -> dict:
+    """What a formula takes of a file of requests: means, answers, and how many prompts are like each of a few.
+
+    These have as many fresh tokens together as others: the longest, which are few, decide how long one waits.
+    """
+    prompts, held = question.prompt_tokens.support, workload.support(cached)
+    held = held if len(held) > 1 else held * len(prompts)
+    pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
+    groups: dict = {}
+    passed, fresh = 0.0, fsum(prompts) - fsum(held)
+    for whole, part in pairs:
+        place = int((passed + (whole - part) / 2) / fresh * PROMPT_GROUPS)
+        groups.setdefault(place, []).append((whole, part))
+        passed += whole - part
+    reads = (
+        [len(group), *(fsum(part) / len(group) for part in zip(*group, strict=True))]
+        for group in groups.values()
+    )
+    return {
+        "trace": Path(question.trace.path).name,
+        "told": recorded(question, cached),
+        "prompt": float(question.prompt_tokens),
+        "output": float(question.output_tokens),
+        "cached": float(cached),
+        "context": workload.mean_context(question),
+        "longest": question.longest,
+        "varies": workload.squared_cv(question.output_tokens),
+        "answers": workload.output_deciles(question.output_tokens),
+        "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
+    }
+
+
+def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more) -> str:
+    """The address, from the folder of the book on, of the page that asks a question, or what to rent.
+
+    ``cached``: tokens of the prompts of a trace that are in the cache; ``more``: words of the call beside the
+    records, such as ``prices``. ValueError where the page cannot ask the same: what, and why.
+
+    Examples
+    --------
+    >>> page_link(Question("Llama 3 8B", "H100", batch=8))
+    'calculator.html#ask?mode=step&batch=8&model=Llama%203%208B&machine=1x%20H100%20SXM'
+    """
+    # the page opens with numbers of its own where a question leaves them out
+    alone = {} if question.request_rate or promise else {"concurrency": 1}
+    mode = "decide" if promise else "request"
+    given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
+    given |= question.words() | (promise.words() if promise else {}) | _beside(question, more)
+    for name in given:
+        if name in LEFT_OUT and name != "trace":
+            raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
+    if question.prefill_machine is not None and not question.request_rate:
+        raise ValueError(
+            "no link holds reader without arrivals: the page has machines that read for a fleet alone"
+        )
+    if given.pop("trace", ""):
+        given["mix"] = _packed(trace_summary(question, cached))
+    model, (weights, cache, kept) = question.model, question.formats
+    bits = any(
+        not isinstance(format, str)
+        for format in (question.weights or "", *(question.layer_formats or {}).values())
+    )
+    known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
+    if bits or model.name not in known or catalog.load_model(model.name) != model:
+        own = {
+            "name": _shown(model.name),
+            **model_dimensions(model, (weights, kept, cache) if bits else None),
+        }
+        given |= {"model": "", "own": _packed(own)}
+        given |= dict.fromkeys(("weights", "kv_cache_dtype", "layer_formats"), "") if bits else {}
+    given |= _changed(question.machine.chip, question.price) if question.machine else {}
+    pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
+    return f"{PAGE}#ask?{'&'.join(pairs)}"
+
+
+def _beside(question, more):
+    """Words of a call that are no fields: prices by chip, of a reader's too, one chip to try."""
+    more, prices = {name: value for name, value in more.items() if value is not None}, {}
+    chips = more.get("chips")
+    if isinstance(chips, (list, tuple)) and len(chips) == 1:
+        (chips,) = chips
+    if isinstance(chips, str):
+        more["chips"] = catalog.load_chip(chips).name
+    for name, why in BESIDE.items():
+        if name in more and not (name == "chips" and isinstance(more[name], str)):
+            raise ValueError(f"no link holds {name}: {why}")
+    for name, (lowest, _, highest) in parsing.parse_prices(more.pop("prices", {}), {}).items():
+        if highest is not None and highest != lowest:
+            raise ValueError(f"no link holds prices of {name} from lowest to highest: {LEFT_OUT['highest']}")
+        prices[name] = lowest
+    if question.prefill_machine is not None:
+        chip = question.prefill_machine.chip
+        if set(_changed(chip, None)) - {"price"}:
+            raise ValueError(
+                "no link holds a reader's changed chip: the page changes that of a machine alone"
+            )
+        if chip.price is not None and chip.price != catalog.load_chip(chip.name).price:
+            prices[chip.name] = chip.price
+    if prices:
+        more["prices"] = "; ".join(f"{name}: {usd!r}" for name, usd in prices.items())
+    return more
+
+
+def _shown(name):
+    """A model's name; of a file no folder, which is the reader's own business."""
+    path = Path(name)
+    return path.name if path.is_absolute() or path.suffix == ".json" or name.startswith(".") else name
+
+
+def _packed(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _changed(chip, price):
+    """The numbers of a chip that are not the catalogue's, in the units of the page."""
+    if chip.name not in catalog.chips():
+        raise ValueError(f"no link holds chip {chip.name!r}: the page knows the chips of the catalogue alone")
+    stated = catalog.load_chip(chip.name)
+    found = {
+        name: getattr(chip, name) / scale
+        for name, scale in CHIP.items()
+        if getattr(chip, name) != getattr(stated, name)
+    }
+    peaks = {name: peak / 1e12 for name, peak in chip.peaks.items() if peak != stated.peaks.get(name)}
+    if price is None and chip.price is not None and chip.price != stated.price:
+        found["price"] = chip.price
+    wide = {"peak_16": chip.flops / 1e12} if chip.flops != stated.flops else {}
+    return found | wide | {f"peak_{name}": peak for name, peak in peaks.items() if name in ("fp8", "fp4")}
+
+
+def _text(value):
+    if isinstance(value, Mapping):
+        return ", ".join(f"{part}={_text(name)}" for part, name in value.items())
+    return "yes" if value is True else "no" if value is False else str(value)

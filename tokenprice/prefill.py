@@ -1,0 +1,234 @@
+"""A prompt is a step with many rows: how long it takes, what it costs the others, when the first token comes."""
+
+from functools import partial
+from numbers import Real
+
+from inferlib.equation import Record, equation, frozen
+from inferlib.ops import maximum, minimum, sqrt, where
+from inferlib.system import NotDescribed, decode_model
+from inferlib.transformer import Attention
+from tokenprice import calibration
+from tokenprice.decode import ShardedModel, left_by_engine, whole_layers
+from tokenprice.kernels import Engine
+from tokenprice.uncertainty import load_calibration
+
+equation = partial(equation, "serving", chapter="price")
+
+STEPS = 2  # the step in progress, and the one that the prompt is read with
+
+
+@equation(copies="1 > 0")
+def interleaved_prefills(own, each, copies):
+    """Passes of prompts between two tokens where copies keep step: with so many ``own`` prompts, and ``each`` other's.
+
+    Copies that share experts wait for one another's prompts, and read together those that fall into one step.
+
+    Examples
+    --------
+    >>> [round(interleaved_prefills(own=n, each=n, copies=2), 4) for n in (0.1, 0.5, 1)]
+    [0.19, 0.75, 1]
+    """
+    if isinstance(copies, Real) and copies == 1:
+        return own
+    return maximum(own, 1 - (1 - minimum(own, 1)) * (1 - minimum(each, 1)) ** (copies - 1))
+
+
+@equation(unit="s", output_tokens="1 > 0", prompt_time="s")
+def prefill_interference(users, output_tokens, prompt_time):
+    """What one token waits for the prompts of other users, when each asks again as soon as it is answered.
+
+    While a user gets ``output_tokens``, each of the others finishes once and sends a prompt: so many prompts are
+    read among so many of the user's tokens.
+
+    Examples
+    --------
+    >>> prefill_interference(users=33, output_tokens=1000, prompt_time=0.1)
+    0.0032
+    """
+    return (users - 1) / output_tokens * prompt_time
+
+
+def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1):
+    """:func:`prefill_interference` where so many ``copies`` of so many users keep step; ``seen``: prompts waited for
+    before."""
+    own = prefill_interference(maximum(users - seen, 1), output_tokens, pieces)
+    return interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
+
+
+@equation(unit="s", step="s", others="s")
+def token_time(step, others):
+    """Time between two tokens of a user: the step, and the prompts of others in between."""
+    return step + others
+
+
+@equation(unit="s", prompt_time="s", step="s")
+def chunked_time(chunks, prompt_time, step):
+    """Time to read a prompt in pieces, each of which shares a step with the tokens of others."""
+    return prompt_time + chunks * step
+
+
+@frozen
+class ArrivalProcess(Record):
+    """How requests come.
+
+    A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first
+    time at once; None where they start apart, or the service has run for long. Answers of equal length
+    (``equal``) keep users in a row. A scheduler may ``hold`` prompts back for so many steps, to read several
+    together.
+    """
+
+    requests_per_user: float | None = None
+    fixed_lengths: bool = False
+    batching_wait_iters: float = 0.0
+
+    @property
+    def group(self):
+        """Prompts read until one's own is, own included, but for the burst and those that come at random.
+
+        Users in a row ask right after one another, so each of the steps that a prompt waits for reads another.
+        """
+        return 1 + STEPS if self.fixed_lengths else 1
+
+
+STEADY = ArrivalProcess()
+
+
+@equation()
+def prompts_ahead(burst, group, users):
+    """Prompts read until one's own is, own included: those in step, and half of all in the burst at the start.
+
+    ``burst`` is the part of all requests that belong to it.
+
+    Examples
+    --------
+    >>> prompts_ahead(burst=0.1, group=1, users=31)
+    2.5
+    """
+    return group + burst * (users - group) / 2
+
+
+@equation(unit="s", arrivals="1/s", prompt_time="s")
+def queueing_delay(arrivals, prompt_time):
+    """Wait for prompts that happen to come together: a queue with random arrivals and equal service."""
+    return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
+
+
+@equation(pieces="1 > 0")
+def queued_prefills(others, between, pieces):
+    """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.
+
+    Time is counted in steps, for answers go on in those alone. So it is a queue of equal services whose line is
+    ``r / 2(1 - r)`` at a load ``r`` of the others who are answered, and who comes finds the others as they are without
+    them (mean value analysis in Schweitzer's form; a quadratic equation). An answer ends with a step, as the next of
+    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met.
+
+    Examples
+    --------
+    >>> round(queued_prefills(others=63, between=100, pieces=1), 2)
+    1.44
+    >>> queued_prefills(others=63, between=0, pieces=1)  # who is not answered stands in line
+    63
+    """
+    more = 2 * (others - between) - 1
+    line = (more + sqrt(more**2 + 8 * others)) / 4
+    return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
+
+
+@equation(pieces="1 > 0")
+def concurrent_answers(users, output_tokens, pieces):
+    """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
+    return minimum(users, maximum(output_tokens / pieces, 1))
+
+
+@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
+def first_token_time(door, ahead, prompt_time, turn, step):
+    """Time to the first token: the way in and out, prompts up to one's own, and the steps in between."""
+    return door + ahead * prompt_time + turn + STEPS * step
+
+
+@equation(unit="s", room="1 > 0", machine_time="s")
+def queue_time(users, room, machine_time):
+    """Wait for a place in memory, when more users ask than there is room for caches.
+
+    Those beyond the room wait until as many places have come free, one with each request that is done.
+    """
+    return maximum(users - room, 0) * machine_time
+
+
+@decode_model("kernels")
+def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):
+    """How long it takes to read a prompt, by named terms.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    >>> model, work = inferlib.load_model("Llama 3 70B"), inferlib.Workload(1)
+    >>> whole, half = (prompt_pass(model, box, work, 8192, cached=n).total for n in (0, 4096))
+    >>> 0.5 < half / whole < 0.6
+    True
+    """
+    new = tokens - cached
+    one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
+    at = ShardedModel(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
+    if reason := at.refusal():
+        raise NotDescribed(reason)
+    return at.stages()
+
+
+def launch_floor(model, engine=None):
+    """Least seconds of a prompt's pass: many small kernels, which an engine that serves starts one by one.
+
+    Plain attention is one kernel, and never waits for the host.
+    """
+    if all(isinstance(group.attention, (Attention, type(None))) for group in model.layers):
+        return 0.0
+    return calibration.engine(engine).host * whole_layers(model)
+
+
+def prefill_until_first_token(model, prompt_time, pieces=1, engine=None):
+    """Seconds of a prompt's passes as its own first token sees them; the tokens of others go along with them.
+
+    A prompt of a mixture of experts takes longer than its kernels, and none is faster than the host starts it.
+    """
+    late = where(model.sparse, load_calibration()["first_token"]["late"], 1)
+    return maximum(late * prompt_time, pieces * launch_floor(model, engine))
+
+
+def max_sequences(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
+    """Sequences whose caches fit beside the weights.
+
+    vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not fit.
+
+    Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
+    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
+    engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
+    their default. Not rounded; below one if not even one sequence fits.
+    """
+    empty = ShardedModel(
+        model, system, workload.replace(context=0), layout, keep, engine=calibration.engine(engine)
+    )
+    longest = longest or workload.context
+    mean = longest if empty.engine.name == "compiled" else workload.context
+    return sequences_that_fit(
+        empty, empty.sequence(mean), empty.sequence(longest), *empty.engine_memory(share)
+    )
+
+
+def max_sequences_of(q, system, layout=None):
+    """:func:`max_sequences` for the requests of a question."""
+    own = {"longest": q.longest, "engine": q.engine, "share": q.memory_utilization}
+    return max_sequences(q.model, system, q.workload, layout, q.formats[2], **own)
+
+
+def sequences_that_fit(empty, mean, longest, share, counted, workspace):
+    """:func:`max_sequences` of an instance without context, for bytes of a mean and a longest sequence; one has the
+    longest."""
+    weights, _, have = empty.memory()
+    if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
+        return float("inf")
+    return (
+        empty.dp
+        * (left_by_engine(weights, have, share, counted, workspace) - weights - (longest - mean))
+        / mean
+    )

@@ -1,0 +1,668 @@
+"""What to rent for a service: every machine that keeps its promise, cheapest first, and why others do not."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import field, replace
+from math import inf
+from typing import Unpack
+
+from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
+from inferlib.equation import frozen
+from inferlib.optional_imports import np
+from inferlib.system import Accelerator, Layout, System, of_chip
+from tokenprice import calibration, formatting, invariants, parsing
+from tokenprice.ask import ask_kernel_model
+from tokenprice.decode import ShardedModel
+from tokenprice.formatting import format_durations, format_layout
+from tokenprice.parallelism import layout_error, layouts as layouts_of
+from tokenprice.parsing import parse_int
+from tokenprice.prefill import max_sequences_of
+from tokenprice.question import SLO, Question, question_and_slo
+from tokenprice.queueing import Fleet, fleet, prefill_profile, smallest_number, step_of
+from tokenprice.request import Request, decode_batch, with_cautions
+from tokenprice.signatures import DecideOptions
+from tokenprice.uncertainty import chip_facts, load_calibration
+
+MAX_USERS = 8192  # users of one machine at which the search ends
+CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try of one that states no domain, and of any
+NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
+TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
+FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
+NOT_SIMULATED = "dearer by formula and not simulated"
+FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
+SIMULATED, REQUESTS = (
+    3,
+    3000,
+)  # offers that are simulated, where percentiles are promised, and requests of each
+OFFERS_SHOWN = 5  # offers that are told
+MAX_FLEET_FACTOR = 16  # times as many machines as the formula asks for, beyond which nobody looks
+
+
+@frozen
+class Offer:
+    """One machine that keeps the promise, with as many users as it then takes; or a fleet of it, with arrivals."""
+
+    system: System
+    layout: Layout
+    request: Request
+    seller: str = ""
+    fleet: Fleet | None = None
+    sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
+    simulations: tuple = ()  # simulations: at the estimate, and at both ends of its interval
+
+    @property
+    def p99(self):
+        """What 99 of 100 requests wait at most, by kind: at the estimate, and at both ends of its interval."""
+        return {
+            what: [one.percentile(what, 99) for one in self.simulations]
+            for what in ("first", "token")
+            if self.simulations
+        }
+
+    @property
+    def concurrency(self):
+        """Users at a time."""
+        return self.request.concurrency
+
+    @property
+    def speed(self):
+        """Tokens per second of one user."""
+        return 1 / self.request.tpot
+
+    @property
+    def dollars(self):
+        """Dollars for one request, at the lowest price of the chip."""
+        return self.request.dollars
+
+    @property
+    def unsure_reason(self):
+        """Why its place is that of the slow end of its interval: what nobody timed there; or nothing."""
+        name = self.system.chip.name
+        if calibration.fallback_chip(name) != name:
+            return "kernels are lent"
+        return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
+
+    @property
+    def untried(self):
+        """What to know before its rank is believed, in words; nothing where steps on its chip were measured."""
+        chip = self.system.chip.name
+        return f", with nothing measured on {chip}" if chip_facts(chip)["new_chip"] else ""
+
+    @property
+    def ranked(self):
+        """Dollars by which offers are sorted."""
+        return self.dollars * (self.request.step_factor if self.unsure_reason else 1)
+
+    @property
+    def warnings(self):
+        """In which respects nothing like it was measured."""
+        return self.request.warnings
+
+    def interval(self):
+        """Between what the speed and the first token lie in ``confidence`` of cases, in words."""
+        row = self.row()
+        slow, fast = row["speed_low"], row["speed_high"]
+        early, late = 1e3 * row["ttft_low"], 1e3 * row["ttft_high"]
+        return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
+
+    def surely(self):
+        """What it takes, on the same chip, to keep the promise at the slow end of the interval too, in words."""
+        if self.sure is None:
+            return f"At the slow end no number of {self.system.chip.name} keeps the promise."
+        if self.sure.machinery == self.fleet.machinery:
+            return "This keeps the promise at the slow end too."
+        return f"Kept at the slow end too: {self.sure.lines()[0]}; {self.sure.lines()[-1]}."
+
+    def simulated(self):
+        """What 99 of 100 requests wait, and what a token costs that is as promised, in words."""
+        one, told = self.simulations[0], {"first": "first token", "token": "a token"}
+        each = (
+            f"{told[what]} within {format_durations(at)} ({format_durations(low, high)})"
+            for what, (at, low, high) in self.p99.items()
+        )
+        dollars = formatting.format_number(one.usd_per_million_within_slo) if one.slo_attainment else "no"
+        return (
+            f"99 of 100 of {len(one.first):,} simulated requests: {', '.join(each)}; promise kept for "
+            f"{one.slo_attainment:.1%}, "
+            f"${dollars} per million tokens that kept it."
+        )
+
+    def percentiles(self):
+        """What was simulated, as columns of the table."""
+        found = {}
+        for what, seconds in self.p99.items():
+            name = {"first": "ttft", "token": "tpot"}[what]
+            found |= dict(zip((f"{name}_p99", f"{name}_p99_low", f"{name}_p99_high"), seconds, strict=True))
+        if self.simulations:
+            found |= {
+                "kept": self.simulations[0].slo_attainment,
+                "usd_per_million_kept": self.simulations[0].usd_per_million_within_slo,
+            }
+        return found
+
+    def row(self):
+        """The offer as a flat table row: seconds, tokens per second, dollars."""
+        r, prices = self.request, self.request.per_million
+        many = (
+            {"usd_per_hour": r.price_per_chip_hour * self.system.count}
+            if self.fleet is None
+            else self.fleet.to_dict()
+        )
+        many = {name: many[name] for name in FLEET if name in many}
+        return {
+            "chip": self.system.chip.name, "count": self.system.count, "layout": format_layout(self.layout),
+            "concurrency": self.concurrency,
+            "speed": self.speed, "speed_low": 1 / r.tpot_interval[1], "speed_high": 1 / r.tpot_interval[0],
+            "ttft": r.ttft, "ttft_low": r.ttft_interval[0], "ttft_high": r.ttft_interval[1],
+            **many, **self.percentiles(), "usd_per_request": r.dollars,
+            "usd_per_request_low": r.dollars * r.price_interval[0],
+            "usd_per_request_high": r.dollars * r.price_interval[1],
+            "usd_per_million_input": prices.get("input"), "usd_per_million_cached": prices.get("cached"),
+            "usd_per_million_output": prices.get("output"), "seller": self.seller, "warnings": self.warnings,
+        }  # fmt: skip
+
+    def __str__(self):
+        r = self.request
+        prices = ", ".join(
+            f"{name} ${formatting.format_number(dollars)}" for name, dollars in r.per_million.items()
+        )
+        paid = formatting.format_interval(100 * r.dollars, r.price_interval)
+        how, first = format_layout(self.layout), f"first token {1e3 * r.ttft:,.0f} ms"
+        if self.fleet is None:
+            what = f"{self.system}, {how}, {self.concurrency} users: {self.speed:.3g} tokens/s per user, {first}, "
+        else:
+            what = f"{how}, {'; '.join(self.fleet.lines())}; "
+        return f"{what}{paid} cents per request (per million tokens: {prices})"
+
+    __repr__ = __str__
+
+
+@frozen
+class Rejected:
+    """One machine that does not keep the promise even for the fewest users, and why.
+
+    ``times`` is by what factor it falls short, where that is a number.
+    """
+
+    chip: str
+    count: int
+    layout: str
+    reason: str
+    detail: str
+    times: float | None = None
+
+
+@frozen
+class Decision:
+    """What :func:`decide` found.
+
+    ``offers`` are the machines that keep the promise, cheapest first, each with the most users for which it does;
+    ``points`` are all machines and users that were tried and fit; ``misses`` are the machines without an offer, each
+    with its reason; ``left_out`` are the chips that were not tried, with the reason.
+    """
+
+    question: Question
+    slo: SLO
+    offers: tuple
+    points: tuple
+    rejected: tuple
+    left_out: Mapping
+    sure: bool
+    narrower: str = ""
+    asked: Mapping = field(default_factory=dict)  # words of the call beside question and promise
+
+    @property
+    def best(self) -> Offer | None:
+        """The cheapest offer."""
+        return self.offers[0] if self.offers else None
+
+    @property
+    def runners_up(self) -> tuple:
+        """The cheapest offer of every other chip, cheapest first."""
+        first: dict[str, Offer] = {}
+        for offer in self.offers:
+            first.setdefault(offer.system.chip.name, offer)
+        return tuple(first.values())[1:]
+
+    @property
+    def why_not(self) -> dict[str, int]:
+        """How many machines fail for which reason."""
+        counted = Counter(miss.reason for miss in self.rejected)
+        return {reason: counted[reason] for reason in FAILURES if counted[reason]}
+
+    @property
+    def link(self) -> str:
+        """The address, from the folder of the book on, of the calculator's page that looks for the same."""
+        from tokenprice.permalink import page_link
+
+        more = {"sure": True} if self.sure else {}
+        cached = self.best.request.cached_tokens if self.best else 0.0
+        return page_link(self.question, self.slo, cached, **self.asked, **more)
+
+    def table(self):
+        """The offers as a pandas DataFrame, cheapest first."""
+        from inferlib.optional_imports import pandas as pd
+
+        return pd.DataFrame([offer.row() for offer in self.offers])
+
+    def frontier(self):
+        """Cost against the speed of one user, as a pandas DataFrame: what no other machine in time beats.
+
+        Fastest first, as :func:`inferlib.frontier.pareto` returns it; empty where nothing is in time.
+        """
+        from inferlib.frontier import pareto
+        from inferlib.optional_imports import pandas as pd
+
+        table = pd.DataFrame([point for point in self.points if point["in_time"]])
+        return pareto(table, speed="speed", cost="usd_per_request") if len(table) else table
+
+    def to_dict(self) -> dict:
+        """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
+        return {
+            "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
+            "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
+            "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
+        }  # fmt: skip
+
+    def text(self, most=OFFERS_SHOWN, why=False) -> str:
+        """In words: so many offers, and why others fail; ``why``: which chips were not tried, too."""
+        if self.best is None:
+            lines = [f"No machine keeps the promise for {self.question.model.name}."]
+            lines += [
+                f"  {of_chip(m.count, m.chip)}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()
+            ]
+        else:
+            lines, asked_slow = [], self.question.request_rate and not self.sure and not self.best.simulations
+            for place, offer in enumerate(self.offers[:most]):
+                rank = f"{place + 1}." if place else f"Cheapest{offer.untried}:"
+                lines.append(f"{rank} {offer}")
+                lines += [
+                    f"   In {100 * load_calibration()['confidence']:.0f} % of cases {offer.interval()}."
+                ]
+                lines += [f"   {offer.surely()}"] if asked_slow and place < OFFERS_SHOWN else []
+                lines += [f"   {offer.simulated()}"] if offer.simulations else []
+                lines += [f"   Caution: {caution}." for caution in offer.warnings]
+                lines += [f"   Ranked by its slow end: {offer.unsure_reason}."] if offer.unsure_reason else []
+            if self.question.request_rate and not self.best.simulations:
+                lines.append(
+                    "Means of a formula: promise token_p99 or first_token_p99 for 99 of 100 requests."
+                )
+            if len(self.offers) > most:
+                lines.append(f"{len(self.offers) - most} more machines keep it.")
+        lines += [f"{self.narrower}."] if self.narrower else []
+        if self.why_not:
+            counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
+            lines.append(f"Machines that fail: {counted}.")
+        for reason in dict.fromkeys(self.left_out.values()) if why else ():
+            names = ", ".join(name for name, because in self.left_out.items() if because == reason)
+            lines.append(f"Not tried, {reason}: {names}.")
+        if self.left_out and not why:
+            some = f"{len(self.left_out)} chips not tried, for want of a price or of timed kernels"
+            lines.append(f"{some}; --why, in Python .left_out, names them.")
+        return "\n".join(lines)
+
+    def __str__(self):
+        return self.text()
+
+    __repr__ = __str__
+
+    def nearest(self, most=3) -> tuple:
+        """The misses that come nearest: those that fall short by the least."""
+        return tuple(sorted(self.rejected, key=lambda miss: miss.times or inf)[:most])
+
+    def _repr_html_(self):
+        from html import escape
+
+        first = f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
+        table = self.table().drop(columns="warnings").to_html(index=False) if self.offers else ""
+        return formatting.html_block(first + table)
+
+
+def decide(
+    question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
+    sure: bool = False, **options: Unpack[DecideOptions],
+) -> Decision:  # fmt: skip
+    """The cheapest machine that serves a model as promised, others that do, and why the rest fail.
+
+    A *machine* is a chip, a count of it and a layout. Its users come in whole numbers for each copy of the
+    attention (``dp`` of the layout): at least one each, at most as many as have room beside the weights. More
+    users make a request cheaper, its tokens slower and its first token later. So each machine is asked for the
+    powers of two of users, and for the most users at which the promise holds: that is its offer. Offers are
+    sorted by dollars for one request, then by chips and speed; those whose kernels are lent, or whose copies share
+    experts, by their slow end.
+
+    With ``arrivals`` each machine is asked how many of it keep the promise on average, with prompts read by all or
+    by machines of the same chip that do nothing else; the cheapest fleet is its offer.
+
+    Parameters
+    ----------
+    question : Question, or a model
+        Requests without a machine: prompt and output. Words as for :func:`tokenprice.ask`, those of the promise
+        among them.
+    promise : SLO
+    chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
+        Which to try; when not given, every chip of the catalogue whose operators somebody timed and that has a
+        price. A Mapping holds chips of your own, which are tried beside those.
+    counts : list of int, optional
+        Chips of a machine; powers of two within the chip's scale-up domain when not given.
+    layouts : callable or list of Layout, optional
+        Of model, chip and count: the layouts to try; :func:`tokenprice.parallelism.layouts` when not given. Of a list,
+        those that fill the machine.
+    prices : Mapping, optional
+        Chip to dollars for one chip and hour, beside the catalogue's: a number, a pair (lowest, highest), or a
+        Mapping of sellers to numbers. The lowest counts; what the highest makes of it is said beside.
+    sure : bool
+        Whether the slow end of the interval must keep the promise too, not the estimate alone.
+
+    Returns
+    -------
+    Decision
+
+    Raises
+    ------
+    LookupError, ValueError, TypeError
+        Naming the field, its value and what is allowed.
+
+    Examples
+    --------
+    >>> found = decide("Llama 3.1 8B", prompt_tokens=1000, output_tokens=300, tpot="50 tokens/s", ttft=0.5,
+    counts=[1, 2])
+    >>> found.best.speed >= 50 and found.best.request.first_token <= 0.5
+    True
+    """
+    own = chips if isinstance(chips, Mapping) else None
+    q, promise = question_and_slo(question, None, promise, options, own)
+    if not q.is_request or q.machine is not None or q.concurrency is not None or q.layout is not None:
+        raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
+    if any(
+        one is not None for one in (q.draft_tokens, q.prefill_machine, q.prefill_chunk, q.price, q.price_max)
+    ):
+        raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
+    offers, left_out = _offered(chips, prices)
+    given = [parse_int("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
+
+    def searched(offers, sure, q=q):
+        search = _Search(q, promise, sure)
+        for chip, (seller, highest) in offers:
+            search.q = q if highest is None else q.replace(price_max=highest)
+            for n in given or machine_sizes(chip):
+                for layout in _layouts(layouts, q.model, chip, n):
+                    search.ask(System(chip, n), layout, seller)
+        return search
+
+    def in_fewer_bits(best):
+        """Weights of fewer bits that keep the promise for less on the best one's chip, or at all where nothing does."""
+        own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
+        for weights in _fewer_bits(q):
+            able = [one for one in own if weights in one[0].peaks]
+            other = min(searched(able, sure, q.replace(weights=weights)).offers, key=_place, default=None)
+            less = 1 - other.dollars / best.dollars if other and best else 1
+            if other and less >= 0.01:
+                yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
+
+    search = searched(offers, sure)
+    found = sorted(search.offers, key=_place)
+    if promise.percentiles:
+        found = search.played(found)
+    elif q.request_rate and not sure:
+        told = {offer.system.chip.name for offer in found[:OFFERS_SHOWN]}
+        slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
+        cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
+        found[:OFFERS_SHOWN] = [
+            replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:OFFERS_SHOWN]
+        ]
+    asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
+    narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
+    tried = tuple(search.points), tuple(search.misses)
+    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+
+
+def _fewer_bits(q):
+    """Formats of weights with fewer bits than those of a question."""
+    own = calibration.stored_bytes(q.formats[0])
+    return [weights for weights in ("fp8", "fp4") if calibration.stored_bytes(weights) < own]
+
+
+def _in_fewer_bits(model, weights, offer, less):
+    """What keeps the promise with weights in another format, and a checkpoint of the model in it, in words."""
+    stem = f"/{model.name.rpartition('/')[2]}-".lower()
+    known = (*models(), *same_shapes(), *checkpoints())
+    found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
+    checkpoint = f" ({found[0]})" if found else ""
+    chips = of_chip(offer.fleet.chips if offer.fleet else offer.system.count, offer.system.chip.name)
+    return f"With weights in {weights}{checkpoint}, {chips} would keep the promise{less}"
+
+
+def _place(offer):
+    """What offers are sorted by; fleets of as many chips cost the same, but for how it was added up."""
+    return float(f"{offer.ranked:.9g}"), offer.system.count, offer.request.tpot
+
+
+def machine_sizes(chip):
+    """The numbers of a chip to try in a machine: powers of two up to its domain, and the domain itself."""
+    domain = int(calibration.chips_per_node(chip) or CHIPS_WITHOUT_DOMAIN)
+    powers = [2**k for k in range(min(domain, MAX_CHIPS).bit_length())]
+    return powers + ([domain] if domain not in powers and domain <= MAX_CHIPS else [])
+
+
+def _layouts(given, model, chip, count):
+    """The layouts of one machine: those that the caller names, or those worth trying."""
+    if given is None:
+        return layouts_of(model, chip, count)
+    if callable(given):
+        return given(model, chip, count)
+    given = given if isinstance(given, (list, tuple)) else [given]
+    read = [parsing.parse_layout("layouts", one) for one in given]
+    return [one for one in read if one.tp * one.pp * one.dp == count]
+
+
+def _offered(chips, prices):
+    """The chips to try, each at its lowest price with (seller, highest price); and those left out, each with why."""
+    given = chips.values() if isinstance(chips, Mapping) else chips
+    given = [given] if isinstance(given, (str, Accelerator)) else given
+    own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
+    stated = parsing.parse_prices(prices or {}, own)
+    asked = given is not None and not isinstance(chips, Mapping)
+    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
+    if not asked:
+        tried = [*(load_chip(name) for name in every_chip()), *own.values()]
+    found, left_out = [], {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
+    for chip in tried:
+        seller = str(chip.sources.get("price", "")).partition(",")[0]
+        lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
+        if lowest is None:
+            left_out[chip.name] = "because no price is known (give prices=)"
+        elif not asked and chip.name not in own and calibration.fallback_chip(chip.name) != chip.name:
+            left_out[chip.name] = "because its kernels were not timed (name it in chips= to try it)"
+        else:
+            found.append((chip.replace(price=lowest), (seller, highest)))
+    return found, left_out
+
+
+class _Search:
+    """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
+
+    def __init__(self, question, promise, sure):
+        self.q, self.promise, self.sure = question, promise, sure
+        self.offers, self.points, self.misses = [], [], []
+
+    def ask(self, system, layout, seller):
+        """Ask one machine: an offer or a miss, and the points of the frontier."""
+        q = self.q
+        if reason := ShardedModel(q.model, system, q.workload, layout, q.formats[2]).refusal():
+            return self._miss(system, layout, NOT_DESCRIBED, reason)
+        places = max_sequences_of(q, system, layout)
+        rounds = int(min(places, MAX_USERS) // layout.dp)
+        if rounds < 1:
+            full = step_of(q, system, layout, layout.dp, context=q.longest)
+            return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
+        read = prefill_profile(q, system, layout)
+        if q.request_rate:
+            return self._fleet(system, layout, seller, read)
+        ladder = np.array([2**k for k in range(rounds.bit_length())])
+        tried = self._served(system, layout, read, layout.dp * ladder)
+        self._keep(tried, system, layout, layout.dp * ladder)
+        kept = ladder[~self._short(tried, layout)]
+        if not len(kept):
+            return self._miss(system, layout, *self._why(tried, layout))
+        high = min(2 * int(kept[-1]), rounds + 1)
+        users = layout.dp * self._most(system, layout, read, int(kept[-1]), high)
+        at = np.array([users])
+        if users not in layout.dp * ladder:
+            self._keep(self._served(system, layout, read, at), system, layout, at)
+        request = self._served(system, layout, read, users)
+        self._offer(system, layout, with_cautions(request, q, layout, users), seller)
+
+    def _fleet(self, system, layout, seller, read):
+        """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
+        q, reading = self.q, self.q.replace(output_tokens=1, trace=None)
+        others = [System(system.chip, n) for n in machine_sizes(system.chip) if n < system.count]
+        others = [one for one in others if not layout_error(q.model, one)]
+        others = [one for one in others if max_sequences_of(reading, one) >= 1]
+        readers = (None,) if self.promise.percentiles else (None, system, *others)
+        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
+        # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
+        best = min(
+            filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
+        )
+        if best is None:
+            alone = self._served(system, layout, read, np.array([layout.dp]))
+            return self._miss(system, layout, *self._why(alone, layout))
+        output = best.request.per_million["output"]
+        if output > (self.promise.usd_per_million or inf):
+            return self._miss(system, layout, *self._dear(output))
+        self._offer(system, layout, best.request, seller, best)
+
+    def _offer(self, system, layout, request, seller, fleet=None):
+        asked = self.q if fleet else self.q.replace(concurrency=int(request.concurrency))
+        if broken := invariants.of_request(asked, request, layout, fleet):
+            return self._miss(system, layout, NOT_DESCRIBED, broken)
+        self.offers.append(Offer(system, layout, request, seller, fleet))
+
+    def played(self, offers):
+        """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
+        kept = []
+        for offer in offers:
+            if len(kept) == SIMULATED:
+                self._miss(offer.system, offer.layout, NOT_SIMULATED, "dearer by formula")
+            elif found := self._played(offer):
+                kept.append(found)
+        return sorted(kept, key=_place)
+
+    def _played(self, offer):
+        """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
+        from tokenprice.simulation import simulate_requests
+
+        at, made = {"machine": offer.system, "layout": offer.layout}, {}
+
+        def good(n):
+            load = {"replicas": n} if offer.fleet else {"concurrency": n * offer.layout.dp}
+            found = ask_kernel_model(self.q.replace(**at, **load))
+            if not found.feasible:
+                return False
+            ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
+            made[n] = [
+                simulate_requests(found, self.promise, REQUESTS, slower=by)
+                for by in (ends if self.sure else ends[:1])
+            ]
+            return all(one.meets_slo for one in made[n])
+
+        if offer.fleet:
+            n = smallest_number(
+                good, least=offer.fleet.replicas, most=MAX_FLEET_FACTOR * offer.fleet.replicas
+            )
+        else:
+            rounds = int(offer.concurrency // offer.layout.dp)
+            fewer = smallest_number(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
+            n = fewer and max(rounds + 1 - fewer, 1)
+        if not n:
+            return self._miss(offer.system, offer.layout, *self._rare(list(made.values())[-1][-1]))
+        found = made[n][0].answer
+        factor = found.request.step_factor
+        ends = [
+            simulate_requests(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)
+        ]
+        request = replace(found.request, price_ratio=offer.request.price_ratio)
+        return replace(offer, request=request, fleet=found.fleet, simulations=tuple(ends))
+
+    def _rare(self, last):
+        """What 99 of 100 requests wait too long for on the most machines, or with the fewest users, that were tried."""
+        waits = {what: last.percentile(what, 99) for what in self.promise.percentiles}
+        times = {what: wait / self.promise.percentiles[what] for what, wait in waits.items()}
+        what = max(times, key=times.get)
+        reason = {"first": TOO_LATE, "token": TOO_SLOW}[what]
+        load = (
+            last.answer.fleet.machinery if last.answer.fleet else f"{last.answer.question.concurrency} users"
+        )
+        return reason, f"99 of 100 simulated within {format_durations(waits[what])} at {load}", times[what]
+
+    def _promised(self, at, slow):
+        """Whether a steady state is as promised, at its slow end where that must be."""
+        return self._kept(slow if self.sure else at)
+
+    def _kept(self, state):
+        soon = state.ttft <= self.promise.limit("ttft")
+        return soon and state.tpot <= self.promise.limit("tpot")
+
+    def _most(self, system, layout, read, low, high):
+        """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
+        while high - low > 1:
+            between = np.unique(np.linspace(low, high - 1, 32).astype(int))
+            kept = between[~self._short(self._served(system, layout, read, layout.dp * between), layout)]
+            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+        return low
+
+    def _served(self, system, layout, read, users):
+        step = step_of(self.q, system, layout, decode_batch(users, layout, self.q.output_tokens, 1))
+        return read.request(self.q, system, layout, step, users)
+
+    def _times(self, tried, layout):
+        """Time between tokens and to the first one, at the slow end where that must keep the promise."""
+        if not self.sure:
+            return tried.tpot, tried.ttft
+        each = [with_cautions(replace(tried, concurrency=n), self.q, layout, n) for n in tried.concurrency]
+        slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
+        return tried.tpot * slow, tried.ttft * late
+
+    def _short(self, tried, layout):
+        """Where the promise is not kept."""
+        token, first = self._times(tried, layout)
+        dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
+        late = first > self.promise.limit("ttft")
+        return (token > self.promise.limit("tpot")) | late | dear
+
+    def _why(self, tried, layout):
+        """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
+        token, first = (seconds[0] for seconds in self._times(tried, layout))
+        who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
+        end = " at the slow end" if self.sure else ""
+        slow, late = token / self.promise.limit("tpot"), first / self.promise.limit("ttft")
+        if slow > 1:
+            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
+        if late > 1:
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
+        return self._dear(float(np.min(tried.per_million["output"])))
+
+    def _dear(self, output):
+        """That a million output tokens cost so many dollars at best: reason, detail, factor."""
+        return (
+            TOO_DEAR,
+            f"${formatting.format_number(output)} per million at best",
+            output / self.promise.usd_per_million,
+        )
+
+    def _keep(self, tried, system, layout, users):
+        short, (_, first) = self._short(tried, layout), self._times(tried, layout)
+        dollars, prices = tried.dollars, tried.per_million
+        for k, n in enumerate(users):
+            self.points.append({
+                "chip": system.chip.name, "count": system.count, "layout": format_layout(layout), "concurrency": int(n),
+                "speed": float(1 / tried.tpot[k]), "ttft": float(tried.ttft[k]),
+                "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
+                "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
+            })  # fmt: skip
+
+    def _miss(self, system, layout, reason, detail, times=None):
+        self.misses.append(
+            Rejected(system.chip.name, system.count, format_layout(layout), reason, detail, times)
+        )

@@ -1,0 +1,64 @@
+"""What verbs take as options, for type checkers. Written by ``python -m book.site.tools.signatures``."""
+
+from collections.abc import Mapping
+from typing import TypedDict
+
+from inferlib.system import Layout, System
+from tokenprice.workload import Trace
+
+
+class QuestionFields(TypedDict, total=False):
+    """The fields of a question but for its model, in words or typed."""
+
+    machine: str | System
+    batch: str | float
+    context: str | float
+    prompt_tokens: str | float
+    output_tokens: str | float
+    trace: str | Trace
+    cached: str | float
+    concurrency: str | float
+    requests_per_user: str | float
+    fixed_lengths: str | bool
+    batching_wait_iters: str | float
+    request_rate: str | float
+    replicas: str | int
+    layout: str | Layout
+    weights: str | float
+    kv_cache_dtype: str | float
+    layer_formats: str | Mapping
+    engine: str
+    memory_utilization: str | float
+    draft_tokens: str | int
+    acceptance_length: str | float
+    prefill_machine: str | System
+    prefill_chunk: str | float
+    price: str | float
+    price_max: str | float
+    electricity: str | float
+    pue: str | float
+    paid_hours_used: str | float
+
+
+class SLOFields(TypedDict, total=False):
+    """The fields of a promise."""
+
+    tpot: str | float
+    ttft: str | float
+    usd_per_million: str | float
+    tpot_p99: str | float
+    ttft_p99: str | float
+
+
+class AskOptions(QuestionFields, total=False):
+    """What ``ask`` takes."""
+
+    prices: Mapping
+
+
+class ChangeOptions(AskOptions, SLOFields):
+    """What ``change`` and ``simulate`` take."""
+
+
+class DecideOptions(QuestionFields, SLOFields):
+    """What ``decide`` takes, which has prices of its own."""

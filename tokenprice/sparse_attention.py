@@ -1,0 +1,258 @@
+"""Attention that chooses, pools or keeps a state: the operators of 2025 and 2026, and where they were timed.
+
+Sparse and pooled attention were timed as whole blocks, projections and choice of positions included: a block stands
+in place of products and attention, never beside them. Layers that keep a state read and write it in every step,
+however long the context is.
+"""
+
+import tomllib
+from functools import cache
+from typing import NamedTuple
+
+from inferlib import validation
+from inferlib.catalog import load_model
+from inferlib.ops import minimum
+from inferlib.system import Accelerator, format_bytes
+from inferlib.transformer import (
+    Attention,
+    CompressedAttention,
+    DeltaAttention,
+    LatentAttention,
+    StateSpace,
+    visible_context,
+)
+from tokenprice import calibration, kernels
+from tokenprice.kernels import Block
+from tokenprice.operators import FLOP_PER_WEIGHT, RESULT, FixedTime, KernelCall, gemm
+
+# Matrices of a block that every chip holds whole, and those kept at 16 bits.
+WHOLE = ("query down", "latent down", "pool", "index query", "index key", "index weights")
+WIDE = ("latent up", "pool")
+INDEX, INDEX_WIDE = 132, 256  # bytes of a key of an indexer: 8 bits and a scale, or 16 bits
+TILE = 128  # positions of a block of keys and values that is chosen at once
+SCORE = 8  # bytes of a score, written and read
+CHUNK = 64  # tokens of a prompt that a layer with a state multiplies at once
+
+
+class SparseAttentionBlock(NamedTuple):
+    """A block of attention in a step: its weights, what it reads of the cache, and its choice of positions."""
+
+    block: Block
+    chip: Accelerator
+    weights: float
+    cached: float
+    rows: float
+    context: float
+    enough: float  # positions beyond which it chooses
+
+    def terms(self, count):
+        weights, cached = (kernels.read_time(self.block, self.chip, n) for n in (self.weights, self.cached))
+        return {
+            "kernel launch": kernels.start_time(self.block, count, 0),
+            "weights": count * weights,
+            "cache": count * cached,
+            "selection": kernels.topk_time(self.block, count, self.rows, self.context, self.enough),
+        }
+
+
+def kind_of(attention):
+    """The kind of block that was timed for sparse and pooled attention, or nothing."""
+    if isinstance(attention, CompressedAttention):
+        # Nobody timed layers of a window alone; those that pool far apart come nearest.
+        return "pooled" if attention.top is None else "pooled, chosen"
+    if getattr(attention, "top", None) is None:
+        return ""
+    if isinstance(attention, LatentAttention):
+        return "borrowed" if attention.indexer is None else "sparse"
+    return "" if attention.indexer is None else "blocks"
+
+
+def sparse(at, attention):
+    """One block: its matrices, the keys of its indexer, and the positions that it chooses (or all that it pools)."""
+    kind = kind_of(attention)
+    _, size, chip = at.served("gemm", "attention")
+    formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.workload.cache)
+    block = at.operators.block(kind, at.engine_class, at.model.d_model, *formats)
+    held = list(_matrices(at, attention, size))
+    if at.cached is not None:
+        pairs, scored = _prompt_work(at, attention, kind)
+        products = FLOP_PER_WEIGHT * at.rows * sum(n for n, _ in held)
+        wide = at.system.chip.flops
+        seconds = kernels.prompt_block_time(block, chip, products, pairs, wide, scored, at.rows)
+        yield FixedTime("attention arithmetic", seconds)
+        return
+    context, ratio = at.workload.context, getattr(attention, "ratio", None) or 1
+    index = 0 if attention.indexer is None else (INDEX_WIDE if kind == "blocks" else INDEX) * context / ratio
+    entry = block.entry or attention.cache_values() / at.kv_shards(attention) * format_bytes(
+        at.workload.cache
+    )
+    cached = at.rows * (
+        index + entry * _visible(attention, context)
+    )  # every drafted token chooses for itself
+    enough = context if attention.top is None else attention.top * ratio
+    yield SparseAttentionBlock(
+        block, chip, sum(n * each for n, each in held), cached, at.rows, context, enough
+    )
+
+
+def _matrices(at, attention, size):
+    """Weights of a block on one chip and bytes of each, matrix by matrix."""
+    pooled = isinstance(attention, CompressedAttention)
+    for name, n in attention.matrices(at.model.d_model).items():
+        cut = at.kv_shards(attention) if name in ("key", "value") else 1 if name in WHOLE else at.tp
+        yield n / cut, RESULT if name in WIDE or pooled and name == "index key" else size
+
+
+def _visible(attention, context):
+    """Positions that a token attends to: all it may, those its indexer picks, or the newest and the pooled ones."""
+    if not isinstance(attention, CompressedAttention):
+        return visible_context(attention, context)
+    newest = minimum(context, attention.window)
+    if attention.ratio is None:
+        return newest
+    pooled = context / attention.ratio
+    return newest + (pooled if attention.top is None else minimum(pooled, attention.top))
+
+
+def _prompt_work(at, attention, kind):
+    """FLOP of attention on one chip, and bytes of the indexer's scores, for the new tokens of a prompt."""
+    whole = attention.prompt_flops(at.cached + at.tokens, absorbed=True)
+    before = attention.prompt_flops(at.cached, absorbed=True)
+    flop = {part: at.sequences * (n - before[part]) for part, n in whole.items()}
+    scores = flop.pop("indexer", 0)
+    if attention.indexer is not None:
+        scores = SCORE * scores / attention.indexer.flops()
+        scores = scores * attention.indexer.n_heads / TILE if kind == "blocks" else scores
+    return sum(flop.values()) / at.tp, scores
+
+
+def hyper_connections(at):
+    """Hyper-connections mix four residual streams before and after both parts of a layer."""
+    values, mixers = 2 * at.rows * at.model.d_model * RESULT, 2 * 96 * at.model.d_model * format_bytes("fp32")
+    for kind, data in (("streams in", 5 * values + mixers), ("streams out", 9 * values)):
+        block = at.operators.block(kind, at.engine_class)
+        yield KernelCall("streams", "gemm", block, at.system.chip, data, 0)
+
+
+def delta_rule(at, attention):
+    """Queries, keys, values and gate; strength and decay; a short convolution and the state; the output."""
+    d, n, rank = at.model.d_model, attention.n_heads, attention.decay_rank
+    values, channels = n * attention.value_dim, attention.channels()
+    gate = values if attention.gate_rank is None else 0
+    yield gemm(at, "attention", d, (channels + gate) / at.tp)
+    yield gemm(at, "attention", d, n / at.tp + (n / at.tp if rank is None else rank))
+    if rank is not None:
+        yield gemm(at, "attention", rank, n * attention.key_dim / at.tp)
+    if attention.gate_rank is not None:
+        yield gemm(at, "attention", d, attention.gate_rank)
+        yield gemm(at, "attention", attention.gate_rank, values / at.tp)
+    key, value = attention.key_dim, attention.value_dim
+    kind, flop = "delta" if rank is None else "channel", n * 4 * (key * value + CHUNK * (key + value))
+    yield from state(at, attention, kind, flop)
+    yield gemm(at, "attention", values / at.tp, d)
+
+
+def state_space(at, attention):
+    """One product in, a short convolution and the state, one product out."""
+    d, inner = at.model.d_model, attention.n_heads * attention.head_dim
+    yield gemm(at, "attention", d, (inner + attention.channels() + attention.n_heads) / at.tp)
+    yield from state(at, attention, "mamba", attention.state_flops())
+    yield gemm(at, "attention", inner / at.tp, d)
+
+
+def state(at, attention, kind, flop):
+    """A convolution over the last inputs, and the state of 32 bits: in a step both are read and written."""
+    kept, inputs = attention.state()["state"] * format_bytes("fp32"), attention.channels() * RESULT
+    if at.cached is None:
+        inputs, kept = 2 * attention.kernel * inputs * at.tokens, (1 + at.tokens) * kept
+    else:
+        inputs, kept = 2 * inputs * at.tokens, 2 * kept
+    # Nobody timed the state of Mamba 2: that of the gated delta rule lends its shares.
+    timed = "delta state" if kind == "mamba" else f"{kind} state"
+    for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
+        block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
+        yield KernelCall("state", "attention", block, at.system.chip, read, at.rows * work / at.tp)
+
+
+# Which models were measured.
+
+
+@cache
+def load_rows():
+    """``sparse_attention.toml``, read: by kind of attention, the models that were measured and the factors that hold
+    80 %."""
+    return tomllib.loads(validation.read_package_file(__file__, "sparse_attention.toml"))
+
+
+def measured_as(model):
+    """The kind of ``sparse_attention.toml`` that a model belongs to, the least certain of its layers; empty if none."""
+    kinds = [group.attention for group in model.layers]
+    if any(isinstance(attention, StateSpace) for attention in kinds):
+        return "borrowed"  # the state of Mamba 2 was not timed
+    if any(isinstance(attention, CompressedAttention) for attention in kinds):
+        return "pooled"
+    return "timed" if any(isinstance(a, DeltaAttention) or kind_of(a) for a in kinds) else ""
+
+
+def in_catalogue_group(model, names):
+    """Whether a model, or another one of its shape, is among those of the catalogue with such names."""
+    return model.name in names or _shape(model) in map(_shape_of, names)
+
+
+def _shape(model):
+    return (model.n_layers, model.d_model, model.n_params, model.n_active, model.cache_values())
+
+
+@cache
+def _shape_of(name):
+    return _shape(load_model(name))
+
+
+def timed_kinds(attention):
+    """The kinds of timed blocks that run a layer's attention, its streams or its state."""
+    if isinstance(attention, DeltaAttention):
+        kind = "delta" if attention.decay_rank is None else "channel"
+        return f"{kind} convolution", f"{kind} state"
+    if isinstance(attention, StateSpace):
+        return "mamba convolution", "delta state"
+    streams = ("streams in", "streams out") if isinstance(attention, CompressedAttention) else ()
+    return tuple(filter(None, (kind_of(attention), *streams)))
+
+
+def block_fallbacks(model, chip):
+    """The chips whose timings stand for a model's blocks of attention that a chip has none of."""
+    kinds = sorted({kind for group in model.layers for kind in timed_kinds(group.attention)})
+    names = dict.fromkeys(calibration.block_fallback_chip(chip, kind) for kind in kinds)
+    return [name for name in names if name != chip]
+
+
+def stand_ins(model, chip, workload, keep=None):
+    """What stands in for kernels that were not timed on a chip in the formats of a model's parts, in words."""
+    own, stored = calibration.operators(chip), model.parameters() | {"head": 1}
+    attentions = [group.attention for group in model.layers if group.attention is not None]
+    if all(map(kind_of, attentions)):
+        stored.pop("attention", None)  # its products are part of the timed block
+    used = [
+        ("experts" if part == "experts" else "gemm", format)
+        for part, format in calibration.formats(model, workload.weights, keep).items()
+        if stored.get(part)
+    ]
+    if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
+        used.append(("attention", workload.cache))
+    words = (own.stands_in(kind, calibration.format_name(format)) for kind, format in used)
+    return list(filter(None, dict.fromkeys(words)))
+
+
+def unscored_reason(model):
+    """Of a model whose kind was measured on others only: what is missing, as a caution ends; empty of any other."""
+    known = load_rows().get(measured_as(model), {"models": ()})["models"]
+    if not known or in_catalogue_group(model, known):
+        return ""
+    return f"{model.name or 'this model'} was scored; of its kind: {', '.join(known)}"
+
+
+def cautions(model):
+    """What the answer to a kind of model lacks; the factors of ``sparse_attention.toml`` were measured with it."""
+    lent = "no kernel timings for the state of Mamba 2; using those of the gated delta rule"
+    state = (lent,) if measured_as(model) == "borrowed" else ()
+    return state + ((model.notes["assumed"],) if "assumed" in model.notes else ())

@@ -1,0 +1,177 @@
+"""How far an answer may be off: errors of rows that the fit has not seen, wider for what was not measured."""
+
+import math
+import tomllib
+from collections.abc import Callable
+from functools import cache
+
+from inferlib import validation
+from inferlib.equation import frozen
+from inferlib.ops import log2, maximum, minimum
+from tokenprice import calibration, sparse_attention
+
+
+@cache
+def load_calibration():
+    """``calibration.toml``, read: errors of rows left out, and what was measured at all."""
+    return tomllib.loads(validation.read_package_file(__file__, "calibration.toml"))
+
+
+def error_bar(model, layout=None, engine=None):
+    """The error of rows left out for questions like this one, and the factors that hold 80 % of them.
+
+    A dict of ``error`` and ``factor``, and the factor of a time to the ``first`` token.
+    """
+    copies = layout is not None and layout.dp > 1
+    kind = "copies" if copies else "experts" if model.sparse else "dense"
+    bar = step_bar(kind, engine)
+    own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
+    first = load_calibration()["first_token"]["factor"]
+    token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
+    return bar | {"factor": max(bar["factor"], token), "first": max(first, own.get("first", 1))}
+
+
+def step_bar(kind, engine=None):
+    """``error`` and ``factor`` of a step: dense, experts, or with copies of the attention; one engine has its own."""
+    old = calibration.engine(engine).name == "python-2024"
+    return load_calibration()["step"]["python-2024" if old else kind][
+        "unknown" if engine is None else "known"
+    ]
+
+
+@frozen
+class Caution:
+    """A respect in which a question goes beyond what was measured, and so widens the interval.
+
+    ``name`` is its factor in ``calibration.toml``; ``text`` names facts in braces; ``beyond`` is a function of the
+    facts, above zero where it holds, and one where it widens by the whole factor. The page prints the same function
+    as JavaScript.
+    """
+
+    name: str
+    text: str
+    beyond: Callable
+
+    @property
+    def factor(self):
+        """How much wider it makes an interval, each way."""
+        return load_calibration()["widen"][self.name]
+
+
+def doublings(value, most):
+    """How often the farthest measured value doubles until it is this one."""
+    return log2(maximum(value, 1) / most)
+
+
+def _most(what, name):
+    text = f"{what} {{{name}:,.0f}}, but nothing measured here goes beyond {{most_{name}:,.0f}}"
+    return Caution(name, text, lambda facts: doublings(facts[name], facts[f"most_{name}"]))
+
+
+# Conditions on a step. Facts that end in a name are 1 where the name is unknown to the measurements, else 0.
+CAUTIONS = (
+    _most("context", "context"),
+    _most("batch", "batch"),
+    _most("tensor-parallel degree", "tp"),
+    _most("experts on", "expert_chips"),
+    Caution("boxes", "one instance on {tp:,.0f} chips, which one fast network does not join or the heads do not divide",
+            lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
+    Caution("PCIe", "boxes whose chips share PCIe differ, and no serving run of several was measured",
+            lambda facts: facts["shared"]),
+    Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
+    Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
+    Caution("lent", "no kernel timings on {lender} of {untimed}", lambda facts: facts["not_timed"]),
+    Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
+    Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
+            lambda facts: facts["borrowed"]),
+    Caution("stages", "nothing was measured on stages that follow one another", lambda facts: facts["stages"] - 1),
+    Caution("drafts", "few steps with drafts were measured", lambda facts: facts["drafted"]),
+    Caution("maker", "{chip} runs other software than the chips that were timed{slower}",
+            lambda facts: facts["other_maker"]),
+    Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
+    Caution("format", "{chip} does not multiply in {format}", lambda facts: facts["widened"]),
+    Caution("size", "{params:,.0f} million parameters, but nothing measured here has fewer than {least_params:,.0f}",
+            lambda facts: log2(facts["least_params"] / facts["params"])),
+    Caution("experts", "mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
+)  # fmt: skip
+
+
+def holding(declared, facts):
+    """The cautions that hold, each with what :attr:`Caution.beyond` says."""
+    return {caution: by for caution in declared if (by := caution.beyond(facts)) > 0}
+
+
+def widen_interval(factor, held):
+    """The factor of an interval with that of every caution that holds: errors of their own add by their squares."""
+    wider = [min(by, 1) * math.log(caution.factor) for caution, by in held.items()]
+    return math.exp(math.hypot(math.log(factor), *wider))
+
+
+def limits():
+    """The facts that no question changes: how far the measurements go."""
+    seen = load_calibration()
+    most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
+    return most | {"least_params": seen["params"], "sparse_models": ", ".join(seen["sparse_models"])}
+
+
+def chip_facts(name):
+    """What the measurements say of a chip."""
+    lender, by = calibration.fallback_chip(name), calibration.correction_factor(name)
+    known = f"; its times are {by:.3g} times those of their kernels, the median of public rows"
+    other = name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq"))
+    return {
+        "chip": name, "new_chip": float(name not in load_calibration()["chips"]), "lender": lender,
+        "slower": known if by != 1 else "", "lent": float(lender != name), "other_maker": float(other),
+    }  # fmt: skip
+
+
+def format_facts(weights):
+    """What the measurements say of a number format."""
+    name = calibration.format_name(weights)
+    known = [calibration.format_name(format) for format in load_calibration()["formats"]]
+    return {"format": name, "new_format": float(name not in known)}
+
+
+def new_experts(model):
+    """1 for a mixture of experts that no measurement is of, nor of another one of its shape, else 0."""
+    names = load_calibration()["sparse_models"] + [
+        name for kind in sparse_attention.load_rows().values() for name in kind["models"]
+    ]
+    return float(model.sparse and not sparse_attention.in_catalogue_group(model, names))
+
+
+def sentences(held, facts):
+    """The texts of those cautions that hold."""
+    return tuple(caution.text.format(**facts) for caution in held)
+
+
+def facts(model, system, workload, layout=None, step=None, keep=None):
+    """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
+    own = (layout.tp, layout.dp, layout.pp, layout.ep) if layout is not None else (system.count, 1, 1, 1)
+    tp, dp, pp, ep = own
+    shared = system.chip.topology == "PCIe"
+    lenders, unscored = (
+        sparse_attention.block_fallbacks(model, system.chip.name),
+        sparse_attention.unscored_reason(model),
+    )
+    untimed = sparse_attention.stand_ins(model, system.chip.name, workload, keep)
+    found = {
+        "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
+        "not_timed": len(untimed), "untimed": ", ".join(untimed),
+        "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
+        "context": workload.context, "batch": workload.batch, "tp": tp,
+        "domain": calibration.chips_per_node(system.chip) or system.domain, "shared": float(shared and tp > 1),
+        "expert_chips": system.count if ep > 1 else 0, "new_experts": new_experts(model), "copies": dp,
+        "heads": min(group.attention.n_heads for group in model.layers if group.attention),
+        "params": model.n_params / 1e6,
+    }  # fmt: skip
+    found |= limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+    return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
+
+
+def step_interval(model, system, workload, layout=None, engine=None, step=None, keep=None):
+    """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
+    found = facts(model, system, workload, layout, step, keep)
+    beyond = holding(CAUTIONS, found)
+    factor = widen_interval(error_bar(model, layout, engine)["factor"], beyond)
+    return factor, sentences(beyond, found) + sparse_attention.cautions(model)

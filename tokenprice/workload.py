@@ -1,0 +1,368 @@
+"""A mix: prompts and answers of many lengths, spread evenly or as a file of requests has them, and what they share."""
+
+import re
+from functools import cached_property
+from itertools import accumulate, chain
+from math import fsum, inf
+from sys import float_info
+
+from inferlib import validation
+from inferlib.equation import Record, frozen
+from inferlib.ops import ceil
+from inferlib.optional_imports import np
+from inferlib.system import Breakdown
+
+TOKENS_PER_BLOCK = 512  # tokens of a prompt that have one name, as in Mooncake's traces
+PARTS = 60  # equally likely lengths that stand for a spread
+WINDOW = 20  # requests of a window in which arrivals are counted
+MOST = 2_000_000  # requests of a file
+LONGEST = 4_000_000  # bytes of a line
+# How files call arrival, prompt and answer, and the seconds of one unit of an arrival.
+NAMES = (
+    ("arrival", "prompt", "output", 1.0),
+    ("timestamp", "input_length", "output_length", 1e-3),  # Mooncake
+    ("TIMESTAMP", "ContextTokens", "GeneratedTokens", 1.0),  # Azure
+    ("Timestamp", "Request tokens", "Response tokens", 1.0),  # BurstGPT
+)
+
+
+class LengthDistribution(float):
+    """Equally likely numbers of tokens; whoever does not ask for more has a number, their mean.
+
+    ``said`` is how they were asked for; nothing where they were found in a file.
+    """
+
+    support: tuple
+    text: str
+
+    def __new__(cls, points, said=""):
+        made = super().__new__(cls, fsum(points) / len(points))
+        made.support, made.text = tuple(points), said
+        return made
+
+    def __getnewargs__(self):
+        return self.support, self.text
+
+    def __eq__(self, other):
+        return isinstance(other, LengthDistribution) and self.support == other.support
+
+    def __hash__(self):
+        return hash(self.support)
+
+
+def interpolate_quantiles(quantiles, said) -> LengthDistribution:
+    """What lies between so many quantiles, of which two that are neighbours have equal parts of all between them.
+
+    Examples
+    --------
+    >>> even, skewed = interpolate_quantiles((1000, 3000), ""), interpolate_quantiles((0, 100, 1000), "")
+    >>> float(even), float(skewed), min(even.points) > 1000
+    (2000.0, 300.0, True)
+    """
+    points = []
+    for k in range(PARTS):
+        part, within = divmod((k + 0.5) / PARTS * (len(quantiles) - 1), 1)
+        low, high = quantiles[int(part) : int(part) + 2]
+        points.append(low + within * (high - low))
+    return LengthDistribution(points, said)
+
+
+def support(length) -> tuple:
+    """Equally likely numbers of tokens, or the one that there is."""
+    return length.support if isinstance(length, LengthDistribution) else (length,)
+
+
+def uncached_tokens(prompt, cached) -> list:
+    """Tokens of each of the equally likely prompts that are not in the cache."""
+    prompts, held = support(prompt), support(cached)
+    held = held if len(held) > 1 else held * len(prompts)
+    return [whole - part for whole, part in zip(prompts, held, strict=True)]
+
+
+def prefill_chunks(prompt, cached, chunk):
+    """Steps in which a prompt is read, so many tokens in each, in the mean: numbers or symbols."""
+    steps = [ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
+    return sum(steps) / len(steps)
+
+
+def array(length):
+    """Equally likely lengths as an array; a number or a symbol as it is."""
+    if not isinstance(length, LengthDistribution):
+        return length
+    return np.array(length.support)
+
+
+def mean_breakdown(read) -> Breakdown:
+    """The mean of readings of many prompts: each term as long as it counts."""
+    stages = []
+    for stage in read.grouped:
+        each = [sum(group.values()) for group in stage]
+        for group, seconds in zip(stage, each, strict=True):
+            counts = seconds >= np.max(np.broadcast_arrays(*each), axis=0)
+            stages.append({name: float(np.mean(term * counts)) for name, term in group.items()})
+    return Breakdown(tuple(stages), source=read.source)
+
+
+def squared_cv(output, equal=False) -> float:
+    """Variance of answers over the square of their mean: 1 where they end at random, as when one length is given."""
+    if isinstance(output, LengthDistribution):
+        return fsum(one**2 for one in output.support) / len(output.support) / output**2 - 1
+    return 0.0 if equal else 1.0
+
+
+def output_deciles(output, equal=False) -> tuple:
+    """Lengths of the answers to which each tenth of all tokens belongs; twice the mean where answers end at random."""
+    if not isinstance(output, LengthDistribution):
+        return (output if equal else 2 * output,)
+    from bisect import bisect_left
+
+    ordered = sorted(output.support)
+    passed, wanted = list(accumulate(ordered)), fsum(ordered) / 10
+    return tuple(ordered[bisect_left(passed, (k + 0.5) * wanted)] for k in range(10))
+
+
+def mean_context(q) -> float:
+    """Tokens before a token of an answer, in the mean of all tokens: long answers have more of them."""
+    if q.trace is not None:
+        pairs = tuple(zip(q.prompt_tokens.support, q.output_tokens.support, strict=True))
+        return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(
+            q.output_tokens.support
+        )
+    longer = 1 + squared_cv(q.output_tokens) if isinstance(q.output_tokens, LengthDistribution) else 1
+    return q.prompt_tokens + longer * q.output_tokens / 2
+
+
+@frozen
+class Trace(Record):
+    """Requests as somebody recorded them: seconds since the first, tokens, and the names of the blocks of a prompt.
+
+    ``skipped`` requests of the file have no answer and are left out.
+    """
+
+    path: str
+    arrivals: tuple
+    prompt: LengthDistribution
+    output: LengthDistribution
+    blocks: tuple
+    skipped: int = 0
+
+    def __repr__(self):
+        return self.path
+
+    @property
+    def rate(self) -> float:
+        """Requests a second."""
+        return (len(self.arrivals) - 1) / self.arrivals[-1]
+
+    @cached_property
+    def bursts(self) -> float | None:
+        """How many times as much requests of a window vary as those that come at random; None where windows lack."""
+        windows = len(self.arrivals) // WINDOW
+        if windows < 2:
+            return None
+        width = self.arrivals[-1] * WINDOW / len(self.arrivals)
+        counts = [0] * (windows + 1)
+        for came in self.arrivals:
+            counts[min(int(came / width), windows)] += 1
+        return squared_cv(LengthDistribution(counts[:-1])) * fsum(counts[:-1]) / windows
+
+    @cached_property
+    def distances(self) -> tuple:
+        """Of each block, those before it included, how many others were used since: what it takes to be kept."""
+        from bisect import bisect_left, insort
+
+        used: list = []
+        when: dict = {}
+        found = []
+        for number, names in enumerate(self.blocks):
+            known = (when.get(name) for name in names)
+            back, most = [], 0.0
+            for last in known:
+                most = inf if last is None else max(most, len(used) - bisect_left(used, last))
+                back.append(most)
+            found.append(tuple(back))
+            for place, name in enumerate(names):
+                if name in when:
+                    del used[bisect_left(used, when[name])]
+                when[name] = (number, -place)  # the end of a prompt is forgotten first
+                insort(used, when[name])
+        return tuple(found)
+
+    def cached(self, room) -> LengthDistribution:
+        """Tokens of each prompt that a cache of so many still holds, which forgets what was used longest ago."""
+        held = (sum(back * TOKENS_PER_BLOCK <= room for back in each) for each in self.distances)
+        return LengthDistribution(
+            [min(n * TOKENS_PER_BLOCK, all - 1) for n, all in zip(held, self.prompt.support, strict=True)]
+        )
+
+    @property
+    def shared(self) -> LengthDistribution:
+        """Tokens of each prompt that some prompt before it began with."""
+        return self.cached(float_info.max)
+
+    def routes(self, cached, lines) -> list:
+        """The machine of each request: that which holds half of its prompt or more, else the one drawn for it."""
+        where: dict = {}
+        found = []
+        for number, drawn in enumerate(lines):
+            one = number % len(self.blocks)
+            held, names = cached.support[one], self.blocks[one]
+            there = (
+                where.get(names[int(held / TOKENS_PER_BLOCK) - 1])
+                if held >= self.prompt.support[one] / 2
+                else None
+            )
+            found.append(drawn if there is None else there)
+            where.update(dict.fromkeys(names, found[-1]))
+        return found
+
+
+def trace(name, path) -> Trace:
+    """A file of requests: JSON lines or a table of arrival, prompt and output, with names of public traces too.
+
+    The file may be compressed (gzip); ``-`` is the standard input. What prompts share is ``hash_ids``, names of their
+    blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a ``prefix`` by name with the tokens ``shared``.
+    Requests without an answer (0 tokens of output) are left out and counted.
+    """
+    file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
+    came, prompts, outputs, blocks, known = [], [], [], [], {}
+    try:
+        for number, row in enumerate(_rows(path), 1):
+            names = names or _names(row)
+            if names is None:
+                break
+            if number > MOST:
+                raise ValueError(f"there are more than {MOST:,} requests: give a part of the file")
+            when, *tokens = (_field(row, field) for field in names[:3])
+            prompt, output = (
+                validation.number(field, _number(field, n), zero=field == names[2])
+                for field, n in zip(names[1:3], tokens, strict=True)
+            )
+            if output == 0:
+                skipped += 1
+                continue
+            came.append(_when(names[0], when) * names[3])
+            # equal lengths are one object: so a million requests take little memory
+            prompts.append(known.setdefault(prompt, prompt))
+            outputs.append(known.setdefault(output, output))
+            blocks.append(_blocks(row, prompt))
+    except _Unread as wrong:
+        raise ValueError(f"{file} is neither JSON lines nor a table: {wrong}") from None
+    except (ValueError, TypeError) as wrong:
+        raise ValueError(f"{file}, request {number}: {wrong}") from None
+    if names is None:
+        each = "; ".join(", ".join(one[:3]) for one in NAMES)
+        raise ValueError(f"{file} holds no requests: give lines with {each}")
+    if not came or not max(came) > min(came):
+        without = f", besides {skipped:,} without an answer" if skipped else ""
+        raise ValueError(f"{file} needs requests that come at different times{without}")
+    order = sorted(range(len(came)), key=came.__getitem__)
+    first = came[order[0]]
+    arrivals = tuple(came[k] - first for k in order)
+    lengths = (LengthDistribution([each[k] for k in order]) for each in (prompts, outputs))
+    return Trace(
+        str(path), arrivals, *lengths, tuple(blocks[k] for k in order) if any(blocks) else (), skipped
+    )
+
+
+class _Unread(ValueError):
+    """What is no line of a file of requests."""
+
+
+def _rows(path):
+    """The lines of a file, one after another, as mappings."""
+    import csv
+    import gzip
+    import json
+    import sys
+    import zlib
+    from contextlib import nullcontext
+    from pathlib import Path
+
+    try:
+        if str(path) != "-" and not (Path(path).is_file() or Path(path).is_fifo()):
+            raise LookupError(f"no file {str(path)!r}")
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as raw:
+            file = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            lines = _lines(file)
+            first = next(lines, "")
+            if first.lstrip().startswith("{"):
+                yield from map(json.loads, filter(str.strip, chain([first], lines)))
+            else:
+                yield from csv.DictReader(chain([first], lines))
+    except (OSError, EOFError, zlib.error) as wrong:
+        raise LookupError(f"cannot read {str(path)!r}: {getattr(wrong, 'strerror', None) or wrong}") from None
+    except (ValueError, RecursionError, csv.Error) as wrong:
+        raise _Unread(wrong) from None
+
+
+def _lines(file):
+    """The lines of a file as texts; none is longer than a row can be."""
+    code = "utf-8-sig"
+    while line := file.readline(LONGEST):
+        if len(line) == LONGEST:
+            raise ValueError(f"a line has {LONGEST:,} bytes or more")
+        yield line.decode(code)
+        code = "utf-8"
+
+
+def _names(row):
+    """How a file calls what requests have."""
+    return next((one for one in NAMES if isinstance(row, dict) and {*one[:3]} <= {*row}), None)
+
+
+def _field(row, field):
+    """What a row says under a name; ValueError where it does not say it."""
+    if not isinstance(row, dict) or row.get(field) is None:
+        raise ValueError(f"has no {field}, which the first has")
+    return row[field]
+
+
+def _number(field, value):
+    try:
+        return float(value)
+    except (ValueError, TypeError, OverflowError):
+        raise ValueError(f"{field} is {validation.short(repr, value)}, but must be a number") from None
+
+
+def _when(field, came):
+    """An arrival as a finite number, or the seconds of a date."""
+    try:
+        when = float(came)
+    except (ValueError, TypeError, OverflowError):
+        from datetime import datetime
+
+        try:
+            when = datetime.fromisoformat(str(came)[:26]).timestamp()
+        except (ValueError, OverflowError):
+            raise ValueError(
+                f"{field} is {validation.short(repr, came)}, but must be a time or a date"
+            ) from None
+    if not abs(when) < validation.LARGE:
+        raise ValueError(f"{field} is {when}, but must be finite")
+    return when
+
+
+def _blocks(row, prompt):
+    """Names of the blocks of a prompt that may be in a cache: no more than the prompt has."""
+    found, most = row.get("hash_ids") or (), -(-prompt // TOKENS_PER_BLOCK)
+    allowed = "but must be names of blocks: a list of numbers, or ranges such as '0 4-9'"
+    if isinstance(found, str):
+        if not re.fullmatch(r"\s*\d+(-\d+)?(\s+\d+(-\d+)?)*\s*", found):
+            raise ValueError(f"hash_ids is {validation.short(repr, found)}, {allowed}")
+        ends = [[int(end) for end in run.split("-")] for run in found.split()]
+        many = sum(max(run[-1] + 1 - run[0], 0) for run in ends)
+        found = [name for run in ends for name in range(run[0], run[-1] + 1)] if many <= most else ()
+    elif not isinstance(found, (list, tuple)) or not all(isinstance(one, (int, str)) for one in found):
+        raise ValueError(f"hash_ids is {validation.short(repr, found)}, {allowed}")
+    else:
+        many = len(found)
+    if many > most:
+        raise ValueError(
+            f"hash_ids names {many:,} blocks, but {prompt:,.0f} tokens have {most:,.0f} of {TOKENS_PER_BLOCK}"
+        )
+    if prefix := row.get("prefix"):
+        shared = _number("shared", _field(row, "shared"))
+        validation.number("shared", shared, zero=True, maximum=prompt)
+        return tuple((str(prefix), n) for n in range(int(shared // TOKENS_PER_BLOCK)))
+    return tuple(found)
