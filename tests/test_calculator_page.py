@@ -344,8 +344,8 @@ def test_the_call_of_what_to_rent_promises_percentiles():
         "kv_cache_dtype": "",
     }
     assert run(f"return A.percentiles({json.dumps(state)})") == (
-        'tokenprice.decide("Llama 3 70B", prompt_tokens=4096, output_tokens=512, request_rate=20, chips="H200", sure=True, '
-        'tpot_p99="50 tokens/s", ttft_p99=1.5, prices={"H200":3.25})'
+        'tokenprice.decide("Llama 3 70B", prompt_tokens=4096, output_tokens=512, request_rate=20, chips="H200", '
+        'sure=True, tpot_p99="50 tokens/s", ttft_p99=1.5, prices={"H200":3.25})'
     )
 
 

@@ -136,9 +136,12 @@ TIMES = [
 @pytest.mark.parametrize(("name", "typed", "meant"), [
     ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
     ("weights", "4.85 bits", 4.85 / 8), ("kv_cache_dtype", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
-    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"), ("acceptance_length", "1.8", 1.8),
-    ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"), ("acceptance_length", 1, 1),
-    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4), ("context", 0, 0),
+    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"),
+    ("acceptance_length", "1.8", 1.8),
+    ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
+    ("acceptance_length", 1, 1),
+    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4),
+    ("context", 0, 0),
     ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt_tokens", "8,192", 8192), ("context", "8K tokens", 8192),
     ("prompt_tokens", "1M", 1024**2), ("prompt_tokens", "0.5k", 512),
     ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
@@ -456,8 +459,10 @@ def test_words_and_layouts_go_both_ways():
 
 @pytest.mark.parametrize(("found", "words"), [
     (format_layout(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (format_layout(Layout(tp=2, pp=2)), "PP2 x TP2"),
-    (format_layout(Layout(dp=2)), "DP2"), (format_layout(Layout(ep=2)), "EP2"), (formatting.format_dtype(4.85 / 8), "4.85 bits"),
-    (formatting.format_range(2, 2), "2"), (formatting.format_range(2, 3), "2 to 3"), (formatting.format_durations(10), "10 s"),
+    (format_layout(Layout(dp=2)), "DP2"), (format_layout(Layout(ep=2)), "EP2"),
+    (formatting.format_dtype(4.85 / 8), "4.85 bits"),
+    (formatting.format_range(2, 2), "2"), (formatting.format_range(2, 3), "2 to 3"),
+    (formatting.format_durations(10), "10 s"),
     (formatting.format_durations(9.9), "9,900 ms"), (str(parse_machine("machine", load_chip("H200"))), "1 × H200"),
     (str(parse_machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
 ])  # fmt: skip

@@ -16,7 +16,7 @@ from inferlib import validation
 from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import formatting, parsing, workload
+from tokenprice import aliases, calibration, formatting, parsing, workload
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -321,7 +321,7 @@ class Question(ParsedRecord):
     def formats(self) -> tuple:
         """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
         own, kept, own_cache = parsing.checkpoint_formats(self.model)
-        if self.weights in (None, own if isinstance(own, str) else words.constants.format_name(own)):
+        if self.weights in (None, own if isinstance(own, str) else calibration.format_name(own)):
             return own, self.kv_cache_dtype or own_cache, (kept | dict(self.layer_formats or {})) or None
         return self.weights, self.kv_cache_dtype or own_cache, dict(self.layer_formats or {}) or None
 
@@ -438,6 +438,7 @@ def list_fields(indent):
 
 def read_record(kind, options, chips=None):
     """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
+    options = aliases.resolve(options)
     prices = options.get("prices")
     options = {name: value for name, value in options.items() if name != "prices"}
     for name in options:
@@ -461,6 +462,7 @@ def read_record(kind, options, chips=None):
 
 def question_and_slo(question, machine, promise, options, chips=None):
     """A question and a promise, from records or from words; the promise may stand where a machine would."""
+    options = aliases.resolve(options)
     if isinstance(machine, SLO):
         machine, promise = None, machine
     if isinstance(question, Question):

@@ -407,9 +407,9 @@ class Fleet:
     @property
     def idle_joules(self) -> float | None:
         """Joules of chips that wait for requests, for each output token; None where a chip's power is not known."""
-        idle = [(self.system, self.replicas * max(1 - self.request.paid_hours_used, 0))]
+        idle = [(self.system, self.replicas * max(1 - (self.request.paid_hours_used or 0), 0))]
         idle += (
-            [(self.prefill_machine, self.prefill_replicas * max(1 - self.request.reading, 0))]
+            [(self.prefill_machine, self.prefill_replicas * max(1 - (self.request.reading or 0), 0))]
             if self.prefill_machine
             else []
         )

@@ -9,13 +9,8 @@ from dataclasses import fields
 from functools import cache
 
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
-# What people type for an option that has another name here.
-ALSO = {
-    "machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "batch": ["--batch-size"],
-    "request_rate": ["--qps"], "prompt_tokens": ["--isl", "--input-len"], "output_tokens": ["--osl", "--output-len"],
-    "concurrency": ["--max-concurrency", "--concurrency"], "weights": ["--dtype", "--quantization"],
-
-}  # fmt: skip
+# What people type for an option of the terminal alone; all else is in tokenprice.aliases.
+ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"]}
 DEGREES = (
     "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
 )  # fmt: skip
@@ -177,7 +172,16 @@ def _options(parser, kind, leave_out=()):
         else:
             flag = "--" + name.replace("_", "-")
             more = {"action": "append"} if name == "layer_formats" else {}
-            add(flag, *ALSO.get(name, ()), dest=name, metavar=name.upper(), help=help, **more)
+            add(flag, *_other_flags(name), dest=name, metavar=name.upper(), help=help, **more)
+
+
+def _other_flags(name):
+    """An option's aliases as flags, and names with an underscore as they are written in Python."""
+    from tokenprice.aliases import ALIASES
+
+    others = [other for other, own in ALIASES.items() if own == name and other != "gpu"]
+    flags = [f"--{other.replace('_', '-')}" for other in others]
+    return [*flags, *(f"--{each}" for each in (name, *others) if "_" in each)]
 
 
 def _answer(name, given):

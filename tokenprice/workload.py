@@ -225,7 +225,8 @@ def trace(name, path) -> Trace:
     Requests without an answer (0 tokens of output) are left out and counted.
     """
     file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
-    came, prompts, outputs, blocks, known = [], [], [], [], {}
+    came, prompts, outputs, blocks = [], [], [], []
+    known: dict = {}
     try:
         for number, row in enumerate(_rows(path), 1):
             names = names or _names(row)
@@ -259,10 +260,11 @@ def trace(name, path) -> Trace:
     order = sorted(range(len(came)), key=came.__getitem__)
     first = came[order[0]]
     arrivals = tuple(came[k] - first for k in order)
-    lengths = (LengthDistribution([each[k] for k in order]) for each in (prompts, outputs))
-    return Trace(
-        str(path), arrivals, *lengths, tuple(blocks[k] for k in order) if any(blocks) else (), skipped
+    prompt_lengths, output_lengths = (
+        LengthDistribution([each[k] for k in order]) for each in (prompts, outputs)
     )
+    shared = tuple(blocks[k] for k in order) if any(blocks) else ()
+    return Trace(str(path), arrivals, prompt_lengths, output_lengths, shared, skipped)
 
 
 class _Unread(ValueError):
