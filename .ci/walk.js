@@ -35,7 +35,7 @@ async () => {
           const [name, usd] = line.split(":");
           S.prices[A.known("chip", name.trim())] = +usd;
         }
-      } else if (key === "keep") S.keep = told ? A.keepOf(told) : {};
+      } else if (key === "layer_formats") S.layer_formats = told ? A.keepOf(told) : {};
       else if (!number || key === "goal" || key === "budget") S[key] = told || (c.type === "text" ?
         null : "");
       else if (told && !c.closest(".changed")) {
@@ -50,7 +50,7 @@ async () => {
       } else S[key] = key === "price" ? undefined : null;
     }
     S.layout = S.layout || "";
-    if (S.mix) [S.prompt, S.output, S.cached] = [S.mix.prompt, S.mix.output, S.mix.cached];
+    if (S.mix) [S.prompt_tokens, S.output_tokens, S.cached] = [S.mix.prompt, S.mix.output, S.mix.cached];
     return S;
   };
 
@@ -136,7 +136,7 @@ async () => {
       want(cells[1].includes(rows[k].model.replace(/^.*\//, "")) !== rows[k].alike, `row ${k}: whose model?`);
       want(/^n\/a|^[\d,.e-]+ \((in|out)\)$/.test(cells[5]), `row ${k} here is "${cells[5]}"`);
     });
-    picture(!r || one.many ? one.batch : S.users || 1, 1e3 * token, !one.many);
+    picture(!r || one.many ? one.batch : S.concurrency || 1, 1e3 * token, !one.many);
     const goal = S.goal && A.read("goal", S.goal), reach = text(part("reach"));
     if (goal && !one.many) {
       const found = token <= goal ? [] : A.needed(q, one.batch, one.context, (s) => s <= goal);
@@ -150,7 +150,7 @@ async () => {
   const rented = (S) => {
     const head = text(part("head"));
     if (A.twice(S) || !A.machines(S).length) return want(/Nothing to choose from/.test(head), head);
-    const out = anew ? A.decide({ ...S, users: null }) : page.answer(), { best } = out;
+    const out = anew ? A.decide({ ...S, concurrency: null }) : page.answer(), { best } = out;
     want(text(part("misses")), "nothing on what fails");
     if (!best) {
       same(text(part("offers")), "", "offers");
@@ -214,14 +214,14 @@ async () => {
     for (const machine of MACHINES) {
       await state({ mode: "step", model, machine, batch: 32, ...(machine === "8x H200" &&
         { goal: "5 ms" }) });
-      await state({ mode: "request", model, machine, users: 8, prompt: 2000, output: 300 });
+      await state({ mode: "request", model, machine, concurrency: 8, prompt_tokens: 2000, output_tokens: 300 });
     }
-    await state({ mode: "decide", model, chips: "H200", token: "20 ms", first_token: "2 s" });
+    await state({ mode: "decide", model, chips: "H200", tpot: "20 ms", ttft: "2 s" });
   }
   anew = true;
   for (const now of MODES) {
     const opened = { mode: now, model: "GPT-OSS 120B", machine: "4x B200",
-      ...(now === "decide" ? { chips: "B200", token: "20 ms", first_token: "2 s" } : {}) };
+      ...(now === "decide" ? { chips: "B200", tpot: "20 ms", ttft: "2 s" } : {}) };
     const opens = () => state(opened);
     await opens();
     for (const c of many("select").filter(visible)) {
@@ -242,17 +242,17 @@ async () => {
     }
     const extremes = (key) => {
       const known = form.numbers[key];
-      if (!known) return { layout: ["TP4", "EP4 TP4", "TP3"], keep: ["attention=fp8", "all"],
-        reader: ["2x H100", "two"], prices: ["H200: 3", "3,99"] }[key] || [];
+      if (!known) return { layout: ["TP4", "EP4 TP4", "TP3"], layer_formats: ["attention=fp8", "all"],
+        prefill_machine: ["2x H100", "two"], prices: ["H200: 3", "3,99"] }[key] || [];
       const units = Object.keys(known.units), unit = units.includes("") ? "" : units[0];
       const [by, power, most] = Array.isArray(known.units[unit]) ? known.units[unit] : [1, 1, 1e6];
       const ends = [known.least, most].map((v) => `${power > 0 ? v / by : by / v}${unit && ` ${unit}`}`);
-      return [...ends, "2", "abc", "", ...(key === "length" ? Object.keys(D.accepted) : [])];
+      return [...ends, "2", "abc", "", ...(key === "acceptance_length" ? Object.keys(D.accepted) : [])];
     };
     for (const c of many("input[type=text]").filter((c) => visible(c) && extremes(c.dataset.key).length)) {
       const { key } = c.dataset;
-      if (key === "length") await set("drafted", "1");
-      if (now === "request" && (key === "reader" || key === "machines")) await set("arrivals", "1");
+      if (key === "acceptance_length") await set("draft_tokens", "1");
+      if (now === "request" && (key === "prefill_machine" || key === "replicas")) await set("request_rate", "1");
       for (const value of extremes(key)) {
         await set(key, value);
         await read(`${now}: ${key} = ${value || "nothing"}`);

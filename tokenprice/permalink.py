@@ -25,13 +25,13 @@ NO_WINDOW = 1e15  # positions: a window that no context reaches
 # Fields that the page leaves to Python and the terminal, and why.
 LEFT_OUT = {
     "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
-    "rounds": "the page asks what goes on for long",
-    "equal": "the page asks answers that end at random",
-    "hold": "the page asks engines as they come",
-    "chunk": "the page reads prompts whole",
-    "highest": "the page has one price for a chip",
-    "token_p99": "the page prints the call that simulates",
-    "first_token_p99": "the page prints the call that simulates",
+    "requests_per_user": "the page asks what goes on for long",
+    "fixed_lengths": "the page asks answers that end at random",
+    "batching_wait_iters": "the page asks engines as they come",
+    "prefill_chunk": "the page reads prompts whole",
+    "price_max": "the page has one price for a chip",
+    "tpot_p99": "the page prints the call that simulates",
+    "ttft_p99": "the page prints the call that simulates",
 }
 # What of a call is no field, and why no link holds it.
 BESIDE = {
@@ -177,7 +177,7 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
             raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
     if question.prefill_machine is not None and not question.request_rate:
         raise ValueError(
-            "no link holds reader without arrivals: the page has machines that read for a fleet alone"
+            "no link holds prefill_machine without request_rate: the page has machines that read for a fleet alone"
         )
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))
@@ -212,7 +212,9 @@ def _beside(question, more):
             raise ValueError(f"no link holds {name}: {why}")
     for name, (lowest, _, highest) in parsing.parse_prices(more.pop("prices", {}), {}).items():
         if highest is not None and highest != lowest:
-            raise ValueError(f"no link holds prices of {name} from lowest to highest: {LEFT_OUT['highest']}")
+            raise ValueError(
+                f"no link holds prices of {name} from lowest to highest: {LEFT_OUT['price_max']}"
+            )
         prices[name] = lowest
     if question.prefill_machine is not None:
         chip = question.prefill_machine.chip

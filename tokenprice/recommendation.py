@@ -284,9 +284,7 @@ class Decision:
                 lines += [f"   Caution: {caution}." for caution in offer.warnings]
                 lines += [f"   Ranked by its slow end: {offer.unsure_reason}."] if offer.unsure_reason else []
             if self.question.request_rate and not self.best.simulations:
-                lines.append(
-                    "Means of a formula: promise token_p99 or first_token_p99 for 99 of 100 requests."
-                )
+                lines.append("Means of a formula: promise tpot_p99 or ttft_p99 for 99 of 100 requests.")
             if len(self.offers) > most:
                 lines.append(f"{len(self.offers) - most} more machines keep it.")
         lines += [f"{self.narrower}."] if self.narrower else []
@@ -373,7 +371,9 @@ def decide(
     own = chips if isinstance(chips, Mapping) else None
     q, promise = question_and_slo(question, None, promise, options, own)
     if not q.is_request or q.machine is not None or q.concurrency is not None or q.layout is not None:
-        raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
+        raise ValueError(
+            "decide chooses machine, layout and users itself: give model, prompt_tokens and output_tokens"
+        )
     if any(
         one is not None for one in (q.draft_tokens, q.prefill_machine, q.prefill_chunk, q.price, q.price_max)
     ):

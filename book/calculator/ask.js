@@ -363,7 +363,7 @@ globalThis.inferlibAsk = function (D) {
   // Equally likely lengths: 2k ± 50% evenly, 200-1k-8k between quantiles; or the one that is said.
   const lengths = (name, said) => {
     const [middle, ...parts] = String(said).replace(/\+\/?-/g, "±").split("±");
-    const at = (text) => read(name, text), share = parts.length && read("memory", parts.join("±"));
+    const at = (text) => read(name, text), share = parts.length && read("memory_utilization", parts.join("±"));
     const ends = parts.length ? [at(middle) * (1 - share), at(middle) * (1 + share)]
       : String(said).split(/(?<=\w)(?<!\de)\s*-/).map(at);
     if (ends.length < 2) return ends;

@@ -87,7 +87,7 @@ def serving():
     table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())
     table["context"] = table.prompt_tokens + table.output_tokens / 2
     table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
-    for name in ("url", "rounds", "equal"):
+    for name in ("url", "requests_per_user", "fixed_lengths"):
         table[name] = [about["publisher"][who][name] for who in table.publisher]
     table["hold"] = table.engine.map(about["hold"]).where(table.dp > 1, 0).fillna(0)
     table["doubt"] = [about["in_doubt"].get(row, "") for row in table.index]

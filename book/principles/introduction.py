@@ -37,7 +37,7 @@ SERVED = Question("Llama 3 70B", "8x H100", prompt_tokens=3840, output_tokens=51
 
 
 COMPARED = (
-    "model", "machine", "batch", "context", "prompt", "output", "users", "layout", "weights", "cache", "price",
+    "model", "machine", "batch", "context", "prompt_tokens", "output_tokens", "concurrency", "layout", "weights", "cache", "price",
 )  # fmt: skip
 
 
@@ -209,7 +209,7 @@ def users_at(case, speed=CHAT):
         answer = ask(question.replace(**{field: users}))
         return answer.feasible and answer.speed >= speed
 
-    enough = pictured, partial(answered, "batch", case), partial(answered, "users", _with_prompts(case))
+    enough = pictured, partial(answered, "batch", case), partial(answered, "concurrency", _with_prompts(case))
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
         f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "

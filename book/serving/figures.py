@@ -268,10 +268,10 @@ def _against(ax, table, ends, xlabel, ylabel):
 def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
     ax = style.axes(None, figsize=(5.8, 3.0))
-    ax.plot(table.draft_tokens, table.measured, "o", color=style.INK, label="measured")
-    ax.plot(table.draft_tokens, table.predicted, "-", color=style.PURPLE, label="computed")
-    ax.plot(table.draft_tokens, table.length, ":", color=style.FAINT, label="tokens per step")
-    ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.draft_tokens), ylim=(1, None))
+    ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
+    ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
+    ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
+    ax.set(xlabel="tokens drafted", ylabel="times as fast", xticks=list(table.drafted), ylim=(1, None))
     ax.legend()
     return ax
 

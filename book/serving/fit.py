@@ -187,9 +187,9 @@ def _closed():
             users=row.concurrency,
             fits=row.concurrency <= places,
             rounds=row.requests_per_user,
-            equal=row.equal,
+            equal=row.fixed_lengths,
             hold=row.hold,
-            group=ArrivalProcess(fixed_lengths=row.equal).group,
+            group=ArrivalProcess(fixed_lengths=row.fixed_lengths).group,
             hosted=launch_floor(model, Engine(host=1.0)) * (engine == "serving"),
         )
 
@@ -481,7 +481,7 @@ def lent(most=60):
 def drafted():
     """Logarithms of predicted over measured of steps with drafts, and the models; nothing is fitted to them."""
     own = sparse_attention_rows.predicted().dropna(subset="drafted")
-    return np.log(own.draft_tokens), own.model
+    return np.log(own.drafted), own.model
 
 
 # --- Other makers ---------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
     asks = {
         "model": [_state(words) for words in models.values()],
         "chip": [_state({"only": chip.name}) for chip in chips],
-        "lengths": [_state({"prompt": prompt, "output": output}) for prompt, output in lengths],
+        "lengths": [_state({"prompt_tokens": prompt, "output_tokens": output}) for prompt, output in lengths],
         "cached": [_state({"cached": f"{share:.0%}"}) for share in cached],
     }
     return Scatter(title, menus, x, y, dots, {"x": "", "y": "shown"}, lines, prices, sliders, key, asks)
@@ -88,8 +88,8 @@ def _line(offer, points, chip, output, at):
     n, layout = offer.system.count, format_layout(offer.layout)
     own = [p for p in points if (p["count"], p["layout"]) == (n, layout)]
     found = [
-        [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["first_token"]),
-         p["users"]] for p in sorted(own, key=lambda p: p["users"])
+        [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["ttft"]),
+         p["concurrency"]] for p in sorted(own, key=lambda p: p["concurrency"])
     ]  # fmt: skip
     # who waits for a place makes no more tokens
     found = [p for k, p in enumerate(found) if not k or p[1] > found[k - 1][1]]

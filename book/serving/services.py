@@ -50,7 +50,7 @@ def services(model, chips):
     return pd.DataFrame(rows, columns=["service", "cheapest by the estimate", "cheapest that is sure"])
 
 
-def _in_words(prompt, output, arrivals, token, first_token, cached=None):
+def _in_words(prompt_tokens, output_tokens, request_rate, tpot, ttft, cached=None):
     """What is asked and promised."""
-    asked = f"{prompt} tokens{f' ({cached} cached)' if cached else ''} in and {output} out"
-    return f"{arrivals} requests a second, {asked}; {token}, first token in {first_token}"
+    asked = f"{prompt_tokens} tokens{f' ({cached} cached)' if cached else ''} in and {output_tokens} out"
+    return f"{request_rate} requests a second, {asked}; {tpot}, first token in {ttft}"

@@ -1,6 +1,6 @@
 """Serving runs of models that choose, pool or keep a state: scored, and fitted to nothing.
 
-``recent.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes ``sparse_attention.toml``:
+``sparse_attention_rows.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes ``sparse_attention.toml``:
 for a kind of attention the
 factor that holds 80 % of them. Where several models were measured it is the widest that the rows of all but one give.
 """
@@ -41,7 +41,7 @@ def use(row):
 def rows():
     """All rows, with ``use``."""
     blanks = {"keep_default_na": False, "na_values": {"implied_running": ""}}
-    table = pd.read_csv(files("book.serving") / "recent.csv", **blanks)
+    table = pd.read_csv(files("book.serving") / "sparse_attention_rows.csv", **blanks)
     return table.assign(use=[use(row) for row in table.itertuples()])
 
 

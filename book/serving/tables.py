@@ -227,7 +227,7 @@ def other_makers():
     found = fit.other_makers()
     inside = 100.0 * found.measured.between(found.low, found.high)
     found = found.assign(
-        **{"median error, %": 100 * found.decode_batch / found.measured - 100, "inside, %": inside}
+        **{"median error, %": 100 * found.answered / found.measured - 100, "inside, %": inside}
     )
     groups = found.groupby(["publisher", "chip"], sort=False)
     shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})

@@ -85,7 +85,7 @@ def gains_range(found):
         zip(found.items(), (style.PURPLE, style.YELLOW), strict=True)
     ):
         y = [row + (i - 0.5) * height for row in range(len(table))]
-        low, high = table.lowest, table.price_max
+        low, high = table.lowest, table.highest
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
         ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
         ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
