@@ -187,7 +187,7 @@ class Breakdown:
     Examples
     --------
     >>> step = Breakdown(({"network": 1e-3}, {"memory": {"weights": 5e-3, "cache": 1e-3}, "arithmetic": 2e-3}))
-    >>> step.total, step.bottleneck, sorted(step.hidden)
+    >>> step.total, step.bottleneck, sorted(step.overlapped)
     (0.007, 'weights', ['arithmetic'])
     """
 

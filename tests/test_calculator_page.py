@@ -764,7 +764,7 @@ def same_as_linked(told):
             (best.system.chip.name, best.system.count) if best is not one else (found["chip"], found["n"])
         )
         seconds = best.request.tpot if best is not one else best.seconds
-        cost = best.row()["usd_per_million_output"] if best is not one else best.dollars_per_million
+        cost = best.row()["usd_per_million_output"] if best is not one else best.usd_per_million
         assert (chip, n) == (found["chip"], found["n"]), found
         assert (found["seconds"], found["cost"]) == pytest.approx((seconds, cost), rel=1e-6), found
     return True

@@ -72,7 +72,7 @@ IN_WORDS = {
     },
     "erdil2025_model": {"`batch=256`": "case = case.replace(batch=256)"},
     "price": {
-        "`output=2048`": "case = case.replace(output=2048)",
+        "`output_tokens=2048`": "case = case.replace(output_tokens=2048)",
         "H200s": "case = case.replace(machine='8x H200')",
     },
     "kernel_model": {
@@ -149,9 +149,11 @@ MEASURED = {"answers", "clean"}  # tables that stand beside a case, and are no i
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_an_input_beside_the_case_is_compared_with_the_one_that_the_text_speaks_of(chapter):
-    (cell,) = (tree for tree in code(chapter) if "opening.yours(" in ast.unparse(tree))
+    (cell,) = (tree for tree in code(chapter) if "introduction.note_changed_case(" in ast.unparse(tree))
     told = [
-        call for call in ast.walk(cell) if isinstance(call, ast.Call) and "yours" in ast.unparse(call.func)
+        call
+        for call in ast.walk(cell)
+        if isinstance(call, ast.Call) and "note_changed_case" in ast.unparse(call.func)
     ]
     compared = {name.id for call in told for name in ast.walk(call) if isinstance(name, ast.Name)}
     assert {name for name in ("case", *INPUTS.get(chapter, ())) if made(cell, name)} <= compared | MEASURED
@@ -231,7 +233,7 @@ def test_an_odd_case_runs_to_the_end(chapter, odd, coarse):  # noqa: F811
 BOXES = [
     (
         "introduction",
-        "opening.one_token",
+        "introduction.one_token",
         "batch=16",
         "tokens/s for each user",
         "tables = ",
@@ -270,7 +272,7 @@ BOXES = [
         "erdil2025_toy",
         "explorers.waiting_against_reading",
         "",
-        "tpot",
+        "token",
         "size, fastest",
         "1e3 * erdil2025.critical_latency(model, chip, round(size), hop)",
         None,
@@ -279,7 +281,7 @@ BOXES = [
         "erdil2025_toy",
         "explorers.waiting_against_reading",
         "n_gpu=case.machine.count, batch=case.batch",
-        "tpot",
+        "token",
         "",
         "1e3 * toy(case.model, own, case.workload.replace(context=0)).total",
         None,
@@ -308,7 +310,7 @@ BOXES = [
         "mazurek2025",
         "explorers.experts_waking",
         "batch=3200",
-        "kv_cache_dtype",
+        "cache",
         "each = ",
         "100 * context * each / 1e9",
         None,
@@ -375,7 +377,12 @@ def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
     ]  # fmt: skip
     outputs = [shown(one) for cell in follow for one in cell.outputs if "inferlib-explorer" not in str(one)]
     printed = {value for output in outputs for _, value in numbers(output)}
-    given = {value for cell in cells if "opening.yours" in cell.source for _, value in numbers(cell.source)}
+    given = {
+        value
+        for cell in cells
+        if "introduction.note_changed_case" in cell.source
+        for _, value in numbers(cell.source)
+    }
     typed = {
         word for word, value in numbers(NAMED.sub("", said(chapter).split("## Exercises")[0]))
         if digits(value) > 1 and value not in given | SIZES

@@ -48,7 +48,7 @@ def test_another_case_says_so(change, says, capsys):
 
 def test_users_of_requests_are_no_batch(capsys):
     introduction.note_changed_case(introduction.SERVED.replace(concurrency=64), introduction.SERVED)
-    assert "SXM, users 64; the text speaks" in capsys.readouterr().out
+    assert "SXM, concurrency 64; the text speaks" in capsys.readouterr().out
 
 
 def test_another_input_beside_the_case_says_so(capsys):
@@ -89,7 +89,7 @@ def test_the_box_opens_at_the_case_and_asks_the_kernel_model_the_same():
 def test_inputs_of_the_second_row_are_folded():
     page = box()._repr_html_()
     folded = page[page.index('class="more"') : page.index("</details>")]
-    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "kv_cache_dtype"}
+    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "cache"}
 
 
 def sold():

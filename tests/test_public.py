@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "public.py"))
-IDENTITY = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "identity.py"))
+PUBLIC = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "page_metadata.py"))
+IDENTITY = runpy.run_path(str(ROOT / "book" / "site" / "tools" / "metadata.py"))
 WHO, WHERE = ["Ada Lovelace", "Charles Babbage"], "https://github.com/ada/engine"
 
 

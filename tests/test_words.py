@@ -29,27 +29,27 @@ HOURS = ("", "/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 WHOLE = parsing.parse_count, LARGE, (1, 1e12, True)
 FIELDS = {
     "batch": WHOLE,
-    "users": WHOLE,
-    "machines": (parsing.parse_int, *WHOLE[1:]),
+    "concurrency": WHOLE,
+    "replicas": (parsing.parse_int, *WHOLE[1:]),
     "n_chips": (parsing.parse_int, *WHOLE[1:]),
     "context": (parsing.parse_tokens, TOKENS, (0, 1e12, False)),
     "cached": (parsing.parse_cached, TOKENS | {"%": "share"}, (0, 1e12, False)),
-    "arrivals": (parsing.parse_rate, RATES, (1e-9, 1e9, False)),
-    "memory": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
-    "utilisation": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
+    "request_rate": (parsing.parse_rate, RATES, (1e-9, 1e9, False)),
+    "memory_utilization": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
+    "paid_hours_used": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
     "pue": (parsing.parse_positive, {"": 1}, (1e-300, 1e300, False)),
-    "length": (parsing.parse_acceptance_length, {"": 1}, (1, 1e300, False)),
-    "token": (parsing.parse_seconds, TIMES, (1e-300, 1, False)),
-    "first_token": (parsing.parse_seconds, TIMES, (1e-300, 60, False)),
+    "acceptance_length": (parsing.parse_acceptance_length, {"": 1}, (1, 1e300, False)),
+    "tpot": (parsing.parse_seconds, TIMES, (1e-300, 1, False)),
+    "ttft": (parsing.parse_seconds, TIMES, (1e-300, 60, False)),
     "price": (parsing.parse_dollars, dict.fromkeys(HOURS, 1), (1e-300, 1e300, False)),
-    "dollars": (
+    "usd_per_million": (
         parsing.parse_dollars,
         dict.fromkeys(("", "/m", "/mtok", "/million"), 1),
         (1e-300, 1e300, False),
     ),
     "electricity": (parsing.parse_dollars, dict.fromkeys(("", "/kwh"), 1), (1e-300, 1e300, False)),
 }
-MONEY = ("price", "dollars", "electricity")
+MONEY = ("price", "usd_per_million", "electricity")
 FOREIGN = ("k", "%", "ms", "/s", "tokens", "usd", "h", "gb")
 
 
@@ -120,7 +120,7 @@ def second(name, text):
         return f"{share:.6g}%" if 0 < share < 100 else None
     if units[unit] == -1:
         return 1 / value if value else None
-    value, bare = value * units[unit], name in ("token", "first_token") and unit
+    value, bare = value * units[unit], name in ("tpot", "ttft") and unit
     if not least <= value or value > (1e300 if bare else most) or whole and value % 1:
         return None
     return value
@@ -233,7 +233,7 @@ def test_a_layout_is_read_to_what_it_says_or_refused(page):
 ])  # fmt: skip
 def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
     (there,) = page(
-        "((at)=>at.every(Number.isFinite)?at.reduce((a,b)=>a+b)/at.length:null)(A.lengths('prompt',text))",
+        "((at)=>at.every(Number.isFinite)?at.reduce((a,b)=>a+b)/at.length:null)(A.lengths('prompt_tokens',text))",
         [text],
     )
     try:
@@ -263,13 +263,13 @@ def test_an_engine_is_one_name_and_perhaps_its_version(text, meant):
 
 
 def test_a_share_of_a_prompt_may_be_a_number_and_holds_no_part_of_a_token():
-    asked = {"model": "Llama 3 8B", "prompt": 7200, "output": 1000}
+    asked = {"model": "Llama 3 8B", "prompt_tokens": 7200, "output_tokens": 1000}
     assert (
         Question(**asked, cached=0.833).cached
         == Question(**asked, cached="83.3%").cached
         == pytest.approx(5997.6)
     )
-    assert Question(**asked | {"prompt": 8}, cached="10%").cached == 0
+    assert Question(**asked | {"prompt_tokens": 8}, cached="10%").cached == 0
 
 
 def test_every_chip_and_model_of_the_catalogue_has_one_name_on_the_page_and_in_python(page):

@@ -168,7 +168,7 @@ def test_a_file_that_is_none_says_what_is_wrong(tmp_path, text, words, capsys):
 
 def even(path, n, **more):
     """A file of so many requests, one every half second."""
-    rows = [{"arrival": k / 2, "prompt_tokens": 500, "output_tokens": 50, **more} for k in range(n)]
+    rows = [{"arrival": k / 2, "prompt": 500, "output": 50, **more} for k in range(n)]
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     return Question("Llama 3 8B", "H100", trace=path)
 

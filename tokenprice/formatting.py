@@ -53,6 +53,7 @@ def format_layout(layout) -> str:
 
     Examples
     --------
+    >>> from inferlib.system import Layout
     >>> format_layout(Layout(tp=8)), format_layout(Layout(tp=8, pp=2)), format_layout(Layout(ep=64, dp=64))
     ('TP8', 'PP2 x TP8', 'attention DP64 with EP64')
     """

@@ -37,8 +37,9 @@ def layouts(model, chip, count):
     Examples
     --------
     >>> import inferlib
+    >>> from tokenprice.formatting import format_layout
     >>> llama, h100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100")
-    >>> [in_words(layout) for layout in layouts(llama, h100, 16)]
+    >>> [format_layout(layout) for layout in layouts(llama, h100, 16)]
     ['TP16', 'PP2 x TP8']
     """
     powers = [2**k for k in range(int(count).bit_length())]

@@ -168,8 +168,8 @@ class Server:
 
         Examples
         --------
-        >>> found = Server(prompt=0, output=10, steps=np.array([0.1])).at(0.5)  # M/M/1: a second each, half busy
-        >>> round(found.waits, 12), round(found.token, 12), round(found.blocked, 12)
+        >>> found = Server(prompt=0, output=10, steps=np.array([0.1])).estimate(0.5)  # M/M/1: a second each, half busy
+        >>> round(found.wait, 12), round(found.tpot, 12), round(found.blocked, 12)
         (1.0, 0.1, 0.5)
         """
         each, busy, near = arrivals / self.copies, self.load(arrivals), (0.0, 0.0)

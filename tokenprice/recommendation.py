@@ -364,8 +364,8 @@ def decide(
     Examples
     --------
     >>> found = decide("Llama 3.1 8B", prompt_tokens=1000, output_tokens=300, tpot="50 tokens/s", ttft=0.5,
-    counts=[1, 2])
-    >>> found.best.speed >= 50 and found.best.request.first_token <= 0.5
+    ...                counts=[1, 2])
+    >>> found.best.speed >= 50 and found.best.request.ttft <= 0.5
     True
     """
     own = chips if isinstance(chips, Mapping) else None

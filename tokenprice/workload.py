@@ -56,7 +56,7 @@ def interpolate_quantiles(quantiles, said) -> LengthDistribution:
     Examples
     --------
     >>> even, skewed = interpolate_quantiles((1000, 3000), ""), interpolate_quantiles((0, 100, 1000), "")
-    >>> float(even), float(skewed), min(even.points) > 1000
+    >>> float(even), float(skewed), min(even.support) > 1000
     (2000.0, 300.0, True)
     """
     points = []

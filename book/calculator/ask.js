@@ -296,7 +296,7 @@ globalThis.inferlibAsk = function (D) {
     const { most } = at.m, name = at.stored.weights.kernel, told = [];
     if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
-      const wider = asked({ ...S, weights: "bf16", keep: {}, cache: at.stored.cache });
+      const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
       if (wide < seconds) told.push(filled(D.remarks.wide, { wide: digits(1e3 * wide), name }));
     }
@@ -313,7 +313,7 @@ globalThis.inferlibAsk = function (D) {
   // A decode step of so many sequences of a context.
   const step = (S, batch, context) => {
     const at = asked(S), fits = (S, l, at = asked(S)) =>
-      !at.refused && stepAt({ ...S, drafted: 0 }, at, batch, context).status === "ok";
+      !at.refused && stepAt({ ...S, draft_tokens: 0 }, at, batch, context).status === "ok";
     if (at.refused) return without(S, { status: "n/a", reason: at.refused }, fits, at.at);
     const found = stepAt(S, at, batch, context);
     if (found.status !== "ok") return without(S, found, fits, found.status === "infeasible" && at);
@@ -363,7 +363,8 @@ globalThis.inferlibAsk = function (D) {
   // Equally likely lengths: 2k ± 50% evenly, 200-1k-8k between quantiles; or the one that is said.
   const lengths = (name, said) => {
     const [middle, ...parts] = String(said).replace(/\+\/?-/g, "±").split("±");
-    const at = (text) => read(name, text), share = parts.length && read("memory_utilization", parts.join("±"));
+    const at = (text) => read(name, text);
+    const share = parts.length && read("memory_utilization", parts.join("±"));
     const ends = parts.length ? [at(middle) * (1 - share), at(middle) * (1 + share)]
       : String(said).split(/(?<=\w)(?<!\de)\s*-/).map(at);
     if (ends.length < 2) return ends;
@@ -707,7 +708,7 @@ globalThis.inferlibAsk = function (D) {
   const wider = (S, batch, context) => {
     const at = opening(S, batch, context), name = at && at.stored.weights.kernel;
     if (!at || S.mode !== "step" || S.draft_tokens || name === "bf16") return "";
-    const other = opening({ ...S, weights: "bf16", keep: {} }, batch, context);
+    const other = opening({ ...S, weights: "bf16", layer_formats: {} }, batch, context);
     const [now, wide] = [at, other].map((one) => token(S, one, one.q)[0]);
     return wide < now ? filled(D.remarks.wide, { wide: digits(1e3 * wide), name }) : "";
   };

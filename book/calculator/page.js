@@ -21,7 +21,7 @@ globalThis.inferlibPage = function (root, D) {
   const START = { ...Object.fromEntries(form.fields.map((name) => [name, null])), own: null, mix: null,
     changed: {}, goal: null, budget: null, ...form.start, price: undefined };
   // What a link leaves out is what Python takes where nothing is given.
-  const UNSAID = { ...START, batch: 1, users: 1, token: null, first_token: null };
+  const UNSAID = { ...START, batch: 1, concurrency: 1, tpot: null, ttft: null };
   let S = { ...START }, refused = {}, shown = null, search = 0;
   const CHIP = all(".changed [data-key]").map((c) => c.dataset.key), isChanged = (key) => CHIP.includes(key);
   const pricesOf = (text) => {
@@ -326,8 +326,8 @@ globalThis.inferlibPage = function (root, D) {
       layer_formats: keep };
     const mode = r.output ? "request" : "step";
     const again = { ...q, mode, own: null, mix: null, changed: {}, model: r.model, chip: r.chip,
-      n_chips: r.n, layout, ...stored, drafted: 0, engine: "", users: r.users, arrivals: null, reader: null,
-      cached: 0, output: r.output, prompt: r.context - r.output / 2 };
+      n_chips: r.n, layout, ...stored, draft_tokens: 0, engine: "", concurrency: r.users, request_rate: null,
+      prefill_machine: null, cached: 0, output_tokens: r.output, prompt_tokens: r.context - r.output / 2 };
     // served rows have prompts in between
     const same = r.output ? A.request(again) : A.step(again, r.users, r.context);
     if (same.status !== "ok") return { here: "n/a", side: "" };

@@ -37,7 +37,8 @@ SERVED = Question("Llama 3 70B", "8x H100", prompt_tokens=3840, output_tokens=51
 
 
 COMPARED = (
-    "model", "machine", "batch", "context", "prompt_tokens", "output_tokens", "concurrency", "layout", "weights", "cache", "price",
+    "model", "machine", "batch", "context", "prompt_tokens", "output_tokens", "concurrency", "layout", "weights",
+    "cache", "price",
 )  # fmt: skip
 
 

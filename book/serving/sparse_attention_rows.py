@@ -1,8 +1,8 @@
 """Serving runs of models that choose, pool or keep a state: scored, and fitted to nothing.
 
-``sparse_attention_rows.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes ``sparse_attention.toml``:
-for a kind of attention the
-factor that holds 80 % of them. Where several models were measured it is the widest that the rows of all but one give.
+``sparse_attention_rows.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes
+``sparse_attention.toml``: for a kind of attention the factor that holds 80 % of them. Where several models were
+measured it is the widest that the rows of all but one give.
 """
 
 from functools import cache
