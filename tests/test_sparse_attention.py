@@ -272,7 +272,7 @@ def test_a_measured_row_lies_inside_its_interval():
 
 def test_a_request_of_such_a_model():
     box = System(load_chip("B200"), 8)
-    found = asked_request(GLM, box, 7373, 922, concurrency=16, weights="fp8", kv_cache_dtype="fp8")
+    found = asked_request(GLM, box, 7373, 922, 16, weights="fp8", kv_cache_dtype="fp8")
     assert 1e3 * found.tpot == pytest.approx(27.3, rel=0.25)  # InferenceX: 16 users of GLM-5, 8k in, 1k out
     assert found.first_factor == pytest.approx(error_bar(GLM)["first"])
 

@@ -138,7 +138,7 @@ def shown(name):
 def test_a_formula_of_the_sheet_says_what_its_letters_mean(cell):
     text = cell.outputs[0]["data"]["text/markdown"]
     source = re.search(r"formula\(\s*\"[^\"]+\",\s*(\w+)\.", cell.source)[1]
-    register = {"prompt": "serving", "request": "serving"}.get(source, source)
+    register = {"prefill": "serving", "request": "serving"}.get(source, source)
     _, unknown = slides.symbols_of(register, text)
     assert not unknown
     assert " Here $" in text

@@ -13,7 +13,7 @@ from tokenprice import calibration, workload
 
 # Units of each kind of number, in lower case and without blanks: what one of them is worth.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
-_TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "tpot", "tokens")}
+_TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "token", "tokens")}
 _SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
 _SPEED = ("/s", "tok/s", "token/s", "tokens/s")
 _RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
