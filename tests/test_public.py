@@ -20,11 +20,11 @@ WHO, WHERE = ["Ada Lovelace", "Charles Babbage"], "https://github.com/ada/engine
 def test_authors_and_address_follow_the_one_place(name):
     text = (ROOT / name).read_text("utf-8")
     written = IDENTITY["FOLLOW"][name]
-    assert text == written(text, *IDENTITY["stated"]()), "run python book/site/tools/metadata.py"
+    assert text == written(text, *IDENTITY["load_config"]()), "run python book/site/tools/metadata.py"
     filled = written(text, WHO, WHERE)
     assert all(who in filled for who in WHO if not name.endswith("ipynb"))
     assert filled == written(filled, WHO, WHERE)
-    assert written(filled, *IDENTITY["stated"]()) == text
+    assert written(filled, *IDENTITY["load_config"]()) == text
 
 
 def test_what_is_filled_in_is_well_formed():

@@ -237,7 +237,7 @@ def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
         [text],
     )
     try:
-        found = float(parsing.parse_tokens("prompt", text))
+        found = float(parsing.parse_tokens("prompt_tokens", text))
     except ValueError:
         found = None
     assert (found, there) == (mean and pytest.approx(mean, rel=1e-6),) * 2

@@ -44,7 +44,7 @@ def acceptance(curve, drafted):
     2.82
     """
     lengths = measured_curves()[validation.one_of("curve", curve, measured_curves())]["length"]
-    return lengths[int(validation.number("drafted", drafted, minimum=1, maximum=len(lengths))) - 1]
+    return lengths[int(validation.number("draft_tokens", drafted, minimum=1, maximum=len(lengths))) - 1]
 
 
 def with_draft(at):

@@ -244,7 +244,7 @@ def arrivals():
     others, answered over measured medians, of tokens and of first tokens.
     """
     table = pd.read_csv(files("book.serving") / "arrivals.csv")
-    names = ["model", "machine", "weights", "prompt", "output", "arrivals", "engine"]
+    names = ["model", "machine", "weights", "prompt_tokens", "output_tokens", "request_rate", "engine"]
     asked = [Question(**ways, replicas=1) for ways in table[names].to_dict("records")]
     answers = [tokenprice.ask(question) for question in asked]
     table["over"] = [not answer.feasible for answer in answers]

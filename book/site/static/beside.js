@@ -11,7 +11,8 @@ window.inferlibBeside = (() => {
     const n_chips = number("n_chips"), layout = asks.layout.replace(/n/g, n_chips);
     const found = { mode: "step", model: asks.names[label("model")], chip: asks.names[label("chip")], n_chips,
       batch: number("batch"), context: number("context"), ...(layout && { layout }) };
-    for (const name of ["weights", "cache"]) if (name in asks) found[name] = asks.formats[label(name)];
+    const fields = { weights: "weights", cache: "kv_cache_dtype" };
+    for (const name in fields) if (name in asks) found[fields[name]] = asks.formats[label(name)];
     return found;
   };
   const says = (state) => {
