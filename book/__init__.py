@@ -5,6 +5,7 @@ holds the library alone.
 """
 
 from book import import_tracking  # first: it records what all others read
-from book.audit.scorecard_view import card, index
+from book.audit.appendices import walk
+from book.audit.scorecard_view import beside, card, index
 
-__all__ = ["card", "index", "import_tracking"]
+__all__ = ["beside", "card", "index", "import_tracking", "walk"]

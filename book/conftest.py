@@ -3,6 +3,7 @@
 A chapter that passed in this build is not run again until something changes that it was made from, unless it is named.
 """
 
+import os
 import runpy
 import sys
 import time
@@ -70,8 +71,22 @@ def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.awa
                 raise
 
 
+def around(*outputs, reach=400):
+    """Long outputs, such as the scorecard's table, cut down to what stands around their first difference."""
+    if not all(isinstance(one, str) and len(one) > 10 * reach for one in outputs):
+        return outputs
+    at = len(os.path.commonprefix(outputs))
+    return [f"... {one[max(0, at - reach) : at + reach]} ..." for one in outputs]
+
+
+def format_output_compare(self, key, left, right, show=nbval.plugin.IPyNbCell.format_output_compare):
+    """nbval would show both outputs from beginning to end."""
+    show(self, key, *around(left, right))
+
+
 nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
 nbval.kernel.RunningKernel.await_reply = await_reply
 nbval.plugin.IPyNbFile.teardown = teardown
+nbval.plugin.IPyNbCell.format_output_compare = format_output_compare
 if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
     local_provisioner.launch_kernel = fork_kernel.launch

@@ -537,7 +537,7 @@ def _stale(entry):
         return ""
     if entry not in _judged:
         with _holding(_judging, True):
-            broken = not any(_uses(one, entry) for one in _replaced) and _broken(entry)
+            broken = not any(entry in called_by(one, deep=True) for one in _replaced) and _broken(entry)
         _judged[entry] = broken and (
             f"{entry.name} cannot follow where {names_of_overridden()} is replaced: it is the closed form of "
             f"{broken}(), whose steps now end elsewhere"
@@ -572,17 +572,22 @@ def _broken(entry):
     return ""
 
 
-def _uses(one, other):
-    """Whether an equation, as its source has it, is computed from another."""
-    found = []
+def called_by(one, deep=False):
+    """The equations that another calls on symbols, as its source has it; ``deep``: and those that these call."""
+    found, depth = [], [0]
 
     def trace(entry, args, kwargs):
-        found.append(entry)
-        return entry.function(*args, **kwargs)
+        if deep or not depth[0]:
+            found.append(entry)
+        depth[0] += 1
+        try:
+            return entry.function(*args, **kwargs)
+        finally:
+            depth[0] -= 1
 
     with _holding(tracer, trace), _holding(_inside, True):
         one.function(**one.symbols())
-    return other in found
+    return found
 
 
 def contains(steps, entry):

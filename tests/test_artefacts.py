@@ -1,8 +1,10 @@
 """Nothing that a source prints is lost: each table, figure, equation and number has its place in the book."""
 
+import pandas as pd
 import pytest
 
 import book
+from book.audit import appendices
 from book.audit.published_rows import published
 
 
@@ -48,6 +50,45 @@ def test_every_artefact_with_numbers_has_a_place(source, places):
 def test_every_table_figure_and_equation_has_a_place(source, places):
     wanted = {f"{kind} {number}" for kind, numbers in PRINTED[source][1].items() for number in numbers}
     assert {name for name in wanted if not places.get(name)} == set()
+
+
+@pytest.mark.parametrize(("key", "last"), [("erdil2025", 46), ("mazurek2025", 51)])
+def test_every_numbered_equation_is_walked_through_in_its_record(key, last):
+    places = book.index(key).places
+    assert {n for n in range(1, last + 1) if places[f"Equation {n}"] != f"#eq-{key}-{n}"} == set()
+
+
+def test_a_walk_says_what_an_equation_is_and_where_it_is_used():
+    """The paper puts its equation 41 into 28, and 28 into 39."""
+    page = book.walk("erdil2025", 28, 41)._repr_markdown_()
+    assert "**Equation (41)**" in page and "Used in equation 28." in page and "Used in equation 39." in page
+    with pytest.raises(LookupError, match="no equation 47, 48"):
+        book.walk("erdil2025", 46, 48)
+
+
+TABLES = [("erdil2025", f"Table {n}") for n in range(1, 7)] + [("pope2022", "Table D.1")]
+
+
+@pytest.mark.parametrize(("key", "table"), TABLES)
+def test_every_printed_cell_stands_beside_ours(key, table):
+    page = book.beside(key, table)._repr_html_()
+    cells = [
+        row for row in published(key).values() if row.artefact == table and row.kind in ("model", "derived")
+    ]
+    assert cells and not [row.place for row in cells if f">{_as_shown(row.text)}<" not in page]
+
+
+def _as_shown(text):
+    return text.replace("540e9", "540 B").replace("530e9", "530 B")
+
+
+def test_what_is_not_made_anew_is_an_artefact_with_a_reason():
+    tables = {key: appendices.prints(key) for key in PRINTED}
+    made = pd.concat(tables)
+    assert made.made.value_counts().to_dict() == {"anew": len(made) - 20, "partly": 15, "not": 5}
+    gaps = made[made.made != "anew"]
+    assert gaps.why.str.len().min() > 20 and set(gaps.index.get_level_values(0)) == set(PRINTED)
+    assert len(made) > 249 and (made.page != "").sum() == len(made) - 1  # one diagram has no page
 
 
 def test_a_number_without_a_place_is_noticed(places):

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from test_explorer import asked, page_of
 
-from book.audit import grading
-from book.papers.erdil2025 import economics, explorers
+from book.audit import grading, strata
+from book.papers.erdil2025 import economics, explorers, program
 from book.papers.erdil2025.claims import context, long_contexts, model, parallel, takeaways
 from book.papers.erdil2025.claims.economics import cells_as_printed
 from book.papers.erdil2025.claims.toy import palm_errors, palm_power, speed_up
@@ -274,3 +274,33 @@ def test_reading_ahead_is_worth_most_where_reading_and_waiting_take_equally_long
     at = seventy, H100, n, e.critical_batch(seventy, H100), e.grid_all_reduce_time(n, hop)
     ahead, plain = e.prefetched_latency(*at), e.toy_latency(*at)
     np.testing.assert_allclose(ahead, plain)
+
+
+# The author's program, run as it stands (program_points.csv).
+def test_the_state_that_prints_a_number_is_the_one_that_gives_its_digits():
+    """Two numbers by two states by hand: 12 is 11.6 rounded, and no state gives the second."""
+    printed = {("T", "a", ""): row_of("12"), ("T", "b", ""): row_of("0.5")}
+    table = strata.strata(
+        printed, {"old": {("T", "a", ""): 11.6}, "new": {("T", "a", ""): 13.0, ("T", "b", ""): 0.7}}
+    )
+    assert table.to_numpy().tolist() == [["exact", "20%"], ["", "off"]]
+    assert strata.counted(table).loc["T"].to_list() == [1, 0, 2]
+
+
+def row_of(text):
+    return grading.Row("", "T", "", "", text, grading.last_digit(text), "1", "model")
+
+
+def test_the_authors_last_program_gives_our_frontiers():
+    for name in ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit"):
+        theirs = program.point(program.LAST, name, draft=True)
+        ours = economics.preferred(economics.curve(name, draft=economics.DRAFT))
+        assert ours[list(theirs.index)].tolist() == pytest.approx(theirs.tolist(), rel=1e-5)
+
+
+def test_both_gains_of_section_4_1_come_out_by_the_first_program():
+    """66 % and a doubling; 95 over 69 of Table 5 is 38 %."""
+    exact = program.layers().loc["Text 4.1"] == "exact"
+    assert (
+        exact[program.FIRST].all() and not exact[[program.MAY, program.LAST, program.NOT_PUBLIC]].all().any()
+    )

@@ -2,9 +2,11 @@
 
 import html
 import re
+import tomllib
 from collections import namedtuple
 from functools import cache, partial
 from importlib import import_module
+from importlib.resources import files
 
 import pandas as pd
 
@@ -13,10 +15,11 @@ from book.audit.filter_table import Finder
 from book.audit.number_format import format_value, wrap_lines
 from book.audit.scorecard_view import index
 from inferlib import papers
-from inferlib.equation import DERIVATIONS, EQUATIONS
+from inferlib.equation import DERIVATIONS, EQUATIONS, called_by
 from tokenprice import predictors
 
 FOLDED = 6  # an equation of more lines waits for a click
+WRITTEN_OUT = 40  # and one of more than these stands in the chapter of equations alone
 OPEN = "would settle it"  # says of an inferred reading which number would decide it
 
 
@@ -214,6 +217,122 @@ class Equations(list):
 
     def __repr__(self):
         return "\n".join(f"({row.number}) {row.function}" for row in self)
+
+
+def prints(source):
+    """What a source prints, artefact by artefact: how much of it, how much comes out here, and the page that has it.
+
+    Columns ``artefact, printed, here, made, why, page``. ``made`` is ``anew``, ``partly`` or ``not``, with the reason
+    of ``gaps.toml``.
+    """
+    card, places = grading.scorecard(source), _places(source)
+    path = files(f"book.papers.{source}") / "gaps.toml"
+    gaps = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    rows = []
+    for name in dict.fromkeys([*places, *gaps]):
+        own = card[card.artefact == name]
+        numbers, claims = own[own.kind != "claim"], own[own.kind == "claim"]
+        printed = [_several(len(numbers), "number"), _several(len(claims), "statement")]
+        graded = numbers[numbers.grade != "-"]
+        told = graded[graded.kind.isin(["measured", "quoted"])]
+        graded = graded.drop(told.index)
+        fine = int(graded.grade.isin(["exact", "consistent"]).sum())
+        here = [f"{fine} of {_several(len(graded), 'result')} as printed" if len(graded) else ""]
+        here += [f"{_several(len(told), 'measurement')} beside a prediction" if len(told) else ""]
+        here += [f"{(claims.grade != 'does not hold').sum()} of {len(claims)} hold" if len(claims) else ""]
+        gap = gaps.get(name, {"made": "anew", "why": ""})
+        page = page_of(source, name) if name in places else ""
+        rows.append((name, *(", ".join(filter(None, told)) for told in (printed, here)), *gap.values(), page))
+    return pd.DataFrame(rows, columns=["artefact", "printed", "here", "made", "why", "page"])
+
+
+def _several(count, name):
+    return f"{count} {name}{'s' * (count != 1)}" if count else ""
+
+
+class Prints:
+    """:func:`prints` of one source as a table to read, whose artefacts are links: plain HTML without a script."""
+
+    def __init__(self, source):
+        self.source, self.frame = source, prints(source)
+
+    def _repr_markdown_(self):
+        rows = "".join(
+            f"<tr><td>{_linked(row)}</td><td>{row.printed}</td><td>{row.here}</td>"
+            f"<td>{row.made}</td><td>{html.escape(row.why)}</td></tr>"
+            for row in self.frame.itertuples()
+        )
+        heads = "".join(f"<th>{name}</th>" for name in ("", "printed", "here", "made", "why"))
+        counts = ", ".join(f"{n} {made}" for made, n in self.frame.made.value_counts().items())
+        return (
+            f"## {predictors.label(self.source)}\n\n{len(self.frame)} artefacts: {counts}.\n\n"
+            f'<table class="readable"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n'
+        )
+
+    def __repr__(self):
+        return self.frame.to_string(index=False)
+
+
+def _linked(row):
+    return f'<a href="{row.page}">{html.escape(row.artefact)}</a>' if row.page else html.escape(row.artefact)
+
+
+class Walk(Equations):
+    """Numbered equations in the order of print, each with what it says in a sentence and where it is used."""
+
+    def _repr_markdown_(self):
+        return "\n\n".join(
+            f'<div class="entry" id="{slug("eq", self.source, row.number)}">\n\n{self._shown(row)}\n\n</div>'
+            for row in self
+        )
+
+    def _shown(self, row):
+        head, formula = super()._shown(row).split("\n\n", 1)
+        where = f"equations.html#{slug('eq', self.source, row.number)}"
+        linked = f'<a href="{where}">{row.function}</a>'
+        head = head.replace(f"[{row.function}]({row.chapter}.ipynb)", linked, 1)
+        told = f"{head} {self._used(row)}".strip()
+        if formula.count("\n") > WRITTEN_OUT:
+            return f'{told} It is too long for this page, and stands in <a href="{where}">the chapter of equations</a>.'
+        return f"{told}\n\n{formula}"
+
+    def _used(self, row):
+        """Which numbered equations take this one, or which other functions where none does."""
+        callers = self.callers.get(row.function, [])
+        numbers = {other.number for other in self.every if other.function in callers} - {row.number}
+        numbers = sorted(filter(str.isdigit, numbers), key=int)
+        if numbers:
+            return f"Used in equation{'s' * (len(numbers) > 1)} {', '.join(numbers)}."
+        return f"Used in {', '.join(f'`{name}`' for name in callers)}." if callers else ""
+
+
+def walk(source, first, last):
+    """The numbered equations of a source from one number to another, walked through in the order of print.
+
+    Raises LookupError where the source has no equation of one of these numbers.
+    """
+    table = grading.equations(source)
+    every = list(table[table.number.ne("")].itertuples(index=False))
+    asked = [str(number) for number in range(first, last + 1)]
+    rows = [row for number in asked for row in every if row.number == number]
+    if missing := sorted(set(asked) - {row.number for row in rows}):
+        raise LookupError(f"{source} has no equation {', '.join(missing)}")
+    found = Walk(source, "", rows)
+    found.every, found.callers = every, _callers(source)
+    return found
+
+
+@cache
+def _callers(source):
+    """What calls each equation of a source: equations that call it on symbols or take it by name, and derivations."""
+    grading._open(source)
+    found = {}
+    for entry in (one for (key, _), one in EQUATIONS.items() if key == source):
+        for name in dict.fromkeys([one.name for one in called_by(entry)] + list(entry.arguments)):
+            found.setdefault(name, []).append(entry.name)
+    for entry in (one for (key, _), one in DERIVATIONS.items() if key == source and one.proves):
+        found.setdefault(entry.proves.equation.name, []).append(entry.function.__name__)
+    return found
 
 
 def _entry(source, function):

@@ -87,6 +87,36 @@ def as_range(text):
     return None if None in ends else ends
 
 
+WORDS = {"half": 0.5, "one": 1, "two": 2, "twice": 2, "double": 2, "three": 3, "third": 3, "four": 4, "quadruple": 4,
+         "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}  # fmt: skip
+
+
+def numerals_of(text):
+    """The distinct numbers that stand in a text, in digits or as small words, in order of size.
+
+    They are what a room's ``numerals.txt`` keeps of its source: facts, without the words and the order around them,
+    which are not ours to store.
+
+    Examples
+    --------
+    >>> numerals_of("Twice 3,500 tokens in 0.50 s")
+    [0.5, 2.0, 3500.0]
+    """
+    digits = re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d),(?=\d{3})", "", text))
+    words = set(re.findall(r"[a-z]+", text.lower()))
+    return sorted({*map(float, digits), *(float(WORDS[word]) for word in words & set(WORDS))})
+
+
+def stands_in(text, numerals):
+    """Whether every number of a printed text is among some numerals, or is one of them times a power of a thousand."""
+    for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text):
+        value = float(number.replace(",", ""))
+        forms = {value, float(number.replace(",", "").split("e")[0]), *(value * 1e3**k for k in range(-4, 4))}
+        if not any(float(f"{form:.10g}") in numerals for form in forms):
+            return False
+    return True
+
+
 def last_digit(text):
     """The value of one unit in the last printed digit.
 

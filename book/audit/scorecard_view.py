@@ -28,6 +28,46 @@ def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "me
     return Card(rows[rows.kind.isin(kinds) & (rows.grade != "-")], unfold)
 
 
+def beside(source, artefact, more=None):
+    """One printed table: print beside what is computed here, how far the farthest cell of a row is off, and its grade.
+
+    ``more``: a frame indexed by the table's rows, whose columns stand on the right: what print does not say. What
+    the source only states, and nothing computes, stands with print alone.
+    """
+    rows = grading.scorecard(source, artefact)
+    own = rows[rows.kind.ne("claim") & rows.grade.ne("-")]
+    names = own.row.unique()
+    rows = rows[rows.row.isin(names) & rows.column.ne(STATED)]
+    texts = {place: row.text for place, row in grading.published(source).items()}
+    heads, columns = [""], [list(names)]
+    for (column, unit), group in rows.groupby(["column", "unit"], sort=False):
+        found = group.set_index("row").reproduced.reindex(names).fillna("").tolist()
+        made = [value for value in found if value != ""]
+        head = ", ".join(filter(None, [column, UNITS.get(unit, unit)]))
+        heads.append(f"{head}: printed" if made else head)
+        columns.append([_large(texts.get((artefact, row, column), "")) for row in names])
+        if made:
+            heads.append("here")
+            columns.append([_large(value) for value in found])
+    graded = own.groupby("row", sort=False)
+    off = graded.relative_error.agg(lambda errors: max(errors.fillna(0), key=abs))
+    worst = graded.grade.agg(lambda grades: max(grades, key=grading.GRADES.index))
+    heads += ["farthest off", "grade", *([] if more is None else more)]
+    columns += [[f"{off[row]:+.1%}" for row in names], worst.tolist()]
+    columns += [] if more is None else [more[name].reindex(names).tolist() for name in more]
+    return table(pd.DataFrame(dict(enumerate(columns))).set_axis(heads, axis=1))
+
+
+STATED = "bits of a weight"  # a column that captions state
+UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # of a column whose name says the rest
+
+
+def _large(value):
+    """A number of millions or more as people say it, whether printed or computed; any other as it is."""
+    number = grading.as_number(value) if isinstance(value, str) else value
+    return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
+
+
 class Card:
     """Rows of a scorecard: those that need a word in view, the others folded behind a line and their count."""
 
@@ -122,9 +162,9 @@ _NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:\([a-z]\))?"
 def index(source):
     """Links from each table, figure, equation and section of a source to its place in the record or a story.
 
-    A figure stands where a caption says ``after Figure 3``; an equation where a cell shows it, or in the chapter of
-    equations; all else below the anchor ``(label)=`` before the cell of the record that names it, or before a heading
-    that has its number.
+    A figure stands where a caption says ``after Figure 3``; an equation where the record walks through it, where a
+    cell shows it, or in the chapter of equations; all else below the anchor ``(label)=`` before the cell of the
+    record that names it, or before a heading that has its number.
     """
     found, headed, labels, equations = {}, {}, [], _equations(source)
     names, record = grading._artefacts(source), f"{source}_record"
@@ -150,6 +190,9 @@ def index(source):
                 shown = [n for n in names if re.search(rf'(?<!= )"{n}"', text)]  # named, not compared with
                 if path.stem == record:
                     found = {name: f"#{label}" for name in shown} | found
+                    for first, last in re.findall(rf'walk\("{source}", (\d+), (\d+)\)', text):
+                        walked = range(int(first), int(last) + 1)
+                        found |= {f"Equation {n}": f"#eq-{source}-{n}" for n in walked}
                 for number, pattern in equations.items():
                     if re.search(pattern, text):
                         found.setdefault(f"Equation {number}", f"{place}{label}")

@@ -194,25 +194,12 @@ def seconds_at(setting, point):
     return speculative_time(setting.get("acceptance", ACCEPTANCE), point.gamma, point.gamma, *times)
 
 
-HEADS = {
-    "tokens_per_second": "tokens per second",
-    "usd_per_million": "dollars per million tokens",
-    "n_gpu": "instance size (GPUs)",
-    "batch": "batch size",
-    "mfu": "utilisation of the peak",
-    "gamma": "drafts",
-    "kind": "cut",
-}
-
-
-def as_printed(number, older=None):
-    """One of Tables 2 to 6 under the paper's headings, with what it does not print of a point beside it."""
-    cells = table(number, older=older)
-    prices, drafts = ("usd_per_million", "mfu"), ("gamma", "kind")
-    shown = [name for name in HEADS if name not in (drafts if number not in (2, 3) else ())]
-    shown = [name for name in shown if number not in (2, 4) or name not in prices]
-    first = {4: "GPU", 6: "weight format"}.get(number, "model")
-    return cells[[n for n in shown if n in cells]].rename(columns=HEADS).reset_index(names=first)
+def unprinted(number):
+    """What one of Tables 2 to 6 does not print of its points: utilisation, number of drafts, and how they are cut."""
+    cells = table(number)
+    heads = {"mfu": "utilisation of the peak", "gamma": "drafts", "kind": "cut"}
+    shown = {3: heads, 2: ["gamma", "kind"], 4: []}.get(number, ["mfu"])
+    return cells[[name for name in shown if name in cells]].rename(columns=heads)
 
 
 QUICK = [

@@ -108,7 +108,7 @@ def of_first_program():
     for short, name in (("70b", "Llama 3 70B"), ("405b", "Llama 3.1 405B")):
         factor_of = "{:+.1%}".format if short == "70b" else lambda gain: f"{1 + gain:.2f} times"
         for at, suffix in (("alpha 3", ""), ("alpha 4", "_at_4")):
-            slow, quick = speculation.gain_of_first_program(name, at)
+            slow, quick = speculation.gain_of_program(program.FIRST, name, at)
             found[f"first_{short}{suffix}"] = factor_of(quick / slow - 1)
             speeds += [f"{slow:.2f} and {quick:.2f}"] if not suffix else []
         same, points = speculation.gain_at_table_5(name)
@@ -117,7 +117,17 @@ def of_first_program():
             program.point(program.FIRST, name, draft).usd_per_million for draft in (False, True)
         )
         found["first_costs" + "_405b" * (short == "405b")] = f"{1 - drafted / plain:.0%}"
-    return found | {"first_speeds": ", ".join(speeds)}
+    slow, quick = speculation.gain_of_program(program.FIXED, "Llama 3 70B")
+    found["fixed_70b"] = f"{quick / slow - 1:+.0%}"
+    exact = (program.layers().loc["Table 5"].drop("alpha", level="row") == "exact").sum()
+    last, may = exact.pop(program.LAST), exact.pop(program.MAY)
+    return found | {
+        "first_speeds": ", ".join(speeds),
+        "t5_may": f"{may}",
+        "t5_last": f"{last}",
+        "t5_inferred": f"{exact.pop(program.NOT_PUBLIC)}",
+        "t5_others": f"{exact.max()}",
+    }
 
 
 def of_spread_experts():

@@ -1,42 +1,123 @@
-"""The author's public program: its 17 states, and what each gives for the rows of Tables 2 to 6, run as it stands.
+"""The author's public program: its 17 states, and what twelve of them give for the rows of Tables 2 to 6.
 
-The numbers were made by the author's own files at each commit, which are not copied here:
-``program_states.csv`` names the commits, ``program_points.csv`` has the points of their frontiers.
+The numbers were made by the author's own files at each commit, run as they stand (one of them without its assertions,
+which fail on grids); the files are not copied here. ``program_states.csv`` names the commits, ``program_points.csv``
+has points of their frontiers. A state that computes what an earlier one does names that one. The last is this
+library's own model, which gives what its file gives, to all digits that are stored.
 """
 
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 
 import pandas as pd
 
-FIRST, LAST = "70808dc", "c2c4fa9"  # of 1 August 2024 and of 27 May 2025
+from book.audit.grading import published
+from book.audit.strata import counted as counts, strata
+from book.papers.erdil2025 import economics
+from inferlib.papers.erdil2025.records import TABLE_5, Assumptions
+
+DEFAULT = Assumptions()
+FIRST, FIXED = (
+    "70808dc",
+    "982bd86",
+)  # of 1 August 2024, and of the 5th, which mends the reads of drafted tokens
+MAY, LAST = "48915d1", "c2c4fa9"  # of 22 and 27 May 2025
+NOT_PUBLIC = "not public"  # the state that made Table 5, by the assumptions that print it
 
 
 @cache
 def _read(name):
     with (files(__package__) / name).open(encoding="utf-8") as lines:
-        return pd.read_csv(lines, dtype={"commit": str})
+        return pd.read_csv(lines, dtype={"commit": str, "runs_as": str})
 
 
 def states():
-    """The states of the program in their order: commit, date, its exponent alpha, whose repository, title."""
+    """The states of the program in their order.
+
+    Columns: commit, date, its exponent alpha, whose repository, the commit whose frontiers it has, title.
+    """
     return _read("program_states.csv").copy()
 
 
 @cache
-def points():
-    """Points of the frontiers of all states, indexed by commit, model, chip, draft, pipeline and point."""
+def _points():
     table = _read("program_points.csv")
-    return table.set_index(list(table)[:6]).sort_index()
+    return table.set_index(list(table)[:5]).sort_index()
 
 
-def point(commit, model, draft=False, at="alpha 3", chip="H100", pipeline="as written"):
+def point(commit, model, draft=False, at="alpha 3", chip="H100"):
     """A point of a frontier as one state of the program gives it.
 
-    ``at``: ``"fastest"``, ``"alpha 3"`` or ``"alpha 4"``. ``pipeline``: ``"as written"`` for the states that have no
-    such choice, else ``"yes"`` or ``"no"``. Raises LookupError where that state has no such model.
+    ``at``: ``"fastest"``, ``"alpha 3"`` or ``"alpha 4"``. Raises LookupError where that state has no such model.
     """
-    asked = (commit, model, chip, "yes" if draft else "no", pipeline, at)
-    if asked not in points().index:
-        raise LookupError(f"the program has no point {', '.join(asked)}")
-    return points().loc[asked]
+    runs_as = states().set_index("commit").runs_as[commit]
+    asked = (runs_as, model, chip, "yes" if draft else "no", at)
+    if asked not in _points().index:
+        raise LookupError(f"the program has no point {', '.join((commit, *asked[1:]))}")
+    return _points().loc[asked]
+
+
+def _cells(at):
+    """What one state gives for Tables 2 to 6 and the gains of section 4.1: place to value in the printed unit.
+
+    ``at``: a function of a row's setting and of which point it shows.
+    """
+    given = {}
+    for (table, row), (setting, which) in economics.settings().items():
+        try:
+            found = at(setting, "fastest" if which is economics.fastest else "alpha 3")
+        except LookupError:
+            continue
+        given |= {(table, row, name): float(found[column]) for name, column in economics.PRINTED.items()}
+    for place, name in _GAINS.items():
+        speeds = [given.get(("Table 5", name + suffix, "tokens per second")) for suffix in (" (S)", "")]
+        if None not in speeds:
+            times = round(speeds[0]) / round(speeds[1])  # of the digits that a table prints
+            given[place] = 100 * (times - 1) if place[1].startswith("gain") else times
+    return given
+
+
+def layers():
+    """Which state prints each number of Tables 2 to 6, of section 4.1 and of the alphas (:mod:`book.audit.strata`)."""
+    printed = {
+        place: row
+        for place, row in published("erdil2025").items()
+        if (place[0] in _TABLES and row.kind == "model") or place in _GAINS or place[1] == "alpha"
+    }
+    given = {}
+    for state in states().itertuples():
+        made = partial(_ours, DEFAULT) if state.commit == LAST else partial(_of, state.commit)
+        given[state.commit] = _cells(made) | {place: state.alpha for place in printed if place[1] == "alpha"}
+    given[NOT_PUBLIC] = _cells(partial(_ours, TABLE_5))
+    return strata(printed, given)
+
+
+def dated():
+    """The states as a figure names them: date and commit, and the one that is not public."""
+    return [*(f"{one.date}, {one.commit}" for one in states().itertuples()), NOT_PUBLIC]
+
+
+def counted(layers):
+    """Each state with its date, alpha and title, and how many of the numbers of each artefact it prints."""
+    found = counts(layers)
+    shown = found.drop(columns="numbers").T
+    shown.columns = [f"{name} (of {n})" for name, n in found.numbers.items()]
+    about = states().set_index("commit")[["date", "alpha", "title"]].astype(object)
+    about.loc[NOT_PUBLIC] = ["", 3, "what prints Table 5"]
+    return about.join(shown, how="right").reset_index(names="state")
+
+
+_TABLES = tuple(f"Table {n}" for n in range(2, 7))
+_GAINS = {
+    ("Text 4.1", "gain of drafts at one cost", "Llama 3 70B"): "Llama 3 70B",
+    ("Text 4.1", "factor of drafts at one cost", "Llama 3.1 405B"): "Llama 3.1 405B",
+}
+
+
+def _of(commit, setting, which):
+    return point(commit, setting["model"], bool(setting.get("draft")), which, setting.get("chip", "H100"))
+
+
+def _ours(assumptions, setting, which):
+    curve = economics.curve(**setting | {"assumptions": assumptions})
+    return economics.fastest(curve) if which == "fastest" else economics.preferred(curve)

@@ -42,13 +42,14 @@ def gain_at_table_5(name):
     return same, float(economics.preferred(drafted).tokens_per_second / at.tokens_per_second - 1)
 
 
-def gain_of_first_program(name, at="alpha 3"):
-    """Speeds without and with drafts at the points that the first public state of the author's program prefers."""
-    return [float(program.point(program.FIRST, name, draft, at).tokens_per_second) for draft in (False, True)]
+def gain_of_program(commit, name, at="alpha 3"):
+    """Speeds without and with drafts at the points that a state of the author's public program prefers."""
+    return [float(program.point(commit, name, draft, at).tokens_per_second) for draft in (False, True)]
 
 
 def _drafted(read, name):
-    (plain, drafted), (slow, quick) = gain_of_first_program(name), gain_of_first_program(name, "alpha 4")
+    first = partial(gain_of_program, program.FIRST, name)
+    (plain, drafted), (slow, quick) = first(), first("alpha 4")
     same, points = gain_at_table_5(name)
     _, most, least = drafting_gains(name, TABLE_5)
     return WithNote(

@@ -1,0 +1,64 @@
+"""Stratigraphy of a paper: which state of its authors' program prints each of its numbers.
+
+A paper whose program is public in several states holds numbers of several of them. Every printed number is graded
+against every state, as the scorecard grades it against this library.
+"""
+
+import numpy as np
+import pandas as pd
+
+from book import style
+from book.audit.published_rows import grade_of
+
+NAMES = ["artefact", "row", "column"]
+
+
+def strata(printed, states):
+    """Which states of a program print each number.
+
+    ``printed``: place (artefact, row, column) to a printed row (:class:`book.audit.published_rows.Row`). ``states``:
+    name of
+    a state to what it gives: place to a value in the printed unit; places that it knows nothing of are left out.
+    Indexed by place; one column a state: ``"exact"`` where that state prints the number to its last digit, another
+    grade where it prints another, empty where it has none.
+    """
+    table = {
+        name: [
+            grade_of(row.text, row.resolution, given[place])[1] if place in given else ""
+            for place, row in printed.items()
+        ]
+        for name, given in states.items()
+    }
+    return pd.DataFrame(table, index=pd.MultiIndex.from_tuples(printed, names=NAMES))
+
+
+def counted(table):
+    """How many numbers of each artefact each state prints, and how many there are."""
+    exact = (table == "exact").groupby(level="artefact", sort=False)
+    return exact.sum().assign(numbers=exact.size())
+
+
+def draw(table, names=None, ax=None):
+    """One line a number, one column a state: full where it prints the number, pale where it prints another.
+
+    ``names``: what to call the states below the columns.
+    """
+    import matplotlib.pyplot as plt
+
+    ax = ax or plt.subplots(figsize=(0.36 * len(table.columns) + 1, 0.09 * len(table) + 1.5))[1]
+    looks = {"exact": {"color": style.GREEN}, "other": {"color": style.FAINT, "alpha": 0.3}}
+    for x, name in enumerate(table):
+        found = table[name].where(table[name].isin(["exact", ""]), "other").reset_index(drop=True)
+        for _, run in found.groupby((found != found.shift()).cumsum()):  # neighbours of one kind are one bar
+            if run.iloc[0]:
+                ax.bar(x + 0.5, len(run), 0.9, bottom=run.index[0], linewidth=0, **looks[run.iloc[0]])
+    ax.set(xlim=(0, len(table.columns)), ylim=(len(table), 0))
+    groups = table.groupby(level="artefact", sort=False).size()
+    ends = groups.cumsum()
+    for end in ends[:-1]:
+        ax.axhline(end, color=style.INK, lw=0.6)
+    ax.set_yticks(ends - groups / 2, [f"{name} ({n})" for name, n in groups.items()])
+    ax.set_xticks(np.arange(len(table.columns)) + 0.5, names or list(table), rotation=90)
+    ax.tick_params(length=0)
+    ax.grid(False)
+    return ax
