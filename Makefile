@@ -9,12 +9,15 @@ MODULES  ?=
 # Tests of minutes that seldom turn red are left to .ci/run: make test ALL=1
 ALL      ?=
 LATER    := $(foreach name,cases chapter_inputs sixth_source floors,--ignore=tests/test_$(name).py)
-# Homework: make assignment SESSION=2 STUDENTS=class.txt SALT=..., perhaps LEVELS=short; make mark SHEETS=returned
+# Homework: make assignment SESSION=2 STUDENTS=class.txt; make mark SHEETS=returned. The key stays in KEYS, a folder
+# outside of this one (beside it when not given); ROWS are measurements to be predicted, SEALS were sent beforehand.
 SESSION  ?= 1
 STUDENTS ?= Ada
-SALT     ?=
-LEVELS   ?=
+KEYS     ?=
+ROWS     ?=
+SEALS    ?=
 SHEETS   ?= returned
+VARIANTS ?= 20
 
 BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
@@ -37,7 +40,7 @@ export LC_ALL := C.UTF-8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment mark
+.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -52,7 +55,8 @@ help:
 	@echo "make stories  the stories alone: a PDF for students, without solutions, and an ePub (or make pdf BOOK=stories)"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
 	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
-	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets and practice twins, in _build/assignment"
+	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets in _build/assignment, their key beside this folder"
+	@echo "make quiz SESSION=2  the same problems for Moodle and Canvas, beside this folder"
 	@echo "make mark SHEETS=returned  the marks of graded sheets that came back, as CSV"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
@@ -109,11 +113,14 @@ lecture: $(STAMP)
 	$(BIN)/python book/site/tools/lecture.py _build/lecture
 
 assignment: $(STAMP)
-	$(BIN)/python -m book.teaching.problems.assignment --session $(SESSION) --students $(STUDENTS) --salt "$(SALT)" \
-	  --levels $(LEVELS)
+	$(BIN)/python -m book.teaching.problems.assignment --session "$(SESSION)" --students "$(STUDENTS)" \
+	  --keys "$(KEYS)" --rows "$(ROWS)"
+
+quiz: $(STAMP)
+	$(BIN)/python -m book.teaching.problems.assignment --session "$(SESSION)" --variants "$(VARIANTS)" --keys "$(KEYS)"
 
 mark: $(STAMP)
-	$(BIN)/python -m book.teaching.problems.assignment --mark "$(SHEETS)" --salt "$(SALT)"
+	$(BIN)/python -m book.teaching.problems.assignment --mark "$(SHEETS)" --keys "$(KEYS)" --seals "$(SEALS)"
 
 test: $(STAMP)
 	$(BIN)/ruff check .

@@ -55,7 +55,7 @@ TESTS = {
     "book/explorer/": "explorer pope2022.ipynb mazurek2025.ipynb",
     "book/build_cache": "build_cache",
     "book/teaching/cheatsheet": "style cheatsheet.ipynb",
-    "book/teaching/lab": "problems teaching",
+    "book/teaching/lab": "assignment course.ipynb",
     "book/measured/": "measurements invalid_input",
     "book/principles/introduction": "introduction principles introduction.ipynb principles.ipynb",
     "book/principles/": "principles explorer principles.ipynb",

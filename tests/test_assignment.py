@@ -1,191 +1,300 @@
-"""Homework that carries a mark: no key in a clone, sheets that are read as people write them, marks that add up."""
+"""Homework that carries a mark: sheets as students fill them, beside marks given by hand."""
 
 import csv
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
 
-import nbformat
 import pytest
 
-from book.teaching.problems import assignment
-from book.teaching.problems.assignment import homework, marked, notebook, people, recorded
-from inferlib.units import factor
+from book.teaching import lab
+from book.teaching.problems import assignment, export
+from book.teaching.problems.assignment import give_marks, graded, homework, key_file, people
+from book.teaching.problems.bank import made_up
+from book.teaching.problems.chains import SESSIONS
 
-SALT = "what nobody guesses"
-
-
-def sheet(student="Ada", session=5, answers=(), salt=SALT):
-    """A graded sheet as a student returns it; answers by name, as they stand behind the equals sign."""
-    made = notebook("graded", student, "7", session, (), salt)
-    for name, written in dict(answers).items():
-        (cell,) = [c for c in made.cells if c.source.startswith(f'answers["{name}"]')]
-        cell.source = f'answers["{name}"] = {written}'
-    return made
+# Sheets of session 5, which has fifteen points: two, one, one, two; then a chain of one and four times two. Whatever is
+# not among the questions of a line is right. {answer} is the right one, {0.5} half of it.
+TABLE = csv.reader(
+    (Path(__file__).parent / "sheets.tsv").read_text("utf-8").splitlines()[1:], "excel-tab", quoting=3
+)
+SHEETS = {student: rest for student, *rest in TABLE}
 
 
-def asked(student="Ada", session=5, salt=SALT):
-    return {a.name: a for a in homework(f"{student}/{salt}", session)}
+def times(right, share):
+    """So many times the right answer, in its unit."""
+    number = re.search(r"[\d.,]+", right)[0]
+    return right.replace(number, f"{float(share) * float(number.replace(',', '')):.5g}")
 
 
-def keys(student="Ada", session=5):
-    """All right answers, as they are written on a sheet."""
-    return {name: repr(a.answer) for name, a in asked(student, session).items()}
+def filled(form, name, right):
+    """What stands in the cell of an answer."""
+    form = re.sub(r"\{many (.)\}", lambda m: 20000 * m[1], form.replace("\\n", "\n"))
+    return re.sub(
+        r"\{([\d.]+)\}", lambda m: times(right, m[1]), form.replace("{name}", name).replace("{answer}", right)
+    )
 
 
-def back(tmp_path, *sheets, salt=SALT):
-    """The table of some returned sheets, and what is wrong with others."""
-    for k, one in enumerate(sheets):
-        nbformat.write(one, tmp_path / f"{k}.ipynb")
-    return marked(sorted(tmp_path.glob("*.ipynb")), lambda session: salt)
+# What cannot be marked, and what is said of it.
+BROKEN = {
+    "an empty file": (lambda sheet: "", "Expecting value"),
+    "an object": (lambda sheet: "{}", "without cells"),
+    "an empty list": (lambda sheet: "[]", "AttributeError"),
+    "a page": (lambda sheet: "<html>Log in</html>", "Expecting value"),
+    "brackets alone": (lambda sheet: "[" * 200000, "RecursionError"),
+    "another name": (lambda sheet: sheet.replace("another name", "all right"), "the name or number"),
+    "another number": (lambda sheet: sheet.replace("'number': ''", "'number': '1'"), "the name or number"),
+    "no first cell": (lambda sheet: sheet.replace("answers = {", "nothing = {"), "no key file knows"),
+    "a token made up": (lambda sheet: re.sub(r"'sheet': '\w+'", "'sheet': 'abc'", sheet), "no key file knows"),
+}  # fmt: skip
 
 
-def said(tmp_path, answers):
-    """What is said to the answers of one sheet: name to points and words."""
-    table, _ = back(tmp_path, sheet(answers=answers))
-    return {row.Question: (row.Points, row.Said) for row in table.itertuples()}
+def key_of(folder, session, names):
+    """A key file whose salt is always the same."""
+    path = folder / f"session-{session}.json"
+    if not path.is_file():
+        path.write_text(json.dumps({"session": session, "sheets": {}, "salt": "a salt"}), "utf-8")
+    return key_file(path, session, people(names))
 
 
-@pytest.mark.parametrize("session", assignment.HOMEWORK)
-def test_all_that_is_right_gets_all_points(session, tmp_path):
-    table, faults = back(tmp_path, sheet("Ada", session, keys("Ada", session)))
-    assert not faults
-    assert (table.Points == table.Of).all()
-    assert len(table) == len(homework("Ada", session))
+def hand_in(key, folder, name, sheet="nothing", edit=str):
+    """The sheet of a student as it comes back, in a folder of its own, as learning platforms pack them."""
+    ((token, own),) = [(token, one) for token, one in key["sheets"].items() if one["student"] == name]
+    made, (names, form, *_) = json.loads(graded(token, own, key["session"])), SHEETS[sheet]
+    cells = {cell["id"]: cell for cell in made["cells"]}
+    for a in own["questions"]:
+        written = form if names == "every" or a["name"] in names.split() else SHEETS["all right"][1]
+        cell = cells[a["name"].replace(".", "-") + "-answer"]
+        cell["source"] = filled(written, a["name"], a.get("answer", "20 ms"))
+    path = folder / f"{name}_{len(list(folder.glob('*')))}_file" / "sheet.ipynb"
+    path.parent.mkdir(parents=True)
+    path.write_text("\ufeff" + edit(json.dumps(made)), "utf-8")
 
 
-def test_an_empty_sheet_gets_none(tmp_path):
-    table, _ = back(tmp_path, sheet())
-    assert table.Points.sum() == 0
-    assert set(table.Said) == {"No answer."}
+def rows(path):
+    return list(csv.DictReader(path.read_text("utf-8").splitlines()))
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory):
+    """All sheets marked at once, when the bank that made them is gone."""
+    folder = tmp_path_factory.mktemp("class")
+    key = key_of(folder, 5, ",".join([*SHEETS, *BROKEN, "late"]))
+    for name in SHEETS:
+        hand_in(key, folder / "back", name, name)
+    for name, (edit, _) in BROKEN.items():
+        hand_in(key, folder / "back", name, edit=edit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(assignment, "questions", None)
+        patch.setattr("book.teaching.problems.bank.BANK", {})
+        _, faults = give_marks(folder / "back", [json.loads((folder / "session-5.json").read_text("utf-8"))])
+    return folder / "back", {path.rpartition("_")[0].rpartition("_")[0]: said for path, said in faults}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_a_sheet_gets_the_marks_that_a_hand_gives(name, marked):
+    *_, points, says = SHEETS[name]
+    (row,) = [row for row in rows(marked[0] / "marks.csv") if row["Student"] == name]
+    assert row["Session 5 (of 15)"] == points
+    assert any(says in row["Said"] for row in rows(marked[0] / "details.csv") if row["Student"] == name)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_fault_is_named_and_costs_nobody_else_a_mark(name, marked):
+    folder, faults = marked
+    assert BROKEN[name][1] in faults[name]
+    assert any(name in row["Sheet"] and "not marked" in row["Said"] for row in rows(folder / "details.csv"))
+    assert not set(faults) - set(BROKEN)
+
+
+def test_who_handed_in_nothing_has_an_empty_mark(marked):
+    (late,) = [row for row in rows(marked[0] / "marks.csv") if row["Student"] == "late"]
+    assert list(late) == ["Student", "ID", "SIS Login ID", "Section", "Session 5 (of 15)"]
+    assert late["Session 5 (of 15)"] == ""
+
+
+def test_each_student_gets_a_file_of_feedback(marked):
+    said = (marked[0] / "feedback" / "minutes-for-seconds-5.md").read_text("utf-8")
+    assert "14 of 15 points" in said and "an hour has 3,600 seconds, not 60" in said
+
+
+def test_no_cell_of_a_table_is_a_formula(marked):
+    cells = [cell for row in rows(marked[0] / "details.csv") for cell in row.values()]
+    assert "'=1+1" in cells
+
+
+def test_a_failed_mark_destroys_nothing(marked, tmp_path):
+    before = (marked[0] / "marks.csv").read_text("utf-8")
+    with pytest.raises(SystemExit, match="nothing was written"):
+        give_marks(marked[0], [{"session": 5, "sheets": {}}])
+    assert (marked[0] / "marks.csv").read_text("utf-8") == before
+
+
+def test_of_two_sheets_the_better_one_counts(tmp_path):
+    key = key_of(tmp_path, 5, "Ada")
+    for sheet in ("nothing", "all right", "nothing"):
+        hand_in(key, tmp_path / "back", "Ada", sheet)
+    text, faults = give_marks(tmp_path / "back", [key])
+    assert "Ada,,,,15" in text
+    assert ["a second sheet of Ada" in said for _, said in faults] == [True, True]
+
+
+def test_a_late_student_changes_no_other_sheet(tmp_path, monkeypatch):
+    """Although the bank has other numbers by then."""
+    first = key_of(tmp_path, 5, "Ada")
+    monkeypatch.setitem(SESSIONS[5], "topics", ["memory"])
+    both = key_of(tmp_path, 5, "Ada, Late")
+    assert both["salt"] == first["salt"]
+    assert both["sheets"].items() >= first["sheets"].items() and len(both["sheets"]) == 2
+
+
+@pytest.mark.parametrize("session", SESSIONS)
+def test_a_right_sheet_gets_all_points(session, tmp_path):
+    key = key_of(tmp_path, session, "Ada")
+    hand_in(key, tmp_path, "Ada", "all right")
+    (sheet,) = key["sheets"].values()
+    assert f"Ada,,,,{sum(a['points'] for a in sheet['questions'])}\n" in give_marks(tmp_path, [key])[0]
 
 
 @pytest.mark.parametrize(
-    ("written", "says"),
+    ("session", "wrong", "later", "power"),
     [
-        ("'12.3'", "without its unit"),
-        ("12.3", "without its unit"),
-        ("'0,224 TFLOP'", "decimal point"),
-        ("f'{t:.1f} TFLOP'", "no number"),
-        ("'12 TFLOP", "no number"),
-        ("'12 GB'", "no unit of this answer"),
-        ("'1 TFLOP'", "too small"),
+        (1, "3", "4", 1),
+        (2, "1", "4", 1),
+        (2, "1", "5", -1),
+        (3, "2", "3", -1),
+        (4, "1", "3", 1),
+        (5, "2", "3", 1),
     ],
 )
-def test_an_answer_that_gets_no_points_hears_why(tmp_path, written, says):
-    points, words = said(tmp_path, {"prompts-1": written})["prompts-1"]
-    assert points == 0
-    assert says in words
+def test_who_goes_on_rightly_from_half_of_an_answer_gets_the_later_points(
+    session, wrong, later, power, tmp_path
+):
+    """Half the cache of a token, say, is half the reading, and twice the context of equal weight."""
+    (sheet,) = key_of(tmp_path, session, "Ada")["sheets"].values()
+    known = {a["name"]: a for a in sheet["questions"]}
+    given = {f"chain-{session}.{at}": 0.5**by for at, by in ((wrong, 1), (later, power))}
+    given = {
+        name: f"{share * known[name]['value']:.6g} {known[name]['unit']}" for name, share in given.items()
+    }
+    said = [said for a, _, _, said in assignment.marked(sheet, given) if a["name"] in given]
+    assert [words.startswith("Follow") for words in said] == [False, True]
 
 
-def test_a_usual_mistake_is_named_in_the_table(tmp_path):
-    a = asked()["cost-1"]
-    hint, wrong = next(iter(a.mistakes.items()))
-    points, words = said(tmp_path, {"cost-1": repr(f"${wrong / factor('usd'):.6g}")})["cost-1"]
-    assert points == 0
-    assert words == f"Not yet: {hint}."
+@pytest.mark.parametrize("session", SESSIONS)
+def test_no_clone_draws_a_graded_question(session):
+    """Neither by the student's name nor by trying all that the bank's lists hold: models and chips are made up."""
+    sheet = homework("Ada/a salt", session, made_up)
+    assert not {a.text for a in sheet} & {a.text for a in homework("Ada", session)}
+    for asked in sheet:
+        own = {name: str(getattr(value, "name", value)) for name, value in asked.given.items()}
+        assert any(value not in map(str, asked.choices[name]) for name, value in own.items()), asked.text
 
 
-def test_an_own_wrong_answer_of_a_chain_is_followed(tmp_path):
-    """A prompt read in half the time: the later answers halve with it where they are proportional."""
-    links = asked()
-    half = links["chain-5.2"].key.value / 2
-    later = links["chain-5.3"].key.value / 2
-    told = said(tmp_path, {"chain-5.2": f"'{half:.6g} s'", "chain-5.3": f"'{later:.6g} s'"})
-    assert told["chain-5.2"][0] == 0
-    assert told["chain-5.3"] == (2, "Follow-through: right from your own earlier answer.")
+def test_no_question_of_the_chain_is_asked_twice():
+    for session in SESSIONS:
+        entries = [a.entry for a in homework("Ada", session)]
+        assert len(entries) == len(set(entries))
 
 
-def test_the_same_wrong_answer_without_the_earlier_one_is_wrong(tmp_path):
-    later = asked()["chain-5.3"].key.value / 2
-    assert said(tmp_path, {"chain-5.3": f"'{later:.6g} s'"})["chain-5.3"][0] == 0
-
-
-@pytest.mark.parametrize("session", assignment.HOMEWORK)
-def test_the_name_alone_gives_no_graded_key(session):
-    """What the clone answers for the student by name, and for the name on the sheet, is not what is asked."""
-    plain = {a.name: a.text for a in homework("Ada", session)}
-    salted = {a.name: a.text for a in homework(f"Ada/{SALT}", session)}
-    assert sum(plain[name] == salted[name] for name in plain) <= len(plain) / 3
-
-
-def test_a_graded_sheet_holds_neither_key_nor_salt():
-    text = nbformat.writes(sheet())
-    assert SALT not in text
-    assert "check" not in text
-    assert not [a.name for a in asked().values() if a.worked in text]
-
-
-def test_a_practice_sheet_marks_itself():
-    made = notebook("practice", "Ada", "", 5, (), SALT)
-    code = [cell.source for cell in made.cells if cell.cell_type == "code" and cell.id != "install"]
-    scope = {}
-    exec(code[0], scope)
-    assert {str(eval(line, scope)) for line in code[1:]} == {"No answer yet."}
-
-
-def test_levels_can_be_chosen():
-    assert {a.level for a in homework("Ada", 2, ("study",)) if "chain" not in a.name} == {"study"}
+def test_a_graded_sheet_holds_neither_key_nor_salt(tmp_path):
+    key = key_of(tmp_path, 5, "Ada")
+    ((token, sheet),) = key["sheets"].items()
+    text = graded(token, sheet, 5)
+    assert key["salt"] not in text
+    assert not [a for a in sheet["questions"] if a["answer"] in text or a["worked"] in text]
 
 
 @pytest.mark.parametrize(
-    ("made", "changed"), [("'student': 'Ada'", "'student': 'Bob'"), ("'session': 5", "'session': 4")]
-)
-def test_a_sheet_that_was_changed_is_refused(tmp_path, made, changed):
-    one = sheet()
-    one.cells[1].source = one.cells[1].source.replace(made, changed)
-    table, faults = back(tmp_path, one)
-    assert table.empty
-    assert "not as it was handed out" in faults[0]
+    ("cell", "says"),
+    [('answers["cost-1"] = "41 cents"', "cost-1: read as 0.41 dollars"), ('answers["cost-1"] = f"{3} $"', "f-string"),
+     ('answers["cost-1"] = "3"', "NOT READ: a number without its unit"), ("", "cost-1: no answer yet")],
+)  # fmt: skip
+def test_the_last_cell_says_how_an_answer_is_read(cell, says, tmp_path, capsys):
+    ((token, sheet),) = key_of(tmp_path, 5, "Ada")["sheets"].items()
+    last = json.loads(graded(token, sheet, 5))["cells"][-1]
+    exec("".join(last["source"]), {"In": ["", cell]})
+    assert says in capsys.readouterr().out
 
 
-def test_a_file_that_is_no_notebook_is_named(tmp_path):
-    (tmp_path / "broken.ipynb").write_text("no notebook", "utf-8")
-    _, faults = back(tmp_path, sheet())
-    assert faults[0].startswith("broken.ipynb: ")
-
-
-def test_another_salt_is_refused(tmp_path):
-    _, faults = back(tmp_path, sheet(), salt="another")
-    assert "another salt" in faults[0]
-
-
-def test_two_sheets_of_one_student_are_told(tmp_path):
-    table, faults = back(tmp_path, sheet(answers=keys()), sheet())
-    assert "second sheet of Ada" in faults[0]
-    assert len(table) == len(asked())
-
-
-def test_a_grade_book_has_a_row_a_student_and_a_column_a_session(tmp_path):
-    table, _ = back(tmp_path, sheet(answers=keys()), sheet("Bob"), sheet("Ada", 1, keys("Ada", 1)))
-    book = assignment.grade_book(table).reset_index()
-    assert list(book.columns) == ["Student", "ID", "Session 1 (of 13)", "Session 5 (of 24)"]
-    assert list(book.Student) == ["Ada", "Bob"]
-    assert list(book["Session 5 (of 24)"]) == [24, 0]
-
-
-def test_no_cell_of_a_table_is_a_formula(tmp_path, monkeypatch):
-    text = nbformat.writes(sheet("=cmd|calc!A0", answers={"prompts-1": "'=1+1'"}))
-    (tmp_path / "sheet.ipynb").write_text(text, "utf-8")
-    monkeypatch.setattr("sys.argv", ["assignment", "--mark", str(tmp_path), "--salt", SALT])
-    with pytest.raises(SystemExit):
-        assignment.main()
-    for name in ("details.csv", "marks.csv"):
-        cells = [cell for row in csv.reader((tmp_path / name).read_text().splitlines()) for cell in row]
-        assert "'=cmd|calc!A0" in cells and not any(cell.startswith("=") for cell in cells)
-
-
-def test_students_come_from_words_or_a_file(tmp_path):
+def test_students_come_from_names_or_a_file(tmp_path):
     file = tmp_path / "class.txt"
-    file.write_text("Ada Lovelace; 4711\n\nBob\nBob\n", "utf-8")
-    assert people([str(file)]) == {"Ada Lovelace": "4711", "Bob": ""}
-    assert people(["Ada", "Bob"]) == {"Ada": "", "Bob": ""}
+    file.write_text("\ufeffAda Lovelace; 4711; al1; A\n\nBob\n", "utf-8")
+    assert [one["student"] for one in people("Ada Lovelace, Bob")] == ["Ada Lovelace", "Bob"]
+    assert [list(one.values()) for one in people(str(file))] == [
+        ["Ada Lovelace", "4711", "al1", "A"],
+        ["Bob", "", "", ""],
+    ]
 
 
-@pytest.mark.parametrize(("names", "says"), [([], "no students"), (["Ada B", "ada-b"], "same file")])
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [("", "no students"), ("Ada B, ada-b", "get the file"), ("clas.txt", "no file"),
+     ("Bob;1;2;3;4", "no student")],
+)  # fmt: skip
 def test_names_that_make_no_sheets_are_said(names, says):
     with pytest.raises(SystemExit, match=says):
         people(names)
 
 
-def test_what_else_stands_in_a_cell_is_left_alone():
-    one = sheet(answers={"prompts-1": "'1 TFLOP'"})
-    one.cells[3].source = "t = 3\n" + one.cells[3].source + "\nprint(t)"
-    assert recorded(one)["prompts-1"] == "1 TFLOP"
+def test_keys_never_lie_in_the_clone(monkeypatch):
+    monkeypatch.setattr(
+        "sys.argv", ["assignment", "--session", "5", "--keys", str(assignment.ROOT / "_build")]
+    )
+    with pytest.raises(SystemExit, match="must not lie in the clone"):
+        assignment.main()
+
+
+@pytest.mark.parametrize(("share", "points"), [(1.05, 18), (0.8, 12), (1.5, 6), (3, 0)])
+def test_a_prediction_is_held_against_what_was_measured(share, points, tmp_path):
+    key = key_of(tmp_path, assignment.PREDICTIONS, "Ada")
+    (sheet,) = key["sheets"].values()
+    given = {a["name"]: f"{share * a['value']:.5g} ms" for a in sheet["questions"]}
+    assert sum(row[2] for row in assignment.marked(sheet, given)) == points
+
+
+def test_a_prediction_that_was_changed_after_its_seal_is_not_marked(tmp_path):
+    key = key_of(tmp_path, assignment.PREDICTIONS, "Ada, Bob")
+    names = [a["name"] for a in next(iter(key["sheets"].values()))["questions"]]
+    seal = assignment.reading.seal(dict.fromkeys(names, "20 ms"), names)
+    hand_in(key, tmp_path, "Ada", "all right")
+    hand_in(key, tmp_path, "Bob", "nothing")
+    _, ((path, said),) = give_marks(tmp_path, [key], {"Ada": seal, "Bob": seal})
+    assert path.startswith("Bob") and "were sealed" in said
+
+
+def test_rows_to_be_predicted_may_come_from_a_file_of_the_teacher(tmp_path):
+    """With the columns of the book's own measurements."""
+    own = assignment.ROOT / "book" / "measured" / "measurements.csv"
+    (tmp_path / "new.csv").write_text(own.read_text("utf-8"), "utf-8")
+    assert lab.questions("Ada", tmp_path / "new.csv", 2) == lab.questions("Ada", None, 2)
+
+
+@pytest.fixture(scope="module")
+def variants():
+    return export.variants(5, "a salt", 3)
+
+
+def test_moodle_gets_a_category_a_problem_with_a_hint_for_each_mistake(variants):
+    """As Moodle's own importer reads it; there the first answer within its tolerance counts."""
+    quiz = ElementTree.fromstring(export.moodle(5, variants))
+    questions = quiz.findall("question[@type='numerical']")
+    assert len(quiz) - len(questions) == len(variants)
+    for question, (_, known) in zip(questions, sum(variants.values(), []), strict=True):
+        right, *wrong = question.findall("answer")
+        assert [float(one.findtext("text")) for one in (right, *wrong)] == pytest.approx(
+            [known["value"], *(value for value, _ in known["mistakes"])]
+        )
+        assert right.get("fraction") == "100" and {one.get("fraction") for one in wrong} == {"0"}
+        units = {
+            one.findtext("unit_name"): float(one.findtext("multiplier")) for one in question.iter("unit")
+        }
+        assert units.get(known["unit"], 1) == 1 and bool(units) == (known["unit"] not in ("", "dollars"))
+        assert known["unit"] != "ms" or units["s"] == 1e-3  # a right answer in ms is so many times as large
+
+
+def test_qti_draws_one_variant_of_each_problem(variants):
+    text = export.text2qti(5, variants)
+    assert text.count("GROUP\npick: 1") == text.count("END_GROUP") == len(variants)
+    assert len(re.findall(r"(?m)^= [\d.e+-]+(?: \+- \d%)?$", text)) == 3 * len(variants)

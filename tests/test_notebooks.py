@@ -130,14 +130,15 @@ def test_what_is_printed_bit_by_bit_is_stored_as_one():
     assert [output.text for output in cell.outputs] == ["0\n1\n"]
 
 
-def test_solutions_are_folded_in_jupyterlab(nb):
-    inside = 0
+def test_solutions_and_what_is_above_the_case_are_folded_in_jupyterlab(nb):
+    cases = [cell.id for cell in nb.cells if cell.cell_type == "code" and cell.source.startswith("case = ")]
+    inside, above = 0, bool(cases)
     for cell in nb.cells:
         if cell.cell_type == "markdown":
             inside += cell.source.count("{solution-start}") - cell.source.count("{solution-end}")
         else:
-            folded = cell.metadata.get("jupyter", {})
-            assert folded.get("source_hidden", False) == (inside > 0), RUN_REFRESH
+            folded, above = cell.metadata.get("jupyter", {}), above and cell.id != cases[0]
+            assert folded.get("source_hidden", False) == (inside > 0 or above), RUN_REFRESH
             assert folded.get("outputs_hidden", False) == (inside > 0), RUN_REFRESH
 
 

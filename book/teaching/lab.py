@@ -1,53 +1,53 @@
-"""A lab on real data: rows of the measurements whose times are held back, to be predicted and then scored."""
+"""A lab on real data: measured rows whose times are held back, to be predicted and then held against each other."""
 
 from random import Random
 
-import pandas as pd
-
 from book.synthesis import comparison
+from book.teaching.problems.marking import units_of
+from book.teaching.problems.reading import quantity
 
-SHOWN = ["model", "hardware", "n_gpus", "sequences", "context", "weight_format", "engine"]
-BESIDE = ("principles", "kernels")
+BESIDE = {"principles": "the bound", "kernels": "the kernel model"}
+# How far a prediction may be off, as a fraction of the measurement, and its points.
+BANDS = ((0.1, 3), (0.25, 2), (0.6, 1))
 
 
-def _rows(student, count):
-    """Rows that anybody can be asked about, one publisher after the other, drawn for a student."""
-    table = comparison.rows()
+def questions(student, path=None, count=6):
+    """Measured decode steps as questions: what ran on what, and what marks a prediction.
+
+    ``student``: the name decides which rows are drawn, one publisher after the other. ``path``: a file with the columns
+    of the book's own measurements; of those, anybody can look the times up.
+    """
+    table = comparison.rows(path)
     table = table[(table.use == "clean") & table.instance]
-    if not 1 <= count <= len(table):
-        raise ValueError(f"count is {count}, but must be between 1 and {len(table)}")
+    if count > len(table):
+        raise ValueError(
+            f"{count} rows are asked for, but {len(table)} time a plain decode step of a known model"
+        )
     random = Random(f"{student}/lab")
     names = {who: random.sample(list(own.index), len(own)) for who, own in table.groupby("publisher")}
     turns = [name for k in range(len(table)) for own in names.values() for name in own[k : k + 1]]
-    return table.loc[turns[:count]]
+    return [_question(f"row-{at}", row) for at, row in enumerate(table.loc[turns[:count]].itertuples(), 1)]
 
 
-def held_back(student, count=6):
-    """Measured decode steps without their times: what ran on what, row by row.
-
-    ``student``: the name decides which rows are drawn.
-    """
-    return _rows(student, count)[SHOWN]
-
-
-def score(student, predicted):
-    """What was measured, beside a student's predictions, the bound and the kernel model.
-
-    ``predicted``: seconds from token to token, in the order of :func:`held_back`. In milliseconds; the last
-    row is the mean error, of its size.
-    """
-    if not all(time > 0 for time in predicted):
-        raise ValueError(f"predicted is {predicted}, but must be positive times in seconds")
-    table = _rows(student, len(predicted))
-    times = pd.DataFrame({"measured": table.tpot, "yours": predicted})
-    for who in BESIDE:
-        times[who] = [comparison.answer(who, row).total for row in table.itertuples()]
-    mean = abs(times.div(times.measured, axis=0) - 1).mean()
-    shown = (1e3 * times).map("{:.1f} ms".format)
-    shown.loc["mean error"] = ["", *(f"{100 * mean[who]:.0f} %" for who in ("yours", *BESIDE))]
-    return shown
+def _question(name, row):
+    beside = {who: 1e3 * float(comparison.answer(who, row).total) for who in BESIDE}
+    said = ", ".join(f"{BESIDE[who]} says {time:.3g} ms" for who, time in beside.items())
+    text = (
+        f"{row.engine or 'An engine that is not stated'} runs {row.model} with {row.weight_format} weights on "
+        f"{row.n_gpus} × {row.hardware}: {row.sequences:g} sequences of {row.context:,.0f} tokens. "
+        "How many milliseconds pass from token to token?"
+    )
+    return {
+        "name": name, "level": "prediction", "text": text, "facts": [], "points": BANDS[0][1], "bands": BANDS,
+        "unit": "ms", "units": units_of("ms"), "value": 1e3 * row.tpot, "si": 1e-3, "beside": beside,
+        "worked": f"Measured: {1e3 * row.tpot:.3g} ms ({row.Index}); {said}.",
+    }  # fmt: skip
 
 
-def bound(name):
-    """The least time of one row, in seconds: first principles."""
-    return float(comparison.answer("principles", next(comparison.rows().loc[[name]].itertuples())).total)
+def points(asked, answer):
+    """Points of a prediction, such as ``"12.3 ms"``, and what is said to it."""
+    try:
+        off = abs(quantity(answer, asked) / asked["value"] - 1)
+    except ValueError as error:
+        return 0, f"Not read: {error}."
+    return next((worth for most, worth in asked["bands"] if off <= most), 0), f"Off by {100 * off:.0f} %."

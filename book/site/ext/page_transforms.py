@@ -180,7 +180,10 @@ KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
 
 
 # On a slide of the course a page is shown without all that leads elsewhere.
-SLIDE = '<script>if(location.search==="?slide")document.documentElement.classList.add("slide")</script>'
+# A presenter's remote turns the slide after somebody has clicked into the page.
+SLIDE = """<script>if(location.search==="?slide"){document.documentElement.classList.add("slide");
+addEventListener("keydown",(e)=>{if(e.key.startsWith("Page")){e.preventDefault();parent.postMessage({turn:e.key},"*")}})}
+</script>"""
 
 
 def answered(app, body, pathto):

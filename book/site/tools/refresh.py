@@ -44,14 +44,19 @@ def stable(text, rules):
 
 
 def fold(nb):
-    """Fold the code of solutions, as JupyterLab reads it; keep of all metadata what the pages and Lab need."""
-    inside = 0
+    """Fold the code of solutions and what stands above the case, as JupyterLab reads it, so that the first cell of code
+    that a reader sees is the case; keep of all metadata what the pages and Lab need."""
+    inside, code = 0, [cell for cell in nb.cells if cell.cell_type == "code"]
+    case = next((at for at, cell in enumerate(code) if re.search(r"(?m)^case = ", cell.source)), 0)
+    above = [cell.id for cell in code[:case]]
     for cell in nb.cells:
         kept = {key: cell.metadata[key] for key in ("mystnb", "tags") if cell.metadata.get(key)}
         if cell.cell_type == "markdown":
             inside += cell.source.count("{solution-start}") - cell.source.count("{solution-end}")
         elif inside:
             kept["jupyter"] = {"outputs_hidden": True, "source_hidden": True}
+        elif cell.id in above:
+            kept["jupyter"] = {"source_hidden": True}
         cell.metadata = nbformat.from_dict(kept)
 
 

@@ -1,12 +1,12 @@
 """Problems with marking: a bank whose parameters change by student, and a marker that knows the usual mistakes.
 
 :data:`BANK` maps names such as ``"memory-3"`` to problems; ``BANK[name].asked(student)`` is one as it is asked of
-somebody, :func:`mark` marks an answer, :func:`checker` makes the ``check`` of a student's notebook.
+somebody, :func:`mark` marks an answer, :func:`sheet` shows some in a page or a notebook, where they mark themselves.
 """
 
 from book.teaching.problems import memory_and_compute, parallelism, serving, warm_up  # noqa: F401  they fill the bank
 from book.teaching.problems.bank import BANK, LEVELS, TOPICS, problems
-from book.teaching.problems.marking import checker, mark
+from book.teaching.problems.marking import mark
 from book.teaching.problems.page import sheet
 
-__all__ = ["BANK", "LEVELS", "TOPICS", "checker", "mark", "problems", "sheet"]
+__all__ = ["BANK", "LEVELS", "TOPICS", "mark", "problems", "sheet"]

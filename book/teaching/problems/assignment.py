@@ -1,98 +1,128 @@
-"""Homework that carries a mark: sheets whose numbers no clone holds, and a table of marks from what comes back.
+"""Homework that carries a mark: sheets, a key file that the teacher keeps outside the clone, and marks from both.
 
-Each student gets two notebooks. The graded one only records, and its numbers are drawn with a salt that
-the teacher keeps; its practice twin asks the same with other numbers and gives hints. Marking reads the graded ones.
+A sheet is marked against the key file it was made from and nothing else, so later versions and prices change nothing.
+The numbers of graded sheets are drawn from wide ranges, for models and chips that are made up, with a salt.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import csv
 import hashlib
+import io
+import json
+import os
 import re
 import secrets
 import sys
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 
-from book.site.tools.lecture import address, first_cells
-from book.teaching.problems.bank import LEVELS, problems
-from book.teaching.problems.chains import chain, followed
-from book.teaching.problems.marking import mark, read
+from book.teaching import lab
+from book.teaching.problems import reading
+from book.teaching.problems.bank import LEVELS, made_up, problems
+from book.teaching.problems.chains import SESSIONS, chain, followed, follows
+from book.teaching.problems.export import export, put
+from book.teaching.problems.marking import mark, near, told
+from inferlib.units import factor
 
-# Topics and levels of each session's homework, as the course names them; the chain of the session comes after them.
-HOMEWORK = {
-    1: (("memory", "arithmetic"), ("one line",)),
-    2: (("cache", "experts"), ("one line", "short")),
-    3: (("network", "collectives"), ("one line", "short")),
-    4: (("network", "pipeline"), ("one line", "short")),
-    5: (("prompts", "cost"), ("one line", "short")),
-    6: (("method",), ("one line", "short")),
-}
-POINTS = dict(zip(LEVELS, range(len(LEVELS)), strict=True))
-HEADS = {
-    "graded": """Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, with a decimal point
-and three digits. Nothing here says whether it is right; the practice twin does, with other numbers. In a chain, whoever
-goes on rightly from a wrong answer gets the later points.""",
-    "practice": """The questions of the graded sheet with other numbers. Write each answer with its unit, such as
-`"12.3 ms"`, and run the cell: it says whether it is right, which usual mistake leads to it, or how far off it is.""",
-}
+ROOT = Path(__file__).parents[3]
+PREDICTIONS = 6  # the session whose sheet asks for measured times
+FORM = """Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, with a decimal point and
+three digits. The last cell says how your answers are read; run it before you hand the sheet in."""
+GRADED = """Nothing here says whether an answer is right; the book's page of problems does, with other numbers. In a
+chain, whoever goes on rightly from a wrong answer gets the later points."""
+PREDICT = """Predict each time before you see it. The last cell prints a seal of your predictions: send it to your
+teacher before the times are shown, and change nothing afterwards. A prediction within 10 % of the measurement gets
+three points, within 25 % two, within 60 % one."""
 FIGURES = """GB is $10^9$ bytes, GiB $2^{30}$; a weight in fp4 has four bits, without its scales. An answer may be off
 by five per cent (one line, one point), three (short, two points) or two (study, three points); a whole number under a
 limit is exact. Memory holds all weights; a step reads all but the input embedding, unless a problem says otherwise."""
-LINE = re.compile(r'(?m)^answers(?:\["([^"]+)"\])? = (.*)$')
-COLUMNS = ["Student", "ID", "Session", "Question", "Answer", "Points", "Of", "Said"]
+WHO = ("student", "number", "login", "section")
 
 
-def homework(student, session, levels=()):
-    """The problems of a session as they are asked of a student: topics, then the chain.
+def homework(student, session, draw=None):
+    """The problems of a session as they are asked of a student: those that its chain does not ask, then the chain."""
+    topics, levels, links = (SESSIONS[session][what] for what in ("topics", "levels", "chain"))
+    single = [a for topic in topics for a in problems(student, topic, draw) if a.level in levels]
+    return [a for a in single if a.entry not in links] + chain(student, session, draw)
 
-    ``levels``: in place of those that the course names.
+
+def questions(student, session, salt, rows=None):
+    """The questions of a graded sheet with all that marks them; numbers are plain, so that JSON keeps them.
+
+    ``rows``: a file of measurements to be predicted.
     """
-    topics, usual = HOMEWORK[session]
-    single = [a for topic in topics for a in problems(student, topic) if a.level in (levels or usual)]
-    return single + chain(student, session)
+    if session == PREDICTIONS:
+        return lab.questions(f"{student}/{salt}", rows)
+    asked = homework(f"{student}/{salt}", session, made_up)
+    links = [a for a in asked if a.within]
+    return [
+        told(a) | {"name": a.name, "level": a.level, "text": a.text, "facts": a.facts, "worked": a.worked,
+                   "points": LEVELS.index(a.level), "si": factor(a.unit), "follows": follows(a, links)}
+        for a in asked
+    ]  # fmt: skip
 
 
-def seal(student, session, levels, salt):
-    """What a sheet must bear to be marked: it says that name, session and levels are those it was made with."""
-    text = "/".join([student, str(session), *levels, salt])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def key_file(path, session, students, rows=None):
+    """The key of a session with these students added; those who are in it keep their sheets."""
+    key = json.loads(path.read_text("utf-8")) if path.is_file() else {"session": session, "sheets": {}}
+    key.setdefault("salt", secrets.token_hex(16))
+    known = {sheet["student"]: sheet for sheet in key["sheets"].values()}
+    for student in students:
+        name = student["student"]
+        if name in known:
+            if any(known[name][part] != student[part] for part in WHO):
+                raise SystemExit(f"{name} has a sheet already, with other details: {known[name]['number']!r}")
+            continue
+        asked = questions(name, session, key["salt"], rows)
+        whole = json.dumps([*student.values(), session, asked, key["salt"]], sort_keys=True)
+        key["sheets"][hashlib.sha256(whole.encode()).hexdigest()[:16]] = student | {"questions": asked}
+    put(path, json.dumps(key, indent=1, ensure_ascii=False))
+    return key
 
 
-def notebook(kind, student, number, session, levels, salt):
-    """One sheet of a student: graded, with neither library nor key nor salt in it, or its practice twin."""
-    record = {"student": student, "number": number, "session": session, "levels": list(levels)}
-    record["seal"] = seal(student, session, levels, salt)
-    names, start, reply, install = {
-        "graded": (f"{student}/{salt}", f"answers = {record!r}", 'answers["{}"] = ""', ""),
-        "practice": (student, f"from book.teaching.problems import checker\n\ncheck = checker({student!r})",
-                     'check("{}", "")', address()),
-    }[kind]  # fmt: skip
-    head = f"# Session {session}, {kind}: {student}\n\n{HEADS[kind]} {FIGURES}"
-    cells = [*first_cells(head, install), nbformat.v4.new_code_cell(start, id="start")]
-    for a in homework(names, session, levels):
-        lines = "\n\n".join([f"**{a.name}** ({a.level}) {a.text}", *(f"*{x}*" for x in a.facts)])
-        cells.append(nbformat.v4.new_markdown_cell(lines.replace("$", r"\$"), id=a.name.replace(".", "-")))
-        cells.append(nbformat.v4.new_code_cell(reply.format(a.name), id=f"{cells[-1].id}-answer"))
+def graded(token, sheet, session):
+    """The sheet of a student as text: neither library nor key nor salt is in it."""
+    record = {part: sheet[part] for part in WHO[:2]} | {"session": session, "sheet": token}
+    forms = {a["name"]: {"unit": a["unit"], "units": a["units"]} for a in sheet["questions"]}
+    source = Path(reading.__file__).read_text("utf-8")
+    check = f"{source}\n\nprint(checked(globals().get('In', []), {forms!r}))"
+    head = PREDICT if session == PREDICTIONS else f"{GRADED} {FIGURES}"
+    text, code = nbformat.v4.new_markdown_cell, nbformat.v4.new_code_cell
+    cells = [text(f"# Session {session}: {sheet['student']}\n\n{FORM} {head}", id="top")]
+    cells.append(code(f"answers = {record!r}", id="start"))
+    for a in sheet["questions"]:
+        lines = [f"**{a['name']}** ({a['level']}) {a['text']}", *(f"*{fact}*" for fact in a["facts"])]
+        cells.append(text("\n\n".join(lines).replace("$", r"\$"), id=a["name"].replace(".", "-")))
+        cells.append(code(f'answers["{a["name"]}"] = ""', id=f"{cells[-1].id}-answer"))
+    cells.append(code(check, id="check", metadata={"jupyter": {"source_hidden": True}}))
     made = nbformat.v4.new_notebook(cells=cells)
     made.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.validate(made)
-    return made
+    return nbformat.writes(made, indent=1) + "\n"
 
 
 def people(asked):
-    """Students as name and number: words, or the lines of a file, where a number may follow after a semicolon."""
-    file = Path(" ".join(asked))
-    lines = file.read_text("utf-8").splitlines() if file.is_file() else asked
-    found = dict((part.strip() for part in f"{line};".split(";")[:2]) for line in lines if line.strip())
-    if not found:
-        raise SystemExit("no students: give names, or a file with one name a line")
-    if len({file_name(name) for name in found}) < len(found):
-        raise SystemExit("two students would get the same file: add a letter to one of the names")
-    return found
+    """Students of a class: a file with a line each (name; ID; login; section), or names with commas between them."""
+    is_file = os.path.isfile(asked)  # also of very many names, where Path raises
+    if not is_file and re.search(r"[/\\]|\.\w+$", asked):
+        raise SystemExit(f"there is no file {asked}")
+    lines = Path(asked).read_text("utf-8-sig").splitlines() if is_file else asked.split(",")
+    found = []
+    for line in filter(str.strip, lines):
+        parts = [part.strip() for part in re.split("[;\t]", line)]
+        if "," in line or len(parts) > len(WHO):
+            raise SystemExit(
+                f"{line!r} is no student: write name; ID; login; section, of which the name is enough"
+            )
+        found.append(dict.fromkeys(WHO, "") | dict(zip(WHO, parts, strict=False)))
+    names = [file_name(one["student"]) for one in found]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double:
+        raise SystemExit(f"two students would get the file {double}")
+    return found or sys.exit("no students: give names, or a file")
 
 
 def file_name(student):
@@ -100,65 +130,72 @@ def file_name(student):
     return re.sub(r"\W+", "-", student).strip("-").lower() or "student"
 
 
-def recorded(sheet):
-    """What a graded sheet holds, by name; what is no plain text or number as it is written."""
-    found = {}
-    for cell in sheet.cells:
-        for name, written in LINE.findall(cell.source if cell.cell_type == "code" else ""):
+def marked(sheet, given):
+    """Each question of a sheet with what was answered, its points, and what is said to it."""
+    own = {a["name"]: a["value"] * a["si"] for a in sheet["questions"]}
+    for a in sheet["questions"]:
+        answer, points = given.get(a["name"], ""), 0
+        if isinstance(answer, ValueError):
+            answer, said = "", f"Not read: {answer}."
+        elif answer in ("", None):
+            answer, said = "", "No answer."
+        elif "bands" in a:
+            points, said = lab.points(a, str(answer))
+        else:
+            verdict = mark(a, str(answer))
+            points, said = a["points"] * verdict.right, verdict.said
             try:
-                value = ast.literal_eval(written)
-            except (ValueError, SyntaxError):
-                value = written
-            found |= {name: value} if name else value
-    return found
+                value = reading.quantity(str(answer), a) * a["si"]
+                after = followed(a["follows"], own) if a["follows"] and not points else 0
+                if after > 0 and near(value, after, a["tolerance"]):
+                    points, said = a["points"], "Follow-through: right from your own earlier answer."
+                own[a["name"]] = value if value > 0 else own[a["name"]]
+            except (ValueError, OverflowError):
+                pass  # not read, which was said
+        yield a, str(answer), points, said
 
 
-def marks(answers, salt):
-    """Each question of a returned sheet: name, answer, points, points at most, and what is said to it."""
-    name, session, levels = (answers.get(key) for key in ("student", "session", "levels"))
-    if answers.get("seal") != seal(str(name), session, levels or [], salt):
-        raise ValueError("not as it was handed out, or made with another salt")
-    asked, own = homework(f"{name}/{salt}", session, levels), {}
-    for a in asked:
-        given = answers.get(a.name, "")
-        found, worth = mark(a, str(given)), POINTS[a.level]
-        right, said = found.right, found.said if given else "No answer."
+def code_of(path):
+    """The sources of the code cells of a notebook."""
+    cells = json.loads(path.read_bytes().decode("utf-8-sig")).get("cells")
+    if not cells:
+        raise ValueError("a notebook without cells")
+    return ["".join(cell["source"]) for cell in cells if cell.get("cell_type") == "code"]
+
+
+def collected(folder, keys, seals=None):
+    """Returned sheets by token, each the better of those of a student, and what is wrong with others, by file."""
+    found, faults = {}, []
+    for path in sorted(folder.rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in path.parts:
+            continue
         try:
-            own[a.name] = read(str(given), a.unit)
-            after = followed(a, asked, own)
-            if not right and after and abs(own[a.name] / after - 1) <= a.near:
-                right, said = True, "Follow-through: right from your own earlier answer."
-        except ValueError:
-            pass  # not read, which was said
-        yield a.name, given, worth * right, worth, said
-
-
-def write(target, session, students, salt, levels=()):
-    """All sheets of a session, and beside them the salt, which stays with the teacher."""
-    for kind in HEADS:
-        (target / kind).mkdir(parents=True, exist_ok=True)
-        for student, number in students.items():
-            text = nbformat.writes(notebook(kind, student, number, session, levels, salt), indent=1)
-            (target / kind / f"{file_name(student)}.ipynb").write_text(text + "\n", "utf-8")
-    (target / "salt.txt").write_text(salt, "utf-8")
-
-
-def marked(sheets, salt):
-    """Returned sheets as a table with a row for each question, and what is wrong with those that cannot be marked.
-
-    ``salt``: a function of the session.
-    """
-    rows, faults = {}, []
-    for path in sheets:
-        try:
-            answers = recorded(nbformat.read(path, as_version=4))
-            who = tuple(answers.get(key, "") for key in ("student", "number", "session"))
-            if who in rows:
-                raise ValueError(f"a second sheet of {who[0]}")
-            rows[who] = list(marks(answers, salt(who[2])))
-        except (ValueError, TypeError, OSError) as error:
-            faults.append(f"{path.name}: {error}")
-    return pd.DataFrame([(*who, *row) for who, own in rows.items() for row in own], columns=COLUMNS), faults
+            given = reading.written(code_of(path))
+            token = given.get("sheet")
+            if token not in keys:
+                raise ValueError("no key file knows this sheet; its first code cell is gone or changed")
+            sheet = keys[token]
+            if any(given.get(part) != sheet[part] for part in WHO[:2]):
+                raise ValueError(
+                    f"the name or number in it is not that of {sheet['student']}, whose sheet it is"
+                )
+            if seals is not None and seals.get(sheet["student"]) != reading.seal(
+                given, [a["name"] for a in sheet["questions"]]
+            ):
+                raise ValueError("these are not the predictions that were sealed")
+            rows = list(marked(sheet, given))
+            points = sum(row[2] for row in rows)
+            if token in found:
+                best, other = sorted([(points, path, rows), found[token]], key=lambda one: -one[0])
+                found[token] = best
+                raise ValueError(
+                    f"a second sheet of {sheet['student']}: {best[1].name} counts, {other[1].name} does not"
+                )
+            found[token] = (points, path, rows)
+        except Exception as error:  # whatever a sheet holds, the others are marked
+            said = str(error) if isinstance(error, ValueError) and str(error) else type(error).__name__
+            faults.append((path.relative_to(folder).as_posix(), said))
+    return found, faults
 
 
 def plain(cell):
@@ -166,40 +203,101 @@ def plain(cell):
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
-def grade_book(table):
-    """A row for each student and a column for each session, with its points: what a learning platform imports."""
-    most = table.groupby(["Student", "Session"]).Of.sum().groupby("Session").max()
-    table = table.assign(Session=[f"Session {k} (of {most[k]})" for k in table.Session])
-    return table.pivot_table(index=["Student", "ID"], columns="Session", values="Points", aggfunc="sum")
+def table(head, rows):
+    """A table as CSV."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *([plain(cell) for cell in row] for row in rows)])
+    return text.getvalue()
+
+
+def give_marks(folder, keys, seals=None):
+    """Write marks.csv, details.csv and a feedback file for each student; returns the marks and the faults.
+
+    Those who handed in nothing have an empty mark; a session of which no sheet came back has no column.
+    """
+    known = {token: (key, sheet) for key in keys for token, sheet in key["sheets"].items()}
+    found, faults = collected(folder, {token: sheet for token, (_, sheet) in known.items()}, seals)
+    if not found:
+        lines = [f"no sheet in {folder} can be marked; nothing was written", *map(": ".join, faults)]
+        raise SystemExit("\n".join(lines))
+    came = {known[token][0]["session"] for token in found}
+    details, book, most = [], {}, {}
+    for token, (key, sheet) in known.items():
+        session, whole = key["session"], sum(a["points"] for a in sheet["questions"])
+        if session not in came:
+            continue
+        most[session] = max(most.get(session, 0), whole)
+        marks = book.setdefault(tuple(sheet[part] for part in WHO), {})
+        if token in found:
+            marks[session], path, rows = found[token]
+            lines = [f"# Session {session}: {sheet['student']}, {marks[session]} of {whole} points"]
+            for a, answer, own, said in rows:
+                who = [sheet["student"], sheet["number"], session, path.name]
+                details.append([*who, a["name"], answer, own, a["points"], said])
+                lines.append(f"**{a['name']}** {own} of {a['points']}. {a['text']}")
+                lines.append(f"Your answer: `{answer}`. {said} {a['worked']}")
+            name = f"{file_name(sheet['student'])}-{session}.md"
+            put(folder / "feedback" / name, "\n\n".join(lines) + "\n")
+    details += [["", "", "", path, "", "", "", "", f"not marked: {said}"] for path, said in faults]
+    head = ["Student", "ID", "SIS Login ID", "Section", *(f"Session {k} (of {most[k]})" for k in most)]
+    text = table(head, [[*who, *(marks.get(k, "") for k in most)] for who, marks in book.items()])
+    heads = "Student ID Session Sheet Question Answer Points Of Said".split()
+    put(folder / "details.csv", table(heads, details))
+    put(folder / "marks.csv", text)
+    return text, faults
+
+
+OPTIONS = {
+    "session": "of the course",
+    "students": "a file, or names with commas between them",
+    "target": "a folder for the sheets",
+    "keys": "a folder outside the clone; beside it when not given",
+    "rows": "a file of measurements to be predicted in session 6",
+    "variants": "how many of each problem, for a learning platform; no sheets are made",
+    "mark": "a folder of returned sheets; no sheets are made",
+    "seals": "a file with a line (name; seal) for each student",
+}
+
+
+def outside(keys):
+    """The folder of keys, which no clone holds; beside this one when none is given."""
+    folder = Path(keys or ROOT.parent / f"{ROOT.name}-keys").resolve()
+    if folder.is_relative_to(ROOT):
+        raise SystemExit(f"the keys must not lie in the clone: give KEYS= a folder outside {ROOT}")
+    return folder
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--target", type=Path, default=Path("_build/assignment"))
-    parser.add_argument("--salt", default="", help="what no student can guess; drawn when not given")
-    parser.add_argument("--session", type=int, default=1, choices=HOMEWORK, help="of the course")
-    parser.add_argument("--students", nargs="*", default=(), help="names, or a file with one name a line")
-    parser.add_argument(
-        "--levels", nargs="*", default=(), choices=LEVELS[1:], help="in place of the usual ones"
-    )
-    parser.add_argument("--mark", type=Path, help="a folder of returned sheets: mark those, make none")
+    for option, meaning in OPTIONS.items():
+        parser.add_argument(f"--{option}", default="", help=meaning)
     args = parser.parse_args()
-
-    def salt(session):
-        return args.salt or (args.target / f"session-{session}" / "salt.txt").read_text("utf-8")
-
+    session = int(args.session) if args.session.isdigit() else 0
+    if session not in [*SESSIONS, PREDICTIONS] and not args.mark:
+        sys.exit(f"SESSION is {args.session!r}, but must be a number from 1 to {PREDICTIONS}")
+    keys = outside(args.keys)
+    if args.variants:
+        return export(keys, session, int(args.variants))
     if args.mark:
-        sheets = sorted(args.mark.glob("*.ipynb")) or sys.exit(f"no notebooks in {args.mark}")
-        table, faults = marked(sheets, salt)
-        table = table.map(plain)
-        table.to_csv(args.mark / "details.csv", index=False)
-        grade_book(table).to_csv(args.mark / "marks.csv")
-        print(grade_book(table).to_string(), f"\nWrote marks.csv and details.csv to {args.mark}")
-        sys.exit("\n".join(faults) or None)
-    students, at = people(args.students), args.target / f"session-{args.session}"
-    write(at, args.session, students, args.salt or secrets.token_hex(8), args.levels)
-    print(f"Wrote sheets of {len(students)} to {at}: hand out graded and practice, keep salt.txt")
+        files = sorted(keys.glob("session-*.json")) or sys.exit(
+            f"no key file in {keys}: give KEYS= their folder"
+        )
+        lines = Path(args.seals).read_text("utf-8-sig").splitlines() if args.seals else []
+        seals = {name.strip(): seal.strip() for name, _, seal in (line.partition(";") for line in lines)}
+        made = [json.loads(file.read_text("utf-8")) for file in files]
+        text, faults = give_marks(Path(args.mark), made, seals or None)
+        print(text, *map(": ".join, faults), sep="\n")
+        return print(f"Wrote marks.csv, details.csv and feedback to {args.mark}")
+    students, at = people(args.students), Path(args.target or "_build/assignment") / f"session-{session}"
+    key = key_file(keys / f"session-{session}.json", session, students, args.rows or None)
+    for token, sheet in key["sheets"].items():
+        if sheet["student"] in [one["student"] for one in students]:
+            put(at / f"{file_name(sheet['student'])}.ipynb", graded(token, sheet, session))
+    return print(f"Wrote sheets of {len(students)} to {at}; keep {keys}, the key is there")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:  # a file that is missing, or holds something else
+        sys.exit(str(error))

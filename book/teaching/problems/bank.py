@@ -1,10 +1,12 @@
 """Problems whose parameters change by student, and whose answers are computed when they are asked for."""
 
 import string
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from inspect import signature
+from pathlib import Path
 from random import Random
 
 from inferlib import load_chip, load_model, validation
@@ -15,26 +17,11 @@ TOLERANCE = {"in the head": 0.15, "one line": 0.05, "short": 0.03, "study": 0.02
 LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
-# What parameters are drawn from, unless their problem says otherwise.
-USUAL = {
-    "model": ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2", "Qwen2.5 72B", "Qwen3 32B"),
-    "chip": ("A100 80GB", "H100 SXM", "H200", "B200"),
-    "count": (4, 8),
-    "batch": (4, 8, 16, 32, 64, 128),
-    "context": (1024, 2048, 4096, 8192, 16384, 32768),
-    "users": (8, 16, 32, 64),
-    "tokens": (2000, 4000, 8000, 16000, 32000),  # of a prompt
-    "answer": (200, 300, 500, 800, 1000),
-    "reading": (0.08, 0.12, 0.2, 0.3),  # seconds of a prompt
-    "step": (12e-3, 16e-3, 20e-3, 25e-3),
-    "seconds": (12e-3, 16e-3, 20e-3, 25e-3),
-    "latency": (3e-6, 5e-6, 10e-6),
-    "hop": (0.5e-6, 1e-6, 2e-6),
-}
+# What is asked in which session, and what its numbers are drawn from.
+COURSE = tomllib.loads((Path(__file__).parent / "course.toml").read_text("utf-8"))
 
 # Kilo and kibi are too near to be told apart.
-_BINARY = {"GiB": "GB", "GB": "GiB", "TiB": "TB", "TB": "TiB"}
-_BYTES = {"GB": "10^9", "TB": "10^12", "GiB": "2^30", "TiB": "2^40"}
+_BYTES = {"GB": "10^9", "GiB": "2^30"}
 _LOADED = {"model": load_model, "chip": load_chip}
 
 
@@ -111,14 +98,15 @@ class Problem:
         """What counts as the same answer, as a fraction; where the answer is exact it decides on hints only."""
         return TOLERANCE[self.level]
 
-    def asked(self, student):
+    def asked(self, student, draw=None):
         """The problem with the parameters of one student: the same ones for the same name, on any machine.
 
         Of the choices only those are taken in which every usual mistake leads to another answer.
+        ``draw``: how a parameter is drawn; of the choices, or :func:`made_up`.
         """
         random = Random(f"{student}/{self.name}")
         for _ in range(1000):
-            found = replace(self, given=drawn(self.choices, random))
+            found = replace(self, given=drawn(self.choices, random, draw))
             if found.sensible:
                 return found
         raise LookupError(f"no parameters of {self.name} make sense for {student!r}")
@@ -151,12 +139,10 @@ class Problem:
         """Hint to the value, in SI, of who makes that mistake."""
         unit = self.unit
         found = {hint: value for hint, value in self.key.mistakes.items() if value > 0}
-        other = _BINARY.get(unit)
+        other = {"GB": "GiB", "GiB": "GB"}.get(unit)
         if other and not any(other in hint for hint in found):
             slip = f"you seem to have counted in {other}: a {unit} is {_BYTES[unit]} bytes"
             found[slip] = self.key.value * factor(unit) / factor(other)
-        if unit == "%":
-            found["that is a fraction: a half is 50 %"] = self.key.value * factor("%")
         return found
 
     @property
@@ -193,14 +179,15 @@ def problem(topic, level, unit, **given):
     """Enter a function from parameters to a key into the bank; its docstring asks.
 
     ``given``: what a :class:`Problem` may say of itself, by name; all else are choices, where they are not the
-    :data:`USUAL` ones.
+    usual ones.
     """
     validation.one_of("level", level, TOLERANCE)
     own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
 
     def made(function):
         choices = {
-            name: given[name] if name in given else USUAL[name] for name in signature(function).parameters
+            name: given[name] if name in given else COURSE["draws"][name]
+            for name in signature(function).parameters
         }
         if not set(given) <= set(choices):
             raise TypeError(f"{function.__name__} of {topic} does not take what is drawn: {sorted(given)}")
@@ -239,23 +226,23 @@ in_sums = partial(say, digits=4)
 
 def shown(unit):
     """A unit as one writes it in a text."""
-    return {"us": "µs", "1/s": "tokens/s", "usd": "dollars", "1": "", "W*s": "J"}.get(unit, unit)
+    return {"us": "µs", "1/s": "tokens/s", "usd": "dollars", "1": ""}.get(unit, unit)
 
 
 TOPICS = (
-    "memory", "cache", "arithmetic", "experts", "network", "collectives", "pipeline", "prompts", "cost", "method",
+    "memory", "cache", "arithmetic", "experts", "network", "collectives", "pipeline", "prompts", "cost",
 )  # fmt: skip
 
 
-def problems(student, topic=None):
+def problems(student, topic=None, draw=None):
     """The bank, or one topic of it, as it is asked of a student: topics in the order of the book, easy ones first.
 
-    ``topic``: one of :data:`TOPICS`.
+    ``topic``: one of :data:`TOPICS`. ``draw``: as :meth:`Problem.asked` takes it.
     """
     if topic is not None:
         validation.one_of("topic", topic, TOPICS)
     names = sorted(BANK, key=lambda name: (TOPICS.index(BANK[name].topic), LEVELS.index(BANK[name].level)))
-    return [BANK[name].asked(student) for name in names if topic in (None, BANK[name].topic)]
+    return [BANK[name].asked(student, draw) for name in names if topic in (None, BANK[name].topic)]
 
 
 class _Formatter(string.Formatter):
@@ -271,10 +258,66 @@ class _Formatter(string.Formatter):
         return getattr(value, "name", None) or str(value)
 
 
-def drawn(choices, random):
-    """One value of each choice; models and chips are loaded."""
-    given = {name: random.choice(values) for name, values in choices.items()}
-    return {name: _LOADED[name](value) if name in _LOADED else value for name, value in given.items()}
+def listed(name, values, random):
+    """One of the values; a model or a chip is loaded."""
+    value = random.choice(values)
+    return _LOADED[name](value) if name in _LOADED else value
+
+
+# What a wide range would make no sense of, such as half a chip or a grid that is no square.
+_FEW = ("count", "stages", "bits", "weights")
+
+
+def made_up(name, values, random):
+    """A value that no list holds: between the least and the largest; a model or a chip with numbers of its own."""
+    value = listed(name, values, random)
+    if name in _FEW:
+        return value
+    if name == "model":
+        return _made_up_model(value, random)
+    if name == "chip":
+        return _made_up_chip(value, random)
+    found = float(f"{random.uniform(min(values), max(values)):.3g}")
+    return int(found) if isinstance(value, int) else found
+
+
+def _made_up_model(model, random):
+    scale, heads = random.uniform(0.7, 1.4), {}
+    if hasattr(model.layers[-1].attention, "n_kv_heads"):
+        heads = {"n_kv_heads": random.choice((4, 8)), "head_dim": random.choice((96, 112, 128, 144, 160))}
+
+    def group(own):
+        block, count = own.feed_forward, own.count
+        sizes = {"d_ff": 256, "d_expert": 128, "n_experts": 8}
+        near = {size: step * round(getattr(block, size) * scale / step)
+                for size, step in sizes.items() if hasattr(block, size)}  # fmt: skip
+        count = count if count < 5 else round(count * random.uniform(0.75, 1.25))
+        return own.replace(
+            count=count, attention=own.attention.replace(**heads), feed_forward=block.replace(**near)
+        )
+
+    layers = tuple(map(group, model.layers))
+    return model.replace(layers=layers, name=f"Model {_label(random)}", sources={}, formats={})
+
+
+def _made_up_chip(chip, random):
+    def near(value):
+        return float(f"{value * random.uniform(0.75, 1.3):.3g}")
+
+    names = ("memory_bandwidth", "memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "price")
+    flops = near(chip.flops)
+    peaks = {name: float(f"{peak * flops / chip.flops:.4g}") for name, peak in chip.peaks.items()}
+    own = {name: near(getattr(chip, name)) for name in names}
+    return chip.replace(flops=flops, peaks=peaks, name=f"Chip {_label(random)}", sources={}, **own)
+
+
+def _label(random):
+    return f"{random.choice(string.ascii_uppercase)}{random.randrange(10, 100)}"
+
+
+def drawn(choices, random, draw=None):
+    """One value of each choice."""
+    return {name: (draw or listed)(name, values, random) for name, values in choices.items()}
 
 
 def _call(function, given):
@@ -303,8 +346,6 @@ def _of_model(model):
         )
     if model.sparse:
         told.append(f"{block.n_active} of {block.n_experts} routed experts for each token")
-    windows = {g.attention.window: g.count for g in model.layers if getattr(g.attention, "window", None)}
-    told += [f"in {sum(windows.values())} layers a window of {size:,} positions" for size in windows]
     return f"{model.name}: {'; '.join(told)}."
 
 
@@ -317,7 +358,6 @@ def _of_chip(chip):
         in_sums(chip.memory_bandwidth, "TB/s"),
         f"dense peaks {peaks}",
         f"{in_sums(chip.scale_up_bandwidth, 'GB/s')} one way to the chips of its box",
-        f"{chip.power:g} W",
         f"${chip.price:g} an hour",
     ]
     return f"{chip.name}: {'; '.join(told)}."

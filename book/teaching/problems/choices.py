@@ -8,8 +8,6 @@ SMALL = ("Llama 3 8B", "Qwen2.5 7B", "Qwen3 8B")
 EXPERTS = ("Mixtral 8x7B", "Mixtral 8x22B", "DBRX", "Qwen3 30B-A3B", "Qwen3 235B-A22B", "DeepSeek V3")
 FINE = ("Qwen3 30B-A3B", "Qwen3 235B-A22B", "DeepSeek V2", "DeepSeek V3", "Kimi K2")  # many small experts
 LATENT = ("DeepSeek V2", "DeepSeek V3", "Kimi K2")
-WINDOWED = ("GPT-OSS 20B", "GPT-OSS 120B")
-EIGHT_BITS = ("H100 SXM", "H200", "B200")
 COUNTS = (1, 2, 4, 8)
 FORMATS = ("bf16", "fp8", "fp4")
 
@@ -19,9 +17,9 @@ def weights_fit(model, chip, count, weights="bf16"):
     return sum(model.weight_bytes(weights).values()) < count * chip.memory_capacity
 
 
-def all_fits(model, chip, count, batch, context, weights="bf16", spare=1):
-    """Whether weights and 16-bit caches fit, even so many times."""
-    return spare * model.bytes_held(batch, context, weights) < count * chip.memory_capacity
+def all_fits(model, chip, count, batch, context, weights="bf16"):
+    """Whether weights and 16-bit caches fit."""
+    return model.bytes_held(batch, context, weights) < count * chip.memory_capacity
 
 
 def overlapping(step):

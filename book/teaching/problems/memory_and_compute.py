@@ -4,7 +4,7 @@ from functools import partial
 
 from book.teaching.problems import choices as c
 from book.teaching.problems.bank import Key, in_sums as say, problem
-from inferlib import Accelerator, System, Workload, load_model, ops, principles
+from inferlib import Accelerator, System, Workload, load_model, principles
 from inferlib.principles import profile_of
 
 memory, cache, arithmetic = (partial(problem, topic) for topic in ("memory", "cache", "arithmetic"))
@@ -55,38 +55,6 @@ def room_for_caches(model, chip, count):
 
 
 @memory(
-    "short",
-    "1",
-    exact=True,
-    weights=("bf16", "fp8"),
-    batch=(16, 32, 64),
-    context=(4096, 8192, 16384),
-    where=partial(c.all_fits, count=32),
-)
-def chips_needed(model, chip, weights, batch, context):
-    """How many {chip} at the least hold {model} in {weights} and the 16-bit caches of {batch} sequences of
-    {context} tokens? Count chips, even if that number is no power of two."""
-    caches, held = batch * model.cache_bytes(context), c.weights_of(model, weights)
-    each, heads = caches / batch, c.groups(model)
-
-    def chips(data):
-        return ops.ceil(data / chip.memory_capacity)
-
-    return Key(
-        chips(held + caches),
-        f"Weights and caches over the memory of a chip: ({say(held, 'GB')} + {say(caches, 'GB')}) / "
-        f"{say(chip.memory_capacity, 'GB')} = {(held + caches) / chip.memory_capacity:.3f}, rounded up.",
-        {
-            "the weights fit there, the caches do not": chips(held),
-            "that many would be needed if every query head had a cache of its own": chips(
-                held + heads * caches
-            ),
-            "every sequence has a cache of its own": chips(held + each),
-        },
-    )
-
-
-@memory(
     "study", "1", exact=True, count=(2, 4, 8), context=(2048, 4096, 8192), where=partial(c.all_fits, batch=40)
 )
 def largest_batch(model, chip, count, context):
@@ -97,7 +65,7 @@ def largest_batch(model, chip, count, context):
     return Key(
         batch,
         f"What is left over a sequence's cache: ({say(system.memory, 'GB')} - {say(held, 'GB')}) / "
-        f"{say(each, 'GB')} = {(system.memory - held) / each:.3f}, rounded down.",
+        f"{say(each, 'GB')} = {(system.memory - held) / each:.6g}, rounded down.",
         {
             "the weights lie in the same memory": system.memory / each,
             "a cache is kept for each key/value head, not for each query head": batch / c.groups(model),
@@ -177,27 +145,6 @@ def caches_as_heavy_as_weights(model, batch):
     return Key(context, worked, mistakes)
 
 
-@cache("study", "GiB", model=c.WINDOWED, context=(16384, 32768, 65536, 131072))
-def windows(model, context):
-    """Half of the layers of {model} have a window. How many GiB of 16-bit cache does one sequence of {context}
-    tokens keep?"""
-    held, whole = model.cache_bytes(context), context * model.cache_bytes()
-    (window,) = {g.attention.window for g in model.layers if g.attention.window}
-    narrow = sum(g.count for g in model.layers if g.attention.window)
-    each = say(model.cache_bytes() / model.n_layers, "KiB")
-    return Key(
-        held,
-        f"A layer keeps {each} for a position; half of them keep all positions, half their window: "
-        f"{model.n_layers // 2} × {each} × ({context:,} + {window})",
-        {
-            "layers with a window keep no more than it holds": whole,
-            "layers without a window keep everything": model.n_layers / narrow * (whole - held),
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
-            "there are a key and a value": held / 2,
-        },
-    )
-
-
 @arithmetic("one line", "GFLOP")
 def flop_of_token(model):
     """How many GFLOP does one token of {model} take, attention over its context left out? (The input embedding is
@@ -249,21 +196,6 @@ def critical_batch(chip, weights):
     return Key(
         batch, f"The balance of the chip times the bytes of a weight, over two FLOP: {parts}", mistakes
     )
-
-
-@arithmetic("short", "GFLOP", model=c.SMALL, context=(32768, 65536, 131072))
-def long_context(model, context):
-    """How many GFLOP does one token of {model} take at {context} tokens of context?"""
-    work = sum(model.flops(context).values())
-    alone, scores = sum(model.flops(0).values()), model.flops(context)["scores"]
-    worked = f"The weights, then scores and values alike: {say(alone, 'GFLOP')} + 2 × {say(scores, 'GFLOP')}"
-    mistakes = {
-        "at this context attention is no small part": alone,
-        "after the scores, values are summed: as much again": work - scores,
-        "every query head computes, not only each key/value head": alone + (work - alone) / c.groups(model),
-        "a multiplication and an addition are two FLOP": work / 2,
-    }
-    return Key(work, worked, mistakes)
 
 
 @arithmetic("short", "ms", count=(2, 4, 8), batch=(64, 128, 256, 512), where=c.weights_fit)

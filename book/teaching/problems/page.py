@@ -6,10 +6,9 @@ import json
 from functools import partial
 
 from book.explorer.static_start import script
-from book.teaching.problems.bank import problems, shown
+from book.teaching.problems.bank import problems
 from book.teaching.problems.chains import chain
-from book.teaching.problems.marking import units_of
-from inferlib.units import factor
+from book.teaching.problems.marking import told
 
 _file = partial(script, "teaching.problems")
 
@@ -30,7 +29,7 @@ class Marked(list):
         )
 
     def __repr__(self):
-        return "\n".join(f"{k}. {asked.text}\n   {asked.worked}" for k, asked in enumerate(self, self.first))
+        return "\n".join(asked.text for asked in self)
 
 
 def identity(*several):
@@ -52,27 +51,6 @@ def _item(anchor, asked):
         f"{html.escape(asked.text)}</p>{lines}{choice}"
         f"<details><summary>Answer</summary><p>{html.escape(asked.worked)}{link}</p></details></li>"
     )
-
-
-def told(asked):
-    """What the page must know to mark an answer: of a number, all values in the unit that is asked for."""
-    key = asked.key
-    if asked.options:
-        return {
-            "right": asked.options.index(key.right),
-            "options": [key.wrong.get(o, "") for o in asked.options],
-        }
-    scale = factor(asked.unit)
-    return {
-        "value": _six(key.value / scale), "unit": shown(asked.unit),
-        "units": {name: _six(worth) for name, worth in units_of(asked.unit).items()},
-        "answer": asked.answer, "tolerance": asked.near, "exact": asked.exact,
-        "mistakes": [[_six(wrong / scale), hint] for hint, wrong in asked.mistakes.items()],
-    }  # fmt: skip
-
-
-def _six(value):
-    return float(f"{value:.6g}")
 
 
 def sheet(student, topic):

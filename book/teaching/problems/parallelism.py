@@ -5,7 +5,7 @@ from functools import partial
 from book.teaching.problems import choices as c
 from book.teaching.problems.bank import Key, in_sums as say, problem
 from inferlib import principles
-from inferlib.papers import erdil2025, liminal2025, pope2022
+from inferlib.papers import erdil2025, pope2022
 from inferlib.principles import exchange_time, profile_of
 
 experts, network, collectives, pipeline = (
@@ -22,21 +22,6 @@ def block_of(model):
 def vectors(model, batch):
     """Bytes of the 16-bit vectors of a batch, as wide as the model."""
     return batch * model.d_model * c.format_bytes("bf16")
-
-
-PRINTED = liminal2025.Assumptions()
-
-
-def told_of_switch():
-    """What LIMINAL assumes of a collective."""
-    p = PRINTED
-    setting = (
-        f"(The chip itself takes {say(p.on_chip, 'ns')} and the switch of {p.radix:g} ports {say(p.switch, 'ns')}; "
-        f"{say(p.payload, 'KiB')} go over a link {p.crossings:g} times, and a chip has its part of the ports, "
-        f"{say(p.link, 'GiB/s')} each.)"
-    )
-    counts = {"dense": p.dense_collectives, "within": p.within_heads, "beyond": p.beyond_heads}
-    return {"setting": setting} | counts
 
 
 @experts("one line", "1", model=c.FINE, batch=(8, 16, 32, 64))
@@ -102,36 +87,6 @@ def all_experts_awake(model):
         {
             "that many would do if no two tokens chose the same expert": block.n_experts / block.n_active,
             "each expert is missed by each token with the probability 1 - k/E, not 1/E": block.n_experts,
-        },
-    )
-
-
-@experts(
-    "study",
-    "ms",
-    model=("Mixtral 8x22B", "DBRX", "Qwen3 235B-A22B"),
-    chip=c.EIGHT_BITS,
-    batch=(2, 4, 8, 16, 32),
-    context=(1024, 4096, 16384),
-    where=partial(c.all_fits, weights="fp8"),
-)
-def bound_with_experts(model, chip, count, batch, context):
-    """{count} × {chip} decode {batch} sequences of {context} tokens with {model}, weights in fp8, caches and
-    arithmetic in 16 bits. What is the least time of a step, reading and calculating at once?"""
-    step = c.bound(model, chip, count, batch, context, "fp8")
-    t, profile = step.terms, profile_of(model, "fp8")
-
-    def reading(sequences):
-        return principles.memory_time(chip, principles.weight_data(profile, sequences), count) + t["cache"]
-
-    return Key(
-        step.total,
-        f"Reading the experts touched and all else, and the caches: {c.overlapping(step)}",
-        {
-            "a batch touches more experts than one token does": reading(1),
-            "a small batch does not touch all experts": reading(1e9),
-            "every sequence also reads its cache": t["weights"],
-            "the weights have one byte each": 2 * t["weights"] + t["cache"],
         },
     )
 
@@ -217,21 +172,6 @@ def fastest_token(model, chip, hop):
     return Key(time, f"Reading and waiting at {say(best, '1')} chips: {parts}", mistakes)
 
 
-@network("study", "ms", context=(4096, 8192, 16384, 32768), ports=(1, 4, 8))
-def cache_on_the_wire(model, context, ports):
-    """A machine that reads prompts hands the 16-bit cache of {context} tokens of {model} to one that decodes, over
-    {ports} network ports of 400 Gbit/s each. How long does that take?"""
-    data, port = model.cache_bytes(context), 400e9 / 8
-    time = exchange_time(0, data, ports * port)
-    mistakes = {
-        "ports are sold in bits: eight of them are a byte": time / 8,
-        "all ports send at the same time": ports * time,
-        "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
-        "there are a key and a value": time / 2,
-    }
-    return Key(time, f"{say(data, 'GB')} / ({ports} × {say(port, 'GB/s')})", mistakes)
-
-
 @collectives("one line", "us", count=(4, 8, 16, 32, 64))
 def ring(count, hop):
     """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
@@ -285,30 +225,6 @@ def cache_over_heads(model, batch, context, count):
         "query heads have no cache of their own": whole / model.n_heads,
     }
     return Key(held, worked, mistakes)
-
-
-@collectives(
-    "study",
-    "ms",
-    model=("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B"),
-    count=(4, 8, 32, 64, 128),
-    told=told_of_switch,
-)
-def all_waiting(model, count):
-    """By LIMINAL, how long is all of the waiting in one step of {model} on {count} chips? A layer has {dense}
-    collective of the feed-forward block and {within} of attention, or {beyond} on more chips than key/value heads.
-    {setting}"""
-    app, one = liminal2025.model_of(model), liminal2025.collective_latency(count)
-    wait = liminal2025.exposed_time(app, count, 1, one)
-    each = liminal2025.collectives(app, count)
-    few = one * PRINTED.within_heads * app.layers if count > app.kv_heads else 0
-    worked = f"{each:.0f} collectives of {say(one, 'us')} each: {each:.0f} × {say(one, 'us')}"
-    mistakes = {
-        "beyond the key/value heads attention needs further collectives": few,
-        "every layer has collectives of its own": wait / app.layers,
-        "that is one collective a layer": one * app.layers,
-    }
-    return Key(wait, worked, mistakes)
 
 
 @pipeline(
@@ -394,31 +310,3 @@ def caches_of_stages(model, stages, count, batch, context):
         f"The weights and {stages * batch} caches over all chips: {parts}",
         mistakes,
     )
-
-
-@pipeline(
-    "study",
-    "1",
-    total=(8, 16, 32),
-    stages=(2, 4),
-    latency=(2e-07, 5e-07, 1e-06),
-    where=lambda model, chip, total: c.weights_fit(model, chip, total),
-    told=lambda total, stages: {"each": total // stages},
-)
-def one_instance_or_stages(model, chip, total, stages, latency):
-    """{model} in 16 bits runs on {total} × {chip} for one user, either all in one tensor-parallel instance or as
-    {stages} stages of {each} chips. Each of two exchanges in a layer takes {latency:us} for every chip of the
-    instance. How many times as fast is the faster way? (Reading and exchanges only.)"""
-
-    def time(chips):
-        waits = model.n_layers * EXCHANGES * exchange_time(chips * latency, 0, 1)
-        return principles.memory_time(chip, c.read_of(model), chips) + waits
-
-    one, cut = time(total), time(total / stages)
-    fast, slow = sorted((one, cut))
-    mistakes = {
-        "you took the slower way over the faster one turned round": fast / slow,
-        "without exchanges one instance would always win by the number of stages": stages,
-    }
-    both = f"One instance takes {say(one, 'ms')}, {stages} stages {say(cut, 'ms')}"
-    return Key(slow / fast, f"{both}: {say(slow, 'ms')} / {say(fast, 'ms')}", mistakes)

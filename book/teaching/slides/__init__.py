@@ -1,29 +1,24 @@
-"""Slides in Markdown: one file for each session of the course and for each of four seminars, which anybody can edit.
+"""Slides in Markdown: one file for each session of the course, which anybody can edit.
 
-A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps the ``chapter`` that it shows (in a
-seminar's deck that of its name) and what to ``ask`` the room. Below them stands Markdown, and below a line ``Note:``
-what only the speaker sees. What the chapter holds already, and all numbers, are taken from its stored notebook by
-``{{reference}}``: the id of a cell, the name of a figure or the label of an exercise, which may go on with a colon and
+A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps the ``chapter`` that it shows and what
+to ``ask`` the room. Below them stands Markdown, and below a line ``Note:`` what only the speaker sees. What the
+chapter holds already, and all numbers, are taken from its stored notebook by ``{{reference}}``: the id of a cell, the
+name of a figure or the label of an exercise, which may go on with a colon and
 
 - the first words of a sentence, a list item, a table or a box, of a cell of text, or of a line of print;
-- ``math`` for the equations alone, ``result`` for the last of them, ``step 4`` or ``last`` for a step of a derivation,
-  ``code`` for the code of a cell.
+- ``step 4`` or ``last`` for the equation of a step of a derivation.
 
 ``{{board: name}}`` is a number of :func:`book.teaching.slides.board.numbers`; ``finds`` names those that a board
-leads to. ``state`` sets the box on the slide, ``page`` shows a page of the book, ``from`` takes a slide of another
-deck, and ``warm-up: 2`` stands for the questions on session 2.
-
-A formula gets a line of its symbols from the register of notation. Where a slide has no notes, they are the prose of
-the chapter that leads to it (or the cells that ``notes`` names), as much as can be read aloud in the slide's minutes.
+leads to. ``state`` sets the box on the slide, ``page`` shows a page of the book, and ``warm-up: 2`` stands for the
+questions on session 2. A formula gets a line of its symbols from the register of notation.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +28,6 @@ from inferlib.equation import frozen, notation_of
 
 BOOK = Path(__file__).parents[2]
 SESSIONS = tuple(f"session-{k}" for k in range(1, 7))
-SEMINARS = ("steinhardt2022", "erdil2025_model", "liminal2025", "mazurek2025")
 NOTE = "\n\nNote:\n\n"
 
 
@@ -41,21 +35,20 @@ NOTE = "\n\nNote:\n\n"
 class Slide:
     """One slide of a deck.
 
-    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"code"``
-    and ``"out"`` plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
+    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"out"``
+    is plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
     address. ``notes``: Markdown for who speaks. ``ask``: a question to the room, before anything is moved or said.
-    ``state``: what the sliders of its explorer are set to. ``chapter``: what it shows. ``own``: whether the notes are
-    its own and belong on the desk. ``finds``: the numbers that the room finds on it.
+    ``state``: what the sliders of its explorer are set to. ``chapter``: what it shows. ``finds``: the numbers that the
+    room finds on it.
     """
 
     title: str
     minutes: float
     show: list
-    notes: list
+    notes: str = ""
     ask: str = ""
     state: Mapping = field(default_factory=dict)
     chapter: str = ""
-    own: bool = False
     finds: tuple = ()
 
 
@@ -66,11 +59,9 @@ def chapter(name):
 
 
 def heading(name):
-    """The title of a chapter, or of a session of the course."""
-    if name in SESSIONS:
-        (title,) = (m[1] for c in chapter("course") if (m := re.match(rf"## {name[-1]}\. (.+)", source(c))))
-        return f"Session {name[-1]}: {title}"
-    return re.search(r"(?m)^# (.+)", source(chapter(name)[0]))[1]
+    """The title of a session of the course."""
+    (title,) = (m[1] for c in chapter("course") if (m := re.match(rf"## {name[-1]}\. (.+)", source(c))))
+    return f"Session {name[-1]}: {title}"
 
 
 ALONE = re.compile(r"\{\{([^{}]+)\}\}")
@@ -78,40 +69,28 @@ ALONE = re.compile(r"\{\{([^{}]+)\}\}")
 
 @cache
 def deck(name):
-    """All slides of a session or a seminar."""
+    """All slides of a session."""
     text = (Path(__file__).parent / f"{name}.md").read_text("utf-8")
-    slides, read = [], Counter()
+    slides = []
     for entry in re.split(r"(?m)^## ", text)[1:]:
         head, _, body = entry.partition("\n\n")
         title, *lines = head.splitlines()
         options = dict(line.split(": ", 1) for line in lines)
-        if "from" in options:
-            slides += [slide for slide in deck(options["from"]) if slide.title == title]
-        elif "warm-up" in options:
+        if "warm-up" in options:
             slides += warm_up(int(options["warm-up"]), float(options["minutes"]))
         else:
-            slides.append(_slide(options.get("chapter", name), title, options, body, read))
+            slides.append(_slide(options.get("chapter", name), title, options, body))
     return tuple(slides)
 
 
-def _slide(name, title, options, body, read):
-    """One slide; ``read`` counts the cells of each chapter that were read so far."""
+def _slide(name, title, options, body):
     body, _, note = body.partition(NOTE)
     page = [("page", f"../book/{options['page']}")] if "page" in options else []
     state = dict(part.split("=") for part in options.get("state", "").split())
-    slide = Slide(
-        title, int(options["minutes"]), page or shown(name, body), [filled(name, note)], options.get("ask", ""),
-        {key: float(value) for key, value in state.items()}, name, bool(note), tuple(options.get("finds", "").split()),
+    return Slide(
+        title, int(options["minutes"]), page or shown(name, body), filled(name, note), options.get("ask", ""),
+        {key: float(value) for key, value in state.items()}, name, tuple(options.get("finds", "").split()),
     )  # fmt: skip
-    on_it = [find(name, reference) for reference in ALONE.findall(body) if not reference.startswith("board:")]
-    named = [find(name, reference) for reference in options.get("notes", "").split()]
-    end = max(named or on_it, default=read[name] - 1) + 1
-    since, read[name] = read[name], max(read[name], end)
-    if note:
-        return slide
-    places = named or [at for at in range(since, end) if at not in on_it or is_text(name, at)]
-    slide = replace(slide, notes=[])
-    return replace(slide, notes=fitting(told(name, places), slide.minutes * ALOUD - spoken(slide)))
 
 
 def warm_up(session, minutes):
@@ -125,9 +104,7 @@ def warm_up(session, minutes):
         alone = Marked([one])
         alone.first = k
         show = [("html", alone._repr_html_())]
-        slides.append(
-            Slide(f"From session {session}: question {k}", minutes / len(asked), show, [one.worked])
-        )
+        slides.append(Slide(f"From session {session}: question {k}", minutes / len(asked), show, one.worked))
     return slides
 
 
@@ -136,49 +113,10 @@ def filled(name, text):
     return ALONE.sub(lambda m: inline(name, m[1]), text)
 
 
-def is_text(name, at):
-    """Whether a cell of a chapter is prose."""
-    return chapter(name)[at]["cell_type"] == "markdown"
-
-
-def told(name, places):
-    """The prose of some cells; a sentence that ends in what the next cell prints goes on with it."""
-    text = ""
-    for at in places:
-        cell = chapter(name)[at]
-        if is_text(name, at):
-            text += "\n\n" + source(cell)
-        elif re.search(r"[\w:]\Z", text):
-            prints = [part for output in cell["outputs"] for part in output_parts(cell, output, "")]
-            lines = [" ".join(line.split()) for kind, c in prints if kind == "out" for line in c.splitlines()]
-            text += " " + "; ".join(lines) + "." if lines else ""
-    return text.strip()
-
-
-ALOUD = 120  # words a minute
-
-
 def words(text):
     """How many words of a text are read aloud: formulas, fences and addresses are not."""
     text = re.sub(r"(?s)\$\$.*?\$\$|\\begin\{.*?\\end\{[^}]*\}|\]\([^)]*\)|^`{3,}.*?$", " ", text)
     return len(re.findall(r"[A-Za-z0-9][\w'.,-]*", text))
-
-
-def spoken(slide):
-    """Words of a slide that are read aloud: what it shows as text, what the room is asked, and the notes."""
-    shown = [content for kind, content in slide.show if kind in ("text", "symbols")]
-    return sum(map(words, [*shown, slide.ask, *slide.notes]))
-
-
-def fitting(text, most):
-    """The last paragraphs of a text that can be read aloud in so many words: those next to what is shown."""
-    kept = []
-    for paragraph in reversed(re.split(r"\n\s*\n", FENCE.sub("", text))):
-        most -= words(paragraph)
-        if most < 0:
-            break
-        kept.insert(0, paragraph)
-    return kept
 
 
 def shown(name, body):
@@ -273,11 +211,7 @@ def parts(name, reference, at):
         text = source(cell)
         if f":label: {key}\n" in text:
             return [("text", exercise(text, key))]
-        if words == "math":
-            return [("text", "\n\n".join(re.findall(r"(?s)\$\$.+?\$\$|\\begin\{.*?\\end\{\w+\*?\}", text)))]
         return [("text", passage(text, words, f"slides of {name}, {key}"))]
-    if words == "code":
-        return [("code", source(cell))]
     found = [part for output in cell["outputs"] for part in output_parts(cell, output, words)]
     if not found:
         raise LookupError(f"slides of {name}: cell {key!r} shows nothing")
@@ -297,9 +231,7 @@ def output_parts(cell, output, words):
         step = re.fullmatch(r"step (\d+)|last", words)
         if step:
             text = re.split(r"(?m)^\*\*\d+\.\*\* ", text)[int(step[1] or -1)]
-        elif words in ("math", "result"):
-            found = re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
-            text = "\n\n".join(found[-1:] if words == "result" else found)
+            text = re.findall(r"(?s)\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)[-1]
         return [("text", text)]
     return [("out", ("".join(output.get("text", "")) or data.get("text/plain", "")).rstrip())]
 
@@ -311,7 +243,7 @@ def exercise(text, label):
     """The words of an exercise."""
     for _, kind, _, body in FENCE.findall(text):
         if kind == "exercise" and f":label: {label}\n" in body:
-            return OPTIONS.sub("", body).strip()
+            return re.sub(r"^\*\*[\w ]+\.\*\* ", "", OPTIONS.sub("", body).strip())
     raise LookupError(f"no exercise is called {label!r}")
 
 
@@ -349,7 +281,7 @@ class Plan:
         for number, slide in enumerate(self.deck, 1):
             link = f'<a href="{self.page}#{number}">{slide.title}</a>'
             asked = f". Ask: *{slide.ask}*" if slide.ask else ""
-            lines.append(f"- **{at:g}** {link}{asked}")
-            lines += [f"  {line}" for line in "\n".join(slide.notes).splitlines() if slide.own and line]
+            lines.append(f"- **{at:g}** {link}{asked}  ")  # what follows begins a line
+            lines += [f"  {line}" for line in slide.notes.splitlines() if line and slide.chapter]
             at += slide.minutes
         return "\n".join(lines)

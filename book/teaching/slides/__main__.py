@@ -74,7 +74,7 @@ def deck_html(title, deck):
         # a list of one question would be called as the question is
         body = re.sub(r'(<div id="|inferlibMark\(")marked', r"\1list-marked", body)
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
-        notes = ask + render(plain("\n\n".join(slide.notes)))
+        notes = ask + render(plain(slide.notes))
         state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
         sections.append(
             f'<section id="{number}" data-minutes="{slide.minutes}"{state}>'
@@ -88,7 +88,7 @@ def deck_html(title, deck):
 def index_html():
     """A page that leads to all decks."""
     rows = ""
-    for name in (*slides.SESSIONS, *slides.SEMINARS):
+    for name in slides.SESSIONS:
         minutes = sum(slide.minutes for slide in slides.deck(name))
         link = f'<a href="{name}.html">{minutes:g} minutes</a>'
         rows += f"<tr><th>{html.escape(slides.heading(name))}</th><td>{link}</td></tr>"
@@ -123,7 +123,7 @@ def main():
     measured = args.measure and any(map(shutil.which, BROWSERS))
     if args.measure and not measured:
         print("There is no Chromium or Chrome: whether all fits on the slides was not measured.")
-    written = (*slides.SESSIONS, *slides.SEMINARS)
+    written = slides.SESSIONS
     for name in written:
         made = deck_html(slides.heading(name), slides.deck(name))
         (target / f"{name}.html").write_text(made, "utf-8")

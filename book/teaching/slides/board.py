@@ -6,6 +6,7 @@ import inferlib
 from book.serving import tables
 from inferlib import principles
 from inferlib.papers import erdil2025, pope2022
+from tokenprice import prefill
 
 
 @cache
@@ -66,6 +67,8 @@ def numbers():
         "prompt": f"{1e3 * asked.prompt.total:.0f}",
         "answer": f"{1e3 * asked.output_seconds:.0f}",
         "between": f"{1e3 * asked.tpot:.0f}",
+        "step": f"{1e3 * asked.step.total:.2f}",
+        "others": f"{1e3 * prefill.prefill_interference(33, 1000, 0.1):.1f}",
         "input": f"{asked.per_million['input']:.2f}",
         "output": f"{asked.per_million['output']:.2f}",
     }

@@ -1,0 +1,107 @@
+"""The homework of a session as question banks of learning platforms: Moodle XML, and QTI by way of text2qti (Canvas).
+
+A platform draws a variant for each student, marks at once, says which usual mistake leads to an answer, and keeps the
+marks. It cannot follow a chain, so the questions of a chain are asked one by one.
+"""
+
+import os
+import secrets
+import shutil
+import subprocess
+from html import escape
+
+from book.teaching.problems.bank import LEVELS, made_up, problems
+from book.teaching.problems.chains import SESSIONS
+from book.teaching.problems.marking import told
+
+
+def variants(session, salt, count):
+    """The problems of a session by name, each in so many variants, with all that marks them."""
+    asked_in, found = SESSIONS[session], {}
+    for at in range(count):
+        for topic in asked_in["topics"]:
+            for asked in problems(f"{at}/{salt}", topic, made_up):
+                if asked.level in asked_in["levels"]:
+                    found.setdefault(asked.name, []).append((asked, told(asked)))
+    return found
+
+
+def _answer(value, share, fraction, said):
+    """One answer in Moodle XML: the right one, or what a usual mistake leads to."""
+    return (
+        f'<answer fraction="{fraction}"><text>{value:.8g}</text><tolerance>{share * value:.6g}</tolerance>'
+        f'<feedback format="html"><text>{escape(escape(said))}</text></feedback></answer>'
+    )
+
+
+def _question(name, asked, known):
+    """A numerical question in Moodle XML; in units, so that a number without its unit is no answer."""
+    typed = known["unit"] not in ("", "dollars")  # Moodle reads no "$0.41"
+    wanted = "" if typed else f" Write a plain number{known['unit'] and ' of dollars'}."
+    text = "<br>".join([escape(asked.text + wanted), *(f"<i>{escape(fact)}</i>" for fact in asked.facts)])
+    share = 0 if known["exact"] else known["tolerance"]
+    answers = [_answer(known["value"], share, 100, f"Right: {known['answer']}.")]
+    answers += [_answer(value, share, 0, f"Not yet: {hint}.") for value, hint in known["mistakes"]]
+    units = "".join(
+        f"<unit><multiplier>{1 / worth:.8g}</multiplier><unit_name>{escape(unit)}</unit_name></unit>"
+        for unit, worth in known["units"].items()
+    )
+    return (
+        f'<question type="numerical"><name><text>{name}</text></name>'
+        f'<questiontext format="html"><text>{escape(text)}</text></questiontext>'
+        f'<generalfeedback format="html"><text>{escape(escape(asked.worked))}</text></generalfeedback>'
+        f"<defaultgrade>{LEVELS.index(asked.level)}</defaultgrade>{''.join(answers)}"
+        + (f"<units>{units}</units>" if typed else "")
+        + f"<unitgradingtype>{typed:d}</unitgradingtype><unitpenalty>1</unitpenalty>"
+        f"<showunits>{0 if typed else 3}</showunits><unitsleft>0</unitsleft></question>"
+    )
+
+
+def moodle(session, found):
+    """Moodle XML: a category for each problem, from which a quiz draws a random question."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<quiz>"]
+    for name, several in found.items():
+        place = f"$course$/top/Session {session}/{name}"
+        lines.append(f'<question type="category"><category><text>{place}</text></category></question>')
+        lines += [_question(f"{name} variant {at}", *one) for at, one in enumerate(several, 1)]
+    return "\n".join([*lines, "</quiz>", ""])
+
+
+def text2qti(session, found):
+    """What the package text2qti makes QTI of: a group for each problem, of which one variant is drawn."""
+    lines = [f"Quiz title: Session {session}", ""]
+    for name, several in found.items():
+        lines += ["GROUP", "pick: 1", f"points per question: {LEVELS.index(several[0][0].level)}", ""]
+        for asked, known in several:
+            wanted = f"Answer with a plain number{known['unit'] and ' of ' + known['unit']}."
+            right = (
+                f"{known['value']:g}"
+                if known["exact"]
+                else f"{known['value']:.6g} +- {known['tolerance']:.0%}"
+            )
+            text, worked = (words.replace("$", r"\$").replace("*", r"\*") for words in
+                            (" ".join([asked.text, *asked.facts, wanted]), asked.worked))  # fmt: skip
+            lines += [f"Title: {name}", f"1. {text}", f"... {worked}", f"= {right}", ""]
+        lines += ["END_GROUP", ""]
+    return "\n".join(lines)
+
+
+def put(path, text):
+    """Write a file beside its place and move it there, so that nothing is ever half written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(text, "utf-8")
+    os.replace(part, path)
+
+
+def export(folder, session, count):
+    """Write both beside the key, and QTI too where text2qti is installed."""
+    found = variants(session, secrets.token_hex(16), count)
+    put(folder / f"session-{session}-moodle.xml", moodle(session, found))
+    source = folder / f"session-{session}-text2qti.txt"
+    put(source, text2qti(session, found))
+    print(f"Wrote Moodle XML and {source.name} to {folder}")
+    if shutil.which("text2qti"):
+        subprocess.run(["text2qti", str(source)], check=True)
+    else:
+        print("For QTI (Canvas): pip install text2qti, then text2qti", source)
