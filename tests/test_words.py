@@ -20,7 +20,7 @@ NUMBERS = (
 )  # fmt: skip
 TAILS = ("", "", "", "", " Ti", ", 3", " or so", "!", "x", " 2", "/", "%%")
 LARGE = {"": 1, "k": 1024, "m": 1024**2}
-TOKENS = {a + b: n for (a, n), b in product(LARGE.items(), ("", "token", "tokens"))}
+TOKENS = {a + b: n for (a, n), b in product(LARGE.items(), ("", "tpot", "tokens"))}
 SPEEDS = {unit: -1 for unit in ("/s", "tok/s", "token/s", "tokens/s")}
 TIMES = {"": 1, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60} | SPEEDS
 RATES = {"": 1} | {a + b: n for a, (b, n) in product(("", "req", "requests"), (("/s", 1), ("/min", 1 / 60)))}
@@ -249,7 +249,7 @@ def test_lengths_that_differ_are_read_whole_or_refused(text, mean, page):
 def test_parts_are_read_whole_or_refused(text, page):
     assert page("A.keepOf(text)", [text]) == [None]
     with pytest.raises((ValueError, LookupError)):
-        parsing.parse_layer_formats("keep", text)
+        parsing.parse_layer_formats("layer_formats", text)
 
 
 @pytest.mark.parametrize(("text", "meant"), [
@@ -320,7 +320,7 @@ def test_a_checkpoint_weighs_the_same_by_its_name_and_by_its_format(named, model
             "n_chips": 8,
             "layout": "",
             "engine": "",
-            "keep": {},
+            "layer_formats": {},
         }
-        states = [json.dumps(state | {"weights": name, "cache": ""}) for name in ("", weights)]
+        states = [json.dumps(state | {"weights": name, "kv_cache_dtype": ""}) for name in ("", weights)]
         assert len(set(page("A.step(JSON.parse(text),1,4096).seconds", states))) == 1

@@ -432,8 +432,7 @@ globalThis.inferlibAsk = function (D) {
   };
 
   // A fleet as in tokenprice.queueing. A machine is a queue: seconds of its steps, asked when they are
-  // needed,
-  // and of the prompts.
+  // needed, and of the prompts.
   const queue = (S, at, room) => {
     const { lanes } = at.q, known = [], most = Math.min(room, S.concurrency || D.most, D.most),
       { context } = S.mix;
@@ -917,7 +916,8 @@ globalThis.inferlibAsk = function (D) {
   const python = (q, verb = q.mode === "decide" ? "decide" : "ask", more = {}) => {
     const quote = (v) => (v === true ? "True" : JSON.stringify(v));
     const { model: name, machine: box, ...given } = { ...said(q), ...more };
-    const read = q.reader && machineOf(q.reader).chip, own = read !== q.chip && has(q.prices || {}, read)
+    const read = q.prefill_machine && machineOf(q.prefill_machine).chip;
+    const own = read !== q.chip && has(q.prices || {}, read)
       ? { [read]: q.prices[read] } : {}, listed = verb === "decide" ? q.prices : own;
     if (Object.keys(listed).length) given.prices = listed;
     const changed = Object.entries(q.changed || {}), plain = changed.filter(([field]) =>
