@@ -574,7 +574,7 @@ globalThis.inferlibAsk = function (D) {
     if (own && own !== one) {
       const uneven = cut(at.m, { ...at.l, tp: reads.n_chips, pp: 1, dp: 1, ep: 1 });
       const small = unfit(brief(S), own.at, 1);
-      if (uneven || small) return uneven ? refused(uneven) : small;
+      if (uneven || small) return uneven ? refused(uneven) : { ...small, remarks: [] };
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
