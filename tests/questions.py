@@ -14,14 +14,14 @@ def step(model, system, work, layout=None, **more):
     return ask(Question(model, system, batch=work.batch, context=work.context, layout=layout, **more))
 
 
-def request(model, system, prompt, output, users, **more):
+def request(model, system, prompt, output, concurrency, **more):
     """What a request takes and costs, in 16 bits unless said otherwise."""
     return ask(
         model,
         system,
         prompt_tokens=prompt,
         output_tokens=output,
-        concurrency=users,
+        concurrency=concurrency,
         **{"weights": "bf16", **more},
     ).request
 

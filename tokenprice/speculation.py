@@ -64,7 +64,7 @@ def drafted_step(
     is a term of its own. Their sum is :func:`drafted_token_time`. Engines of 2026 run the head within the recorded
     graph of the step, so a draft takes what its kernels take and no time of the host: nothing is fitted.
     """
-    validation.number("length", length, minimum=1, maximum=drafted + 1)
+    validation.number("acceptance_length", length, minimum=1, maximum=drafted + 1)
     how = {"engine": engine, "keep": keep, "share": share}
     verify = decode_step(model, system, workload, layout, tokens=drafted + 1, **how)
     if not verify.feasible:

@@ -138,7 +138,7 @@ SIZES = (1, 2, 4, 8, 16)  # GPUs that one can rent together
 
 
 def offers(case, speeds):
-    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, by this model and by the sixth.
+    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, by this model and by the kernel model.
 
     ``case``: a Question; its chip, formats, context and price count. ``speeds``: tokens per second of each user.
     """
@@ -150,12 +150,12 @@ def offers(case, speeds):
             model, stated_chip(chip), gpus, users, context=case.workload.context, pipeline=False
         )
 
-    def sixths(gpus):
+    def kernel_model_seconds(gpus):
         found = (ask(case.replace(machine=System(chip, gpus), batch=batch)) for batch in users)
         return np.array([one.seconds if one.feasible else np.inf for one in found])
 
     tables, rows = {}, []
-    for who, seconds in (("Erdil 2025", ours), ("the kernel model", sixths)):
+    for who, seconds in (("Erdil 2025", ours), ("the kernel model", kernel_model_seconds)):
         made = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": seconds(n)}) for n in SIZES)
         runs = made[np.isfinite(made.seconds)]
         tables[who] = runs.assign(
