@@ -129,7 +129,7 @@ def test_a_breakdown_without_terms_must_say_why():
         with pytest.raises(ValueError, match="breakdown"):
             make()
     silent = Breakdown(status="n/a", reason="no such thing")
-    for attribute in ("total", "bottleneck", "counted"):
+    for attribute in ("total", "bottleneck", "critical"):
         with pytest.raises(ValueError, match="no time: n/a: no such thing"):
             getattr(silent, attribute)
 
