@@ -20,7 +20,7 @@ NUMBERS = (
 )  # fmt: skip
 TAILS = ("", "", "", "", " Ti", ", 3", " or so", "!", "x", " 2", "/", "%%")
 LARGE = {"": 1, "k": 1024, "m": 1024**2}
-TOKENS = {a + b: n for (a, n), b in product(LARGE.items(), ("", "tpot", "tokens"))}
+TOKENS = {a + b: n for (a, n), b in product(LARGE.items(), ("", "token", "tokens"))}
 SPEEDS = {unit: -1 for unit in ("/s", "tok/s", "token/s", "tokens/s")}
 TIMES = {"": 1, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60} | SPEEDS
 RATES = {"": 1} | {a + b: n for a, (b, n) in product(("", "req", "requests"), (("/s", 1), ("/min", 1 / 60)))}
