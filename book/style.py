@@ -210,8 +210,8 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
 
     Examples
     --------
-    >>> from inferlib import sweep
-    >>> gpus = sweep("GPUs", 1, 100, points=9)
+    >>> from inferlib import axis
+    >>> gpus = axis("GPUs", 1, 100, points=9)
     >>> time = (1 / gpus + gpus / 100).rename("time")
     >>> curve(time, mark=time.idxmin(), unit="ms").texts[0].get_text()
     '10 GPUs: 200 ms'

@@ -6,8 +6,8 @@ from inferlib import validation
 def axis(name, low, high=None, points=200):
     """Values of one axis, evenly spaced in the logarithm.
 
-    Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., sweep("GPUs", 1, 1024),
-    sweep("batch", 1, 512), ...)``.
+    Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., axis("GPUs", 1, 1024),
+    axis("batch", 1, 512), ...)``.
 
     ``name``: of the dimension and of its coordinate. ``low``, ``high``: both ends; or, as ``low`` alone, a
     sequence of all values. ``points``: how many values between the ends. Returns an xarray.DataArray.

@@ -22,9 +22,10 @@ def format_value(value, unit="1"):
 
     Examples
     --------
-    >>> format_value(5.4e11), format_value(0.0054, "s"), format_value(43_120.0, "tok/s"), format_value(1e15,
-    "FLOP/s"), format_value(0.4, "usd/Mtok")
-    ('540 B', '5.4 ms', '43,120 tok/s', '1 PFLOP/s', '$0.4 a million tokens')
+    >>> format_value(5.4e11), format_value(0.0054, "s"), format_value(43_120.0, "tok/s")
+    ('540 B', '5.4 ms', '43,120 tok/s')
+    >>> format_value(1e15, "FLOP/s"), format_value(0.4, "usd/Mtok")
+    ('1 PFLOP/s', '$0.4 a million tokens')
     >>> format_value((6.0, 12.0)), format_value(True), format_value("<= 1", "%"), format_value(None)
     ('6 to 12', 'true', '<= 1 %', '')
     """

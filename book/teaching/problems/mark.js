@@ -22,8 +22,8 @@ window.inferlibVerdict = function (d, answer) {
     return unread("write a decimal point where you have a comma, as in 12.3");
   text = text.replace(/\d{1,3}(?:([, _'])\d{3})(?:\1\d{3})*(?!\d)/, (groups) => groups.replace(/[, _']/g,
     ""));
-  const number = /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?: *[*×x·] *10 *(?:\^|\*\*) *([+-]?\d+))?
-    *([^\d\s,.].*)?$/i;
+  const number =
+    /^([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)(?: *[*×x·] *10 *(?:\^|\*\*) *([+-]?\d+))? *([^\d\s,.].*)?$/i;
   const found = number.exec(text), wanted = d.unit || "plain numbers";
   if (!found || text.length > 100) return unread("that is no number, or no number and its unit");
   const prefixes = { nano: "n", micro: "u", milli: "m", kilo: "k", mega: "M", giga: "G", tera: "T", peta: "P",
