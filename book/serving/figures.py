@@ -238,7 +238,8 @@ def over_users(table):
         return style.nothing(NONE)
     ax = style.axes(None, figsize=(6.4, 3.4))
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
-        ax.plot(table.users, table[name], "o-", color=colour, label=name)
+        if name in table:  # a prompt that is all fresh has no price of a hit
+            ax.plot(table.users, table[name], "o-", color=colour, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xticks(table.users, [str(n) for n in table.users])
