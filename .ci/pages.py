@@ -58,7 +58,7 @@ REDRAWS = []
 LOAD = """async () => {
   const images = [...document.querySelectorAll("img")], height = document.body.scrollHeight;
   images.forEach((e) => { e.loading = "eager"; });
-  await SLO.all(images.map((e) => e.decode().catch(() => {})));
+  await Promise.all(images.map((e) => e.decode().catch(() => {})));
   const moved = document.body.scrollHeight - height;
   // Places are whole pixels, drawings are not: half a pixel each, and what rounding the page adds.
   return Math.abs(moved) > 2 + images.length / 2 ? [`the page grows by ${moved} as its figures load`] : [];
@@ -189,7 +189,7 @@ ASKED = """async () => {
   for (const { C, box, api } of window.explorers.filter(({ C }) => C.asks && window.inferlibBeside)) {
     const line = box.querySelector(".asked"), i = C.inputs.find((i) => i.key === C.asks.batch.split(" ")[0]);
     api.set(i.key, i.low);
-    for (let k = 0; k < 100 && !line.textContent; k++) await new SLO((done) => setTimeout(done, 100));
+    for (let k = 0; k < 100 && !line.textContent; k++) await new Promise((done) => setTimeout(done, 100));
     if (!/kernel model says \\d/.test(line.textContent)) faults.push(`below ${C.slug} stands "${line.textContent}"`);
     links.push(line.querySelector("a").href);
     api.set(i.key, i.start);

@@ -9,9 +9,9 @@ USE = """
 import tokenprice
 
 tokenprice.ask("Llama 3 8B", "H100", batch="8", weights="fp8")
-tokenprice.decide("Llama 3 8B", prompt="1k", output=100, token="20 ms")
+tokenprice.decide("Llama 3 8B", prompt_tokens="1k", output_tokens=100, tpot="20 ms")
 tokenprice.ask("Llama 3 8B", "H100", bacth=8)
-tokenprice.change("Llama 3 8B", "H100", batch=[8], token="20 ms")
+tokenprice.change("Llama 3 8B", "H100", batch=[8], tpot="20 ms")
 """
 
 
