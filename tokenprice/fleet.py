@@ -246,7 +246,7 @@ def station(q, system, layout, prompt) -> Station:
     steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
     pieces = q.pieces if prompt else 1
     late = late_of(q, pieces, prompt)
-    varies, answers = mix.varies(q.output, q.equal), mix.tenths(q.output, q.equal)
+    varies, answers = mix.varies(q.answers), mix.tenths(q.answers)
     keeps = int(keep_step(q.model, layout))
     door = constants.engine(q.engine).door
     return Station(

@@ -2,7 +2,7 @@
 
 from functools import cached_property
 from itertools import accumulate
-from math import fsum, inf
+from math import fsum, inf, log
 from sys import float_info
 
 from inferlib import checks
@@ -101,20 +101,32 @@ def average(read) -> Breakdown:
     return Breakdown(tuple(stages), source=read.source)
 
 
-def varies(output, equal=False) -> float:
-    """Variance of answers over the square of their mean: 1 where they end at random, as when one length is given."""
-    if isinstance(output, Lengths):
-        return fsum(one**2 for one in output.points) / len(output.points) / output**2 - 1
-    return 0.0 if equal else 1.0
+def drawn(mean) -> tuple:
+    """Equally likely lengths of answers that end with equal probability after each token, and have this mean.
+
+    The means of equal parts of an exponential distribution, so the mean is kept, behind the first token.
+
+    Examples
+    --------
+    >>> lengths = drawn(500)
+    >>> round(sum(lengths) / len(lengths), 6), round(max(lengths)), drawn(1)[0]
+    (500.0, 2543, 1.0)
+    """
+    ends = [PARTS / (PARTS - k) for k in range(PARTS)]
+    tails = [(1 + log(end)) / end for end in ends] + [0.0]
+    return tuple(1 + (mean - 1) * PARTS * (tails[k] - tails[k + 1]) for k in range(PARTS))
 
 
-def tenths(output, equal=False) -> tuple:
-    """Lengths of the answers to which each tenth of all tokens belongs; twice the mean where answers end at random."""
-    if not isinstance(output, Lengths):
-        return (output if equal else 2 * output,)
+def varies(lengths) -> float:
+    """Variance of equally likely lengths over the square of their mean; 0 where all are equal."""
+    return fsum(one**2 for one in lengths) * len(lengths) / fsum(lengths) ** 2 - 1
+
+
+def tenths(lengths) -> tuple:
+    """Lengths of the answers to which each tenth of all tokens belongs."""
     from bisect import bisect_left
 
-    ordered = sorted(output.points)
+    ordered = sorted(lengths)
     passed, wanted = list(accumulate(ordered)), fsum(ordered) / 10
     return tuple(ordered[bisect_left(passed, (k + 0.5) * wanted)] for k in range(10))
 
@@ -124,8 +136,7 @@ def seen(q) -> float:
     if q.trace is not None:
         pairs = tuple(zip(q.prompt.points, q.output.points, strict=True))
         return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(q.output.points)
-    longer = 1 + varies(q.output) if isinstance(q.output, Lengths) else 1
-    return q.prompt + longer * q.output / 2
+    return q.prompt + (1 + varies(q.answers)) * q.output / 2
 
 
 @frozen
@@ -153,7 +164,7 @@ class Trace(Record):
         counts = [0] * (int(self.arrivals[-1] / width) + 1)
         for came in self.arrivals:
             counts[int(came / width)] += 1
-        return varies(Lengths(counts[:-1])) * fsum(counts[:-1]) / len(counts[:-1])
+        return varies(counts[:-1]) * fsum(counts[:-1]) / len(counts[:-1])
 
     @cached_property
     def distances(self) -> tuple:

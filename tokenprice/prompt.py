@@ -194,13 +194,16 @@ def until_first(model, prompt_time, pieces=1, engine=None):
     return maximum(late * prompt_time, pieces * started(model, engine))
 
 
-def room(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
+def room(
+    model, system, workload, layout=None, keep=None, *, longest=None, reserved=None, engine=None, share=None
+):
     """Sequences whose caches fit beside the weights.
 
     vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not fit.
 
     Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
-    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
+    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``reserved``: the mean
+    length for which TensorRT-LLM keeps memory, the longest if not said. ``engine``: the class of
     engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
     their default. Not rounded; below one if not even one sequence fits.
     """
@@ -208,13 +211,15 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
         model, system, workload.replace(context=0), layout, keep, engine=constants.engine(engine)
     )
     longest = longest or workload.context
-    mean = longest if empty.engine.name == "compiled" else workload.context
+    mean = (reserved or longest) if empty.engine.name == "compiled" else workload.context
     return places(empty, empty.sequence(mean), empty.sequence(longest), *empty.taken(share))
 
 
 def room_of(q, system, layout=None):
     """:func:`room` for the requests of a question."""
     own = {"longest": q.longest, "engine": q.engine, "share": q.memory}
+    # a sequence grows at an even rate, so it ends as far above its mean as it begins below
+    own["reserved"] = 2 * q.workload.context - q.prompt
     return room(q.model, system, q.workload, layout, q.formats[2], **own)
 
 

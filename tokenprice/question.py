@@ -226,12 +226,20 @@ class Question(Words):
         """Steps in which a prompt is read, in the mean."""
         return mix.pieces(self.prompt, self.cached or 0, self.chunk) if self.chunk else 1
 
+    @cached_property
+    def answers(self) -> tuple:
+        """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
+        alike = self.arrivals is None if self.equal is None else self.equal
+        if isinstance(self.output, mix.Lengths) or alike:
+            return mix.points(self.output)
+        return mix.drawn(self.output)
+
     @property
     def longest(self) -> float:
         """Tokens of the longest sequence."""
         if self.trace is not None:
             return max(map(sum, zip(self.trace.prompt.points, self.trace.output.points, strict=True)))
-        return max(mix.points(self.prompt)) + max(mix.points(self.output))
+        return max(mix.points(self.prompt)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.

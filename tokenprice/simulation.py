@@ -240,19 +240,17 @@ def _station(found) -> Station:
 
 def _drawn(q, asked, read, at, slower, draw):
     """What each request is, by its number or user: of a trace in its order, else drawn; and the seconds of prompts."""
-    seconds, output = slower * np.ravel(pass_of(asked, *read).total), mix.points(q.output)
+    seconds, output = (
+        slower * np.ravel(pass_of(asked, *read).total),
+        (q if q.equal else q.replace(equal=False)).answers,
+    )
     pieces = [
         ceil(one / q.chunk) if q.chunk and at.prompt else 1 for one in mix.fresh(q.prompt, asked.cached or 0)
     ]
 
     def work(name):
         k = name % len(seconds) if q.trace else draw.integers(len(seconds)) if len(seconds) > 1 else 0
-        if q.trace:
-            tokens = output[name % len(output)]
-        elif isinstance(q.output, mix.Lengths):
-            tokens = output[draw.integers(len(output))]
-        else:
-            tokens = q.output if q.equal else draw.geometric(1 / q.output)
+        tokens = output[name % len(output)] if q.trace else output[draw.integers(len(output))]
         return float(seconds[k]), pieces[k], max(round(tokens), 1)
 
     return work, seconds

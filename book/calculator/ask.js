@@ -317,6 +317,12 @@ globalThis.inferlibAsk = function (D) {
       return ends[low] + (place - low) * (ends[low + 1] - ends[low]);
     });
   };
+  // Lengths of answers that end with equal probability after each token: tokenprice.mix.drawn.
+  const drawnLengths = (mean) => {
+    const parts = D.facts.points, tail = (k) => (k === parts ? 0
+      : (1 + Math.log(parts / (parts - k))) * (parts - k) / parts);
+    return Array.from({ length: parts }, (_, k) => 1 + (mean - 1) * parts * (tail(k) - tail(k + 1)));
+  };
   // What a formula takes of lengths: prompts with what is cached, the context of a token, the longest
   // sequence, how answers vary, and those to which equal parts of all tokens belong. A link may bring it.
   const mixed = (S) => {
@@ -325,17 +331,18 @@ globalThis.inferlibAsk = function (D) {
       const { trace, prompt, output, cached } = S.mix, none = { prompt: null, output: null, cached: null };
       return { ...S, prompt, output, cached, mix: { ...S.mix, words: { trace, ...none } } };
     }
-    const [prompts, outputs] = ["prompt", "output"].map((name) => lengths(name, S[name]));
-    const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
+    const [prompts, said] = ["prompt", "output"].map((name) => lengths(name, S[name]));
+    const outputs = S.arrivals && said.length < 2 ? drawnLengths(said[0]) : said;
+    const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : n * share, n - 1)]);
-    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), differ = outputs.length > 1;
-    const varies = differ ? mean(outputs, (n) => n * n) / output ** 2 - 1 : 1;
+    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]);
+    const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
     const sorted = outputs.slice().sort((a, b) => a - b), all = total(outputs);
     let sum = 0;
     const passed = sorted.map((n) => (sum += n)), tenths = Array.from({ length: 10 }, (_, k) =>
       sorted[passed.findIndex((n) => n >= (k + 0.5) / 10 * all)]);
-    const mix = { reads, varies, context: prompt + (differ ? 1 + varies : 1) * output / 2,
-      longest: Math.max(...prompts) + Math.max(...outputs), answers: differ ? tenths : [2 * output] };
+    const mix = { reads, varies, context: prompt + (1 + varies) * output / 2,
+      longest: Math.max(...prompts) + Math.max(...outputs), answers: tenths };
     const words = { prompt: S.prompt, output: S.output, cached: prompts.length > 1 ? S.cached : cached };
     return { ...S, prompt, output, cached, mix: { ...mix, words } };
   };
@@ -351,10 +358,10 @@ globalThis.inferlibAsk = function (D) {
     const scatter = mean((one) => (one.total - all) ** 2);
     return { read: { terms, total: all }, fresh, scatter, uneven: 1 + scatter / all ** 2 };
   };
-  const rooms = (at, { engine, mix: { longest, context } }) => {
+  const rooms = (at, { engine, prompt, mix: { longest, context } }) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
     const q = over(at.q, { longest: kept(at, longest, over(at.q)).kept });
-    return of(D.whole.room, at)(kept(at, engine === "compiled" ? longest : context, q))[0];
+    return of(D.whole.room, at)(kept(at, engine === "compiled" ? 2 * context - prompt : context, q))[0];
   };
 
   // A fleet as in tokenprice.fleet. A machine is a queue: seconds of its steps, asked when they are needed,
@@ -674,7 +681,8 @@ globalThis.inferlibAsk = function (D) {
       : found.million > most ? dear(found.million) : out.offers.push(found));
     if (S.arrivals) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
-      const brief = { ...S, mix: { ...mix, context: prompt + 0.5, longest: mix.longest - output + 1 } };
+      const longest = Math.max(...mix.reads.map((read) => read[1])) + 1;
+      const brief = { ...S, mix: { ...mix, context: prompt + 0.5, longest } };
       const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief) >= 1);
       const good = (now, slow) => asPromised(S, S.sure ? slow : now);
       const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
