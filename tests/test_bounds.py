@@ -56,8 +56,6 @@ ASKED = Question("DeepSeek V3", "8x H200", prompt=4000, output=16, layout="DP8 E
         (request, "first_token_time", ASKED.replace(users=64)),
         (request, "queue_time", ASKED.replace(users=4000)),
         (request, "rent", ASKED.replace(utilisation=0.5)),
-        (fleet, "answer_gap", ASKED.replace(users=None, arrivals=5)),
-        (fleet, "first_token_time", ASKED.replace(users=None, arrivals=5)),
     ],
 )
 def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked):
@@ -71,7 +69,7 @@ def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked)
 
 
 def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
-    monkeypatch.setattr(fleet, "answer_gap", lambda *_: -0.0218)
+    monkeypatch.setattr(fleet.Server, "state", lambda self, arrivals, *_: fleet.State(0.1, 1, 0, -0.0218, 1))
     line = ["ask", "DeepSeek-V3", "8x H200", "--prompt", "4000", "--output", "16", "--arrivals", "5"]
     assert main(line) == 1 and "ms per token" not in capsys.readouterr().out
 

@@ -16,7 +16,7 @@ from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled
 from tokenprice.decode import Instance, decode_step
 from tokenprice.estimate import interval, stated
-from tokenprice.fleet import Fleet, fleet, reading_of, step_of
+from tokenprice.fleet import REQUESTS, Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
@@ -242,7 +242,8 @@ class Answer:
         if self.fleet is not None:
             for name, many in ((_came(q), self.fleet), ("prompts read apart", self.apart)):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
-            lines.append("means of a formula; percentiles: tokenprice simulate, with the same words")
+            policy = self.fleet.server.scheduler.in_words(self.fleet.server.costs.in_step)
+            lines.append(f"means of {REQUESTS:,} simulated requests; engine: {policy}")
         elif self.request is not None:
             lines.append(f"a step alone, with no prompt in the way: {_ms(self.step.total)} ms")
         if self.doubled:
@@ -350,8 +351,8 @@ def _source(key, question):
     return Answer(question, key, step, step.status, step.reason)
 
 
-def sixth(question):
-    """The sixth model's answer; its decode step is computed once."""
+def sixth(question, simulated=True):
+    """The sixth model's answer; its decode step is computed once. ``simulated``: whether fleets are played."""
     q, running = question, question.workload
     reason = refusal(q.model, q.machine, q.layout)
     reason = reason or Instance(q.model, q.machine, running, q.layout, q.formats[2]).refusal()
@@ -370,7 +371,7 @@ def sixth(question):
         return _no_answer(q, step.status, step.reason)
     many = apart = None
     if q.arrivals:
-        many, apart = _fleets(q)
+        many, apart = _fleets(q, simulated)
         if many is None:
             return _no_answer(q, "n/a", _crowded(q))
         request, step = many.request, many.request.step
@@ -434,20 +435,22 @@ def _together(q, running):
     return answered(running, q.layout, q.output, q.pieces, q.reader)
 
 
-def _fleets(q):
+def _fleets(q, simulated):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
+    how = {"machines": q.machines, "simulated": simulated}
     if q.reader is not None:
-        return fleet(q, q.machine, q.layout, reader=q.reader, machines=q.machines), None
-    both = fleet(q, q.machine, q.layout, machines=q.machines)
-    return both, None if q.machines else fleet(q, q.machine, q.layout, reader=q.machine)
+        return fleet(q, q.machine, q.layout, reader=q.reader, **how), None
+    both = fleet(q, q.machine, q.layout, **how)
+    apart = simulated and not q.machines
+    return both, fleet(q, q.machine, q.layout, reader=q.machine) if apart else None
 
 
 def _crowded(q):
     """Why so many machines are no answer."""
-    enough = fleet(q.replace(machines=None), q.machine, q.layout, reader=q.reader)
+    enough = fleet(q.replace(machines=None), q.machine, q.layout, reader=q.reader, simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
-    load, some = enough.station.load(q.arrivals / q.machines), "machines" if q.machines > 1 else "machine"
+    load, some = enough.server.load(q.arrivals / q.machines), "machines" if q.machines > 1 else "machine"
     said = {"machines": q.machines, "some": some, "enough": enough.machines}
     return CROWDED.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
-from tokenprice import constants
+from tokenprice import constants, mix
 from tokenprice.fleet import step_of
 from tokenprice.prompt import STEPS, chunked_time, until_first
 from tokenprice.request import keep_step, lane_time
@@ -96,7 +96,10 @@ def of_request(q, request, layout=None, fleet=None):
     if r.reader:
         apart = layout.lanes if fleet and layout and r.reader == r.system else 1
         lanes = r.users, r.output_tokens, apart, 1
-    alone = fleet.station.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.users)).total
+    shortest = (
+        {"context": min(mix.points(q.prompt))} if fleet else {}
+    )  # what is played has contexts of its own
+    alone = step_of(q, r.system, layout, copies if fleet else min(copies, r.users), **shortest).total
     found = {
         "alone": alone, "token": r.token, "first_token": r.first_token, "reading": r.prompt.total,
         "token_low": r.token_span[0], "token_high": r.token_span[1],
@@ -118,7 +121,7 @@ def of_request(q, request, layout=None, fleet=None):
         }  # fmt: skip
         kinds.append("loop")
     else:
-        full = fleet.station.load(fleet.arrivals / fleet.machines)
+        full = fleet.state.load
         tokens = fleet.arrivals * r.output_tokens
         found |= {"tokens": tokens, "made": tokens / full}
     if r.priced:

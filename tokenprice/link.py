@@ -124,7 +124,7 @@ def requests(question, cached) -> dict:
     return {
         "trace": str(question.trace), "prompt": float(question.prompt), "output": float(question.output),
         "cached": float(cached), "context": mix.seen(question), "longest": question.longest,
-        "varies": mix.varies(question.answers), "answers": mix.tenths(question.answers),
+        "varies": mix.varies(question.answers), "answers": question.answers,
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
     }  # fmt: skip
 

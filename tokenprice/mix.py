@@ -1,7 +1,7 @@
 """A mix: prompts and answers of many lengths, spread evenly or as a file of requests has them, and what they share."""
 
 from functools import cached_property
-from itertools import accumulate
+from itertools import pairwise
 from math import fsum, inf, log
 from sys import float_info
 
@@ -122,13 +122,11 @@ def varies(lengths) -> float:
     return fsum(one**2 for one in lengths) * len(lengths) / fsum(lengths) ** 2 - 1
 
 
-def tenths(lengths) -> tuple:
-    """Lengths of the answers to which each tenth of all tokens belongs."""
-    from bisect import bisect_left
-
-    ordered = sorted(lengths)
-    passed, wanted = list(accumulate(ordered)), fsum(ordered) / 10
-    return tuple(ordered[bisect_left(passed, (k + 0.5) * wanted)] for k in range(10))
+def parts(lengths) -> tuple:
+    """A few equally likely lengths in place of many: the means of equal parts of them, in order."""
+    ordered, n = sorted(lengths), min(PARTS, len(lengths))
+    ends = [k * len(ordered) // n for k in range(n + 1)]
+    return tuple(fsum(ordered[low:high]) / (high - low) for low, high in pairwise(ends))
 
 
 def seen(q) -> float:

@@ -390,10 +390,13 @@ def decide(
     found = sorted(search.offers, key=_place)
     if promise.percentiles:
         found = search.played(found)
-    elif q.arrivals and not sure:
-        told = {offer.system.chip.name for offer in found[:SHOWN]}
-        slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
-        cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
+    elif q.arrivals:
+        found = search.simulated(found, SHOWN)
+    if q.arrivals and not sure and not promise.percentiles:
+        cheapest = {}
+        for chip in dict.fromkeys(offer.system.chip.name for offer in found[:SHOWN]):
+            slow = searched([one for one in offers if one[0].name == chip], True)
+            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1)), None)
         found[:SHOWN] = [replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:SHOWN]]
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)
@@ -503,7 +506,8 @@ class _Search:
         others = [one for one in others if not refusal(q.model, one)]
         others = [one for one in others if room_of(reading, one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, system, *others)
-        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
+        how = {"kept": self._kept, "sure": self.sure, "simulated": False}
+        found = [fleet(q, system, layout, reader=one, **how) for one in readers]
         # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
         best = min(filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow)), default=None)
         if best is None:
@@ -519,6 +523,30 @@ class _Search:
         if broken := bounds.of_request(asked, request, layout, fleet):
             return self._miss(system, layout, NOT_DESCRIBED, broken)
         self.offers.append(Offer(system, layout, request, seller, fleet))
+
+    def simulated(self, offers, most):
+        """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
+        offers = sorted(offers, key=_place)
+        while after := next((one for one in offers[:most] if not one.fleet.simulated), None):
+            old, others = after.fleet, [one for one in offers if one is not after]
+            how = {
+                "reader": old.reader,
+                "kept": self._kept,
+                "sure": self.sure,
+                "near": (old.machines, old.readers),
+            }
+            if found := fleet(self.q, after.system, after.layout, **how):
+                request = replace(found.request, spread=after.request.spread)
+                others.append(replace(after, request=request, fleet=replace(found, request=request)))
+            else:
+                self._miss(after.system, after.layout, *self._late(old))
+            offers = sorted(others, key=_place)
+        return offers
+
+    def _late(self, many):
+        """What is not as promised where a fleet is played: reason, detail, factor."""
+        late = many.state.first_token / self.promise.limit("first_token")
+        return TOO_LATE, f"with {many.machines} machines and more, simulated", max(late, 1.0)
 
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
@@ -538,7 +566,7 @@ class _Search:
 
         def good(n):
             load = {"machines": n} if offer.fleet else {"users": n * offer.layout.dp}
-            found = sixth(self.q.replace(**at, **load))
+            found = sixth(self.q.replace(**at, **load), simulated=False)
             if not found.feasible:
                 return False
             ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
@@ -555,7 +583,7 @@ class _Search:
             n = fewer and max(rounds + 1 - fewer, 1)
         if not n:
             return self._miss(offer.system, offer.layout, *self._rare(list(made.values())[-1][-1]))
-        found = made[n][0].answer
+        found = sixth(made[n][0].answer.question)
         factor = found.request.step_factor
         ends = [played(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)]
         request = replace(found.request, spread=offer.request.spread)
@@ -569,10 +597,6 @@ class _Search:
         reason = {"first": TOO_LATE, "token": TOO_SLOW}[what]
         load = last.answer.fleet.machinery if last.answer.fleet else f"{last.answer.question.users} users"
         return reason, f"99 of 100 simulated within {durations(waits[what])} at {load}", times[what]
-
-    def _promised(self, at, slow):
-        """Whether a steady state is as promised, at its slow end where that must be."""
-        return self._kept(slow if self.sure else at)
 
     def _kept(self, state):
         soon = state.first_token <= self.promise.limit("first_token")

@@ -33,6 +33,9 @@ class Fields(TypedDict, total=False):
     length: str | float
     reader: str | System
     chunk: str | float
+    order: str
+    router: str
+    dp_balance: str | float
     price: str | float
     highest: str | float
     electricity: str | float

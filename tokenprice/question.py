@@ -27,7 +27,7 @@ CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "
 
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
+    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk", "order", "router", "dp_balance"),
     "load": (
         "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
     ),
@@ -138,7 +138,14 @@ class Question(Words):
         words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
         "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
-    chunk: float | None = word(words.tokens, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
+    chunk: float | None = word(words.tokens, "tokens of a step, prompts and answers; the engine's own", "tokens", "2k")
+    order: str | None = word(
+        words.order, "what an engine does first, 'decode first' or 'prefill first' (SGLang)", example="prefill first")
+    router: str | None = word(
+        words.router, "how requests are dealt to machines, 'random', 'round robin' or 'least loaded'; random",
+        example="least loaded")
+    dp_balance: float | None = word(
+        words.count, "steps for which copies that share experts hold a prompt until each has one; none", "steps", "50")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
     highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
     electricity: float | None = word(words.dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10")
@@ -229,6 +236,8 @@ class Question(Words):
     @cached_property
     def answers(self) -> tuple:
         """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
+        if self.trace is not None:
+            return mix.parts(self.output.points)
         alike = self.arrivals is None if self.equal is None else self.equal
         if isinstance(self.output, mix.Lengths) or alike:
             return mix.points(self.output)

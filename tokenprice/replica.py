@@ -98,11 +98,7 @@ class Replica:
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.begun, self.each, self.paused, self.preempted, self.gaps = 0.0, 0.0, 0.0, 0, []
-
-    @property
-    def load(self):
-        """Requests that it has."""
-        return sum(copy.load for copy in self.copies)
+        self.load = 0  # requests that it has
 
     def add(self, request, copy=None):
         """A request comes; the step in progress counts whole for it, as engines plan the next one meanwhile."""
@@ -114,6 +110,7 @@ class Replica:
         if copy is None:
             copy = min(self.copies, key=lambda one: one.load)
         copy.line.append(request)
+        self.load += 1
 
     def pack(self, copy, budget):
         """What is read of which prompts in this step: pairs of a request and tokens; admits requests with room."""
@@ -239,6 +236,7 @@ class Replica:
     def finish(self, copy, request, done):
         """The last token of an answer."""
         copy.held -= request.prompt + request.output
+        self.load -= 1
         request.end = self.clock
         done.append(request)
 

@@ -10,6 +10,7 @@ from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import constants, mix
+from tokenprice.scheduler import ORDERS, ROUTERS
 
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _SECONDS = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "min": 60.0}
@@ -133,6 +134,16 @@ def truth(name, value) -> bool:
     """Yes or no."""
     known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
     return known[checks.one_of(name, str(value).strip().lower(), known)]
+
+
+def order(name, value) -> str:
+    """What an engine does first: ``"decode first"`` or ``"prefill first"``."""
+    return checks.one_of(name, str(value).strip().lower(), ORDERS)
+
+
+def router(name, value) -> str:
+    """How requests are dealt to machines: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
+    return checks.one_of(name, str(value).strip().lower(), ROUTERS)
 
 
 def share(name, value) -> float:

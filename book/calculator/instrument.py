@@ -15,8 +15,8 @@ from inferlib.transformer import Attention
 from tokenprice import ask, bounds, constants, decode, link, operators
 from tokenprice.ask import CROWDED
 from tokenprice.estimate import CAUTIONS
-from tokenprice.fleet import ROOM, SOON
-from tokenprice.offers import MOST
+from tokenprice.fleet import LEAST_WARM, REQUESTS, ROUNDS, SOON, TRIES, WARM
+from tokenprice.offers import MOST, SHOWN
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, FIRST
 from tokenprice.speculation import measured
 
@@ -87,7 +87,8 @@ def data():
         "timed": questions.timed(), "sparse": tables.sparse(),
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
-        "levers": questions.levers(), "most": MOST, "soon": SOON, "room": ROOM, "measured": tables.measurements(),
+        "levers": questions.levers(), "most": MOST, "soon": SOON, "rounds": ROUNDS, "schedulers": tables.schedulers(),
+        "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES}, "shown": SHOWN, "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "bounds": [
             (kind, n, bounds.BROKEN.format(one.text))
@@ -107,7 +108,7 @@ def _palette():
 
 def core():
     """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
-    scripts = f"{still.script('explorer', 'shared.js')}\n{script('ask.js')}"
+    scripts = f"{still.script('explorer', 'shared.js')}\n{script('replica.js')}\n{script('ask.js')}"
     return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 

@@ -378,8 +378,7 @@ globalThis.inferlibPage = function (root, D) {
       + `${bold(box(f.n, n, chip))} at ${load} load, room for ${digits(f.headroom)} × as many requests`;
   };
   const waits = ({ state, slow }) => {
-    const line = state.waits < 5e-4 ? "nobody" : `${time(state.waits)} of it`;
-    return `first token ${time(state.first)}, ${line} in line`
+    return `first token ${time(state.first)}, ${time(state.waits)} of it until its prompt is read`
       + (slow.waits < 5e-4 ? "" : ` (${time(slow.waits)} at the slow end)`);
   };
   const simulated = (why, line) => note(why) + tag("pre", "python", esc(line));

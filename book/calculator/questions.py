@@ -20,9 +20,8 @@ from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
-from tokenprice import bounds, constants, decode, energy, prompt, request
+from tokenprice import bounds, constants, decode, energy, fleet, prompt, request
 from tokenprice.change import BEST, PRICE, RESOURCES
-from tokenprice.fleet import Station
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.link import STORED, dimensions, plain
 from tokenprice.operators import AllReduce, all_reduce
@@ -242,16 +241,15 @@ def glue():
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt. ``cost``: dollars for a million tokens of a step. ``machine``: seconds of a machine that one of
-    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy meets of others; ``late``: what a
-    prompt takes longer to its first token; ``queue``: the means of a fleet's machine, where it reads prompts itself,
-    and ``apart`` where it does not.
+    ``users`` takes; ``late``: what a prompt takes longer to its first token; ``sequences``, ``capacity``, ``met`` and
+    ``residual``: of a copy in a fleet.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
-    bar, came = number("spread"), number("arrivals")
-    seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
-    seen += number("answer"), number("met"), number("clings")
+    bar, came, sequences_of = number("spread"), number("came"), number("sequences")
+    sequences = [number(name) for name in ("tokens", "held", "most", "budget", "fresh", "output")]
+    keeps = request.keep_step(_Lengths(), _Copies())
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
     with as_written():
         asked = request.served(
@@ -261,11 +259,9 @@ def glue():
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         own = prompt.until_first(_Lengths(), read, engine=engine)
-        beside = _copies(number("own"))
-        met, clings = beside.others(came, step)
         everybody = engine.door, number("lanes"), users, running, own + step
         each = maximum(running / number("lanes"), 1)
-        lanes = each, output, number("lanes"), request.keep_step(_Lengths(), _Copies())
+        lanes = each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
             "together": {"users": request.answered(running, _Copies(), output, 1)},
@@ -288,25 +284,17 @@ def glue():
             "hourly": {"dollars": _asks(price).hourly(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
-            "full": {"seconds": beside.full(step, users)},
-            "others": {"met": met, "clings": clings, "in_step": beside.in_step},
+            "in_step": {"copies": keeps},
+            "sequences": {"most": fleet.most_sequences(*sequences)},
+            "capacity": {"rate": fleet.capacity(sequences_of, output, step, number("own"), keeps)},
+            "met": {"passes": fleet.longest_pack(came, keeps)},
+            "residual": {"seconds": fleet.residual(step, came, number("own"), number("scatter"))},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
         }
-        for name, reads in (("queue", number("own")), ("apart", 0)):
-            at = _copies(reads, engine.door, number("late"))
-            means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
-            found[name] = {"reading": at.reading(step, number("met")), **dict(means)}
         for name in ("request", "loop"):
             found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in bounds.KINDS[name]}
         return {name: (list(each), list(each.values())) for name, each in found.items()}
-
-
-def _copies(reads, door=0.0, late=0.0):
-    """A queue in symbols, of copies that share experts or not."""
-    keeps = request.keep_step(_Lengths(), _Copies())
-    about = {name: number(name) for name in ("scatter", "varies")}
-    return Station(reads, number("output"), (), number("lanes"), door, in_step=keeps, late=late, **about)
 
 
 class _Facts(dict):

@@ -17,6 +17,7 @@ from tokenprice.decode import BUFFERS, SHARE, WORKSPACE
 from tokenprice.estimate import chip_facts, format_facts, limits, stated as calibrated, step_bar
 from tokenprice.fleet import MONTH
 from tokenprice.offers import sizes
+from tokenprice.scheduler import GIB, Scheduler
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -158,6 +159,19 @@ def engines():
         }
         for name, engine in found.items()
     }
+
+
+def schedulers():
+    """Tokens of a step, sequences, and whether memory is kept for whole answers: by engine, and by size of the chip."""
+    known = {
+        "compiled": Scheduler.of("compiled"),
+        "server": Scheduler(),
+        "small": Scheduler.of(chip=catalog.load_chip("L40S")),
+    }
+    numbers = {
+        name: [one.max_num_batched_tokens, one.max_num_seqs, one.reserve] for name, one in known.items()
+    }
+    return numbers | {"server_memory": 70 * GIB}
 
 
 # --- Cautions ---------------------------------------------------------------------------------------------------
