@@ -146,7 +146,7 @@ HERE = {"machine": "8x H200", "machines": 3}
 @pytest.mark.parametrize(
     ("model", "more"),
     [
-        ("Llama 3.3 70B", {}), ("Llama 3.3 70B", {"layout": "PP2 x TP4"}), ("Llama 3.3 70B", {"prompt": 100, "output": 10}),
+        ("Llama 3.3 70B", {}), ("Llama 3.3 70B", {"layout": "PP2 x TP4"}), ("Qwen3 32B", {"prompt": 100, "output": 9}),
         ("DeepSeek V3", {"layout": "DP8 EP8"}), ("gpt-oss-120b", {"prompt": "100-1k-9k", "output": "10-900"}),
         ("Qwen3 32B", {"output": 4000, "users": 32}), ("Llama 3.1 8B", {"engine": "trtllm", "output": 3000}),
         ("Mixtral 8x7B", {"drafted": 2, "length": 1.8, "cached": "90%"}),

@@ -527,20 +527,22 @@ class _Search:
     def simulated(self, offers, most):
         """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
         offers = sorted(offers, key=_place)
-        while after := next((one for one in offers[:most] if not one.fleet.simulated), None):
-            old, others = after.fleet, [one for one in offers if one is not after]
+        while (
+            k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
+        ) is not None:
+            one, old = offers[k], offers[k].fleet
             how = {
                 "reader": old.reader,
                 "kept": self._kept,
                 "sure": self.sure,
                 "near": (old.machines, old.readers),
             }
-            if found := fleet(self.q, after.system, after.layout, **how):
-                request = replace(found.request, spread=after.request.spread)
-                others.append(replace(after, request=request, fleet=replace(found, request=request)))
+            if found := fleet(self.q, one.system, one.layout, **how):
+                request = replace(found.request, spread=one.request.spread)
+                offers[k] = replace(one, request=request, fleet=replace(found, request=request))
             else:
-                self._miss(after.system, after.layout, *self._late(old))
-            offers = sorted(others, key=_place)
+                self._miss(one.system, one.layout, *self._late(offers.pop(k).fleet))
+            offers.sort(key=_place)
         return offers
 
     def _late(self, many):

@@ -407,7 +407,8 @@ globalThis.inferlibAsk = function (D) {
       const [low, high] = ends.map((length) => seconds(n, length)), each = (high - low) / (ends[1] - ends[0]);
       return (known[n] = [low - each * ends[0], each]);
     };
-    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total })) : [0], none = prompts.map(() => 0);
+    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total })) : [0];
+    const none = prompts.map(() => 0);
     const { passes, freshTokens } = read || { passes: none, freshTokens: none };
     const tokens = Number.isFinite(room) ? room * context / lanes : Infinity;
     const held = policy.reserve ? 2 * context - S.prompt : context, door = at.q.engine_door;
@@ -497,8 +498,8 @@ globalThis.inferlibAsk = function (D) {
     const hours = parts.map(([k, of]) => ({ chips: k * of.n, price: price(S, of.c.name) }));
     const readerLoad = m && arrivals / m / reads.capacity;
     const hour = hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price);
-    return { n, reader, readers: m, hours, chips: total(hours, (h) => h.chips), state: now, slow, factor, load,
-      play, readerLoad, hour, headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
+    return { n, reader, readers: m, hours, chips: total(hours, (h) => h.chips), state: now, slow, factor,
+      load, play, readerLoad, hour, headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, machines: null }, ...more, { play: false });

@@ -88,7 +88,8 @@ def data():
         "facts": tables.constant_facts(), "chips": tables.chips(), "kernels": tables.kernels(),
         "formats": tables.formats(), "engines": tables.engines(), "changes": questions.changes(),
         "levers": questions.levers(), "most": MOST, "soon": SOON, "rounds": ROUNDS, "schedulers": tables.schedulers(),
-        "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES}, "shown": SHOWN, "measured": tables.measurements(),
+        "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES}, "shown": SHOWN,
+        "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "bounds": [
             (kind, n, bounds.BROKEN.format(one.text))
