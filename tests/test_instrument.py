@@ -170,7 +170,7 @@ def test_random_states_of_the_page_are_answered_as_in_python():
 def test_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
-    for state in drawn(seed=3535, n=150):
+    for state in drawn(seed=3535, n=80):
         states.append(state | {
             "changed": {} if "peak_16" in state["changed"] else state["changed"],  # slow: beyond all machines
             "arrivals": choose.choice((1e-3, 0.5, 3, 30, 200)), "machines": choose.choice((None, None, 1, 40)),
@@ -200,7 +200,7 @@ def test_fleets_at_random():
                 hour, dollars = said["usd_per_hour"], said["usd_per_million"].get("output")
                 assert here["hour"] == (hour and pytest.approx(hour, rel=1e-9))
                 assert here.get("million") == (dollars and pytest.approx(dollars, rel=1e-9))
-    assert answered > 40 and crowded > 2
+    assert answered > 20 and crowded > 1
 
 
 MIXES = (

@@ -240,7 +240,7 @@ class Answer:
                 f"memory holds {places:,.0f} {'users' if q.is_request else 'sequences'} of such length"
             )
         if self.fleet is not None:
-            for name, many in ((_came(q), self.fleet), ("prompts read apart", self.apart)):
+            for name, many in ((_came(q), self.fleet), ("prompts read apart, by formula", self.apart)):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
             policy = self.fleet.server.scheduler.in_words(self.fleet.server.costs.in_step)
             lines.append(f"means of {REQUESTS:,} simulated requests; engine: {policy}")
@@ -365,7 +365,8 @@ def sixth(question, simulated=True):
             room = f"{q.machine} has no room for one user beside the weights{each}"
             full = step_of(q, q.machine, q.layout, copies, context=q.longest)
             return _no_answer(q, "infeasible", f"{room}: {full.reason or 'another one does not fit'}")
-        running = running.replace(batch=min(running.batch, int(places)))
+        copies = q.layout.lanes if q.layout else 1
+        running = running.replace(batch=min(running.batch, int(places), q.scheduler().max_num_seqs * copies))
     step = step_of(q, q.machine, q.layout, _together(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
@@ -432,7 +433,8 @@ def _together(q, running):
     """How many sequences a step has, of a batch or of users who ask again."""
     if not q.is_request or q.arrivals:
         return running
-    return answered(running, q.layout, q.output, q.pieces, q.reader)
+    budget = q.scheduler().max_num_batched_tokens
+    return answered(running, q.layout, q.output, q.prompt - (q.cached or 0), budget, q.reader)
 
 
 def _fleets(q, simulated):
@@ -442,7 +444,7 @@ def _fleets(q, simulated):
         return fleet(q, q.machine, q.layout, reader=q.reader, **how), None
     both = fleet(q, q.machine, q.layout, **how)
     apart = simulated and not q.machines
-    return both, fleet(q, q.machine, q.layout, reader=q.machine) if apart else None
+    return both, fleet(q, q.machine, q.layout, reader=q.machine, simulated=False) if apart else None
 
 
 def _crowded(q):
@@ -460,7 +462,7 @@ def _request(q, step, running):
     own = q.layout if q.reader is None else None
     protocol = Protocol(q.rounds, bool(q.equal), q.hold or 0.0)
     read = reading_of(q, q.reader or q.machine, own)
-    asks = {"chunk": q.chunk, "asking": q.workload.batch, "protocol": protocol}
+    asks = {"asking": q.workload.batch, "protocol": protocol}
     made = read.request(q, q.machine, q.layout, step, running, q.reader, **asks)
     return with_cautions(made, q, q.layout, q.workload.batch)
 

@@ -91,7 +91,7 @@ def of_step(seconds, factor):
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
     r, copies = request, layout.lanes if layout else 1
-    pieces = 1 if fleet else q.pieces
+    pieces = max(mix.pieces(q.prompt, q.cached or 0, r.chunk), 1)
     lanes = pieces * maximum(r.users / copies, 1), r.output_tokens, copies, keep_step(q.model, layout)
     if r.reader:
         apart = layout.lanes if fleet and layout and r.reader == r.system else 1
@@ -109,9 +109,9 @@ def of_request(q, request, layout=None, fleet=None):
     kinds = ["request"]
     if fleet is None:
         asking = maximum(q.users or 1, r.users)
-        read = until_first(q.model, r.prompt.total, q.pieces, q.engine)
+        read = until_first(q.model, r.prompt.total, pieces, q.engine)
         door = constants.engine(q.engine).door + (q.hold or 0) * r.step.total
-        reading = chunked_time(q.pieces, read, r.step.total)
+        reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it
             among = r.users, asking, r.users

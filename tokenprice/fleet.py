@@ -18,7 +18,7 @@ from tokenprice.decode import decode_step
 from tokenprice.prompt import prompt_pass, room_of, until_first
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, keep_step, served, with_cautions
-from tokenprice.scheduler import Scheduler
+from tokenprice.scheduler import MOST, Scheduler
 from tokenprice.speculation import acceptance, drafted_step
 from tokenprice.words import durations, figures
 
@@ -27,7 +27,6 @@ equation = partial(equation, "serving", chapter="price")
 MONTH = 730  # hours
 ROUNDS = 60  # of a fixed point
 SOON = 1e-6  # of a prompt, a step in which nobody is answered
-MOST = 8192  # sequences of a copy beyond which nobody looks
 REQUESTS = 2000  # that are played for a mean
 WARM = 3  # times as many requests as a copy holds pass before the first is counted, and after the last
 LEAST_WARM = 300
@@ -215,32 +214,20 @@ def step_of(q, system, layout, batch, **other):
     return drafted_step(q.model, system, work, layout, drafted=q.drafted, length=length, **how)
 
 
-def scheduler_of(q, system, copies=1) -> Scheduler:
-    """The engine's own scheduler on a chip, with what a question says otherwise."""
-    said = {
-        "max_num_batched_tokens": q.chunk, "order": q.order, "router": q.router, "dp_balance": q.dp_balance,
-        "batching_wait_iters": q.hold,
-        "max_num_seqs": q.users and q.arrivals and max(min(int(q.users / copies), MOST), 1),
-    }  # fmt: skip
-    own = Scheduler.of(constants.engine(q.engine).name, system.chip)
-    return own.replace(**{name: value for name, value in said.items() if value is not None})
-
-
 def server_of(q, system, layout, read=None) -> Server:
     """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
     copies, work = (layout.lanes if layout is not None else 1), q.workload
-    policy = scheduler_of(q, system, copies)
+    policy = q.scheduler(system, copies)
     prompts = read.prompts if read else mix.points(q.prompt)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
-    room = room_of(q, system, layout)
-    tokens = room * work.context / copies if isfinite(room) else inf
-    reserved = 2 * work.context - q.prompt
+    room, held = room_of(q, system, layout), 2 * work.context - q.prompt if policy.reserve else work.context
+    tokens = room * held / copies if isfinite(room) else inf
     late = until_first(q.model, read.whole.total, 1, q.engine) - read.whole.total if read else 0.0
     costs = Costs(
         step_table(q, system, layout, copies, tokens, policy), tokens, prompts, fresh, passes, q.answers,
         constants.engine(q.engine).door, late, int(keep_step(q.model, layout)),
     )  # fmt: skip
-    return Server(costs, policy, float(q.output), reserved if policy.reserve else work.context, copies)
+    return Server(costs, policy, float(q.output), held, copies)
 
 
 def step_table(q, system, layout, copies, tokens, policy):
@@ -265,7 +252,7 @@ def reader_of(q, read, layout, system) -> Server:
     costs = Costs(
         lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,), in_step=keeps
     )
-    return Server(costs, scheduler_of(q.replace(users=None), system), 1.0, 1.0, copies)
+    return Server(costs, q.replace(users=None).scheduler(system), 1.0, 1.0, copies)
 
 
 def held(q, system, layout, machines=1):
@@ -299,6 +286,7 @@ class Reading:
         """The request of a question with its prompts read so, and so many users or an array of them in a step."""
         return served(
             q.model, system, step, self.whole, self.fresh, q.prompt, q.output, users, cached_tokens=self.cached,
+            chunk=q.scheduler(reader or system).max_num_batched_tokens,
             layout=layout, engine=q.engine, price=q.hourly(system.chip), utilisation=q.utilisation or 1,
             reader=reader, read_price=reader and q.hourly(reader.chip), uneven=self.uneven, **other,
         )  # fmt: skip

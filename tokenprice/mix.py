@@ -78,8 +78,8 @@ def fresh(prompt, cached) -> list:
 
 
 def pieces(prompt, cached, chunk):
-    """Steps in which a prompt is read, so many tokens in each, in the mean: numbers or symbols."""
-    steps = [ceil(one / chunk) for one in fresh(prompt, cached)]
+    """Steps in which a prompt is read, so many tokens in each, in the mean; a part of one where several fit into it."""
+    steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in fresh(prompt, cached)]
     return sum(steps) / len(steps)
 
 

@@ -478,7 +478,8 @@ class _Search:
         if reason := Instance(q.model, system, q.workload, layout, q.formats[2]).refusal():
             return self._miss(system, layout, NOT_DESCRIBED, reason)
         places = room_of(q, system, layout)
-        rounds = int(min(places, MOST) // layout.dp)
+        most = q.scheduler(system).max_num_seqs * layout.lanes
+        rounds = int(min(places, most, MOST) // layout.dp)
         if rounds < 1:
             full = step_of(q, system, layout, layout.dp, context=q.longest)
             return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
@@ -613,8 +614,10 @@ class _Search:
         return low
 
     def _served(self, system, layout, read, users):
-        step = step_of(self.q, system, layout, answered(users, layout, self.q.output, 1))
-        return read.request(self.q, system, layout, step, users)
+        q, budget = self.q, self.q.scheduler(system).max_num_batched_tokens
+        fresh = q.prompt - (q.cached or 0)
+        step = step_of(q, system, layout, answered(users, layout, q.output, fresh, budget))
+        return read.request(q, system, layout, step, users)
 
     def _times(self, tried, layout):
         """Time between tokens and to the first one, at the slow end where that must keep the promise."""

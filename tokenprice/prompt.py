@@ -119,7 +119,8 @@ def prompts_met(others, between, pieces):
     Time is counted in steps, for answers go on in those alone. So it is a queue of equal services whose line is
     ``r / 2(1 - r)`` at a load ``r`` of the others who are answered, and who comes finds the others as they are without
     them (mean value analysis in Schweitzer's form; a quadratic equation). An answer ends with a step, as the next of
-    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met.
+    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met. Where pieces
+    are parts of a step (below 1), others are read in one's own, as many as come in a step and fit.
 
     Examples
     --------
@@ -130,13 +131,14 @@ def prompts_met(others, between, pieces):
     """
     more = 2 * (others - between) - 1
     line = (more + sqrt(more**2 + 8 * others)) / 4
-    return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
+    beside = maximum(1 - pieces, 0) * others / maximum(between * pieces, 1)
+    return minimum(line + 2 * line / (1 + 2 * line) / pieces + beside, others)
 
 
-@equation(pieces="1 > 0")
-def answers_at_once(users, output_tokens, pieces):
-    """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
-    return minimum(users, maximum(output_tokens / pieces, 1))
+@equation(output_tokens="1 > 0", budget="1 > 0")
+def answers_at_once(users, output_tokens, prompt_tokens, budget):
+    """Users of a loop whose answers go on together: a step has a token for each, and reads the prompts that begin."""
+    return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
 @equation(unit="s", door="s", prompt_time="s", turn="s", step="s")

@@ -16,7 +16,8 @@ from inferlib import checks
 from inferlib.equation import Fixed, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import mix, words
+from tokenprice import constants, mix, words
+from tokenprice.scheduler import MOST, Scheduler
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -228,10 +229,21 @@ class Question(Words):
             return Workload(users, mix.seen(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
+    def scheduler(self, system=None, copies=1) -> Scheduler:
+        """The engine's own scheduler on a chip, with what is said otherwise; so many copies share the places."""
+        places = self.users and self.arrivals and max(min(int(self.users / copies), MOST), 1)
+        said = {
+            "max_num_batched_tokens": self.chunk, "order": self.order, "router": self.router, "max_num_seqs": places,
+            "dp_balance": self.dp_balance, "batching_wait_iters": self.hold,
+        }  # fmt: skip
+        own = Scheduler.of(constants.engine(self.engine).name, (system or self.needs_machine()).chip)
+        return own.replace(**{name: value for name, value in said.items() if value is not None})
+
     @property
     def pieces(self) -> float:
-        """Steps in which a prompt is read, in the mean."""
-        return mix.pieces(self.prompt, self.cached or 0, self.chunk) if self.chunk else 1
+        """Steps in which a prompt is read, in the mean; below 1 where several are read in one."""
+        budget = self.scheduler(self.reader).max_num_batched_tokens
+        return mix.pieces(self.prompt, self.cached or 0, budget)
 
     @cached_property
     def answers(self) -> tuple:

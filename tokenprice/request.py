@@ -268,21 +268,24 @@ def _span(seconds, spread):
 def served(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
-    uneven=1.0, apart=1,
+    uneven=1.0, apart=1, pieces=None,
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
     and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
-    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time.
+    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time. ``chunk``: tokens of a step;
+    ``pieces``: the steps of a prompt that follow.
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
-    pieces = mix.pieces(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    if pieces is None:
+        pieces = mix.pieces(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    own = until_first(model, read.total, pieces, engine)
+    own = until_first(model, read.total, whole, engine)
     wait = protocol.hold * step.total
     each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
     in_step = keep_step(model, layout) if reader is None else 1
@@ -290,9 +293,9 @@ def served(
     burst = 1 / protocol.rounds if protocol.rounds else 0
     seen, first = waiting(burst, protocol.group, among, *each, uneven, met)
     # prompts for which one waits before the first token are not read between the others
-    others = between_tokens(among, output_tokens, read.total, met, seen, pieces)
-    together = answered(running, layout, output_tokens, pieces, reader)
-    share = lane_time(1.0, pieces * among, output_tokens, copies, in_step) if reader is None else 1 / apart
+    others = between_tokens(among, output_tokens, read.total, met, seen, whole)
+    together = answered(running, layout, output_tokens, prompt_tokens - cached_tokens, chunk, reader)
+    share = lane_time(1.0, whole * among, output_tokens, copies, in_step) if reader is None else 1 / apart
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
@@ -321,12 +324,12 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
     return prompt_time / lanes * passes_met(own, own, in_step) / own
 
 
-def answered(running, layout, output_tokens, pieces, reader=None):
+def answered(running, layout, output_tokens, fresh_tokens, budget, reader=None):
     """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
-    if reader is not None:
+    if reader is not None or budget is None:
         return running
     copies = layout.lanes if layout is not None else 1
-    return copies * answers_at_once(running / copies, output_tokens, pieces)
+    return copies * answers_at_once(running / copies, output_tokens, fresh_tokens, budget)
 
 
 def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
@@ -349,7 +352,7 @@ def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, 
     # who comes waits for a prompt of another copy too, if its own reads none
     busy = minimum(users / (between + seen + 1), 1)
     beside = (passes_met(busy, busy, copies) - busy) * prompt_time / pieces
-    passes = chunked_time(pieces - 1, own, step)
+    passes = chunked_time(maximum(pieces, 1) - 1, own, step)
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 

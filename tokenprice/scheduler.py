@@ -16,7 +16,7 @@ GIB = 2**30
 SMALL, LARGE = 35e9, 160e9  # bytes between which SGLang takes prompts of 8,192 tokens
 ORDERS = "decode first", "prefill first"
 ROUTERS = "random", "round robin", "least loaded"
-TIMEOUT = 50  # steps, of a balance that is on
+MOST = 8192  # sequences of a copy beyond which nobody looks
 
 
 @frozen

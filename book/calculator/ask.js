@@ -407,11 +407,11 @@ globalThis.inferlibAsk = function (D) {
       const [low, high] = ends.map((length) => seconds(n, length)), each = (high - low) / (ends[1] - ends[0]);
       return (known[n] = [low - each * ends[0], each]);
     };
-    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total })) : [0];
+    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total, pieces: 1 })) : [0];
     const none = prompts.map(() => 0);
     const { passes, freshTokens } = read || { passes: none, freshTokens: none };
-    const tokens = Number.isFinite(room) ? room * context / lanes : Infinity;
     const held = policy.reserve ? 2 * context - S.prompt : context, door = at.q.engine_door;
+    const tokens = Number.isFinite(room) ? room * held / lanes : Infinity;
     const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late };
     return server(at, S.output, policy, held, costs);
   };
@@ -511,7 +511,14 @@ globalThis.inferlibAsk = function (D) {
   };
   const twice = ({ arrivals, utilisation }) => (arrivals && utilisation
     ? "utilisation follows from arrivals: leave one of them out" : "");
-  const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
+  // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
+  const budgetOf = (S, at) => {
+    const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
+    const steps = (fresh) => (fresh <= budget ? fresh / budget : Math.ceil(fresh / budget));
+    return { budget, pieces: total(reads, ([n, tokens, cached]) => n * steps(tokens - cached)) / often };
+  };
+  const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output, running,
+    tokens: S.prompt, cached: S.cached || 0, budget: scheduler(S, at).budget })[0];
   // Whoever asks the same for other numbers of users keeps how prompts are read.
   const request = (S, kept = {}) => {
     const at = asked(S), { output, arrivals, mix } = S, refused = (reason) => ({ status: "n/a", reason });
@@ -527,8 +534,9 @@ globalThis.inferlibAsk = function (D) {
         + ` has no room for one user beside the weights${each}: ${reason}` };
     }
     const users = arrivals ? 1 : S.users || 1, running = Number.isFinite(places)
-      ? D.glue.running({ users, places })[0] : users;
-    const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
+      ? D.glue.running({ users, places: Math.min(places, scheduler(S, at).seqs * at.q.lanes) })[0]
+      : Math.min(users, scheduler(S, at).seqs * at.q.lanes);
+    const step = stepAt(S, at, arrivals ? running : together(S, at, running), mix.context);
     if (step.status !== "ok") return step;
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
     const reads = S.reader && machineOf(S.reader), same = reads && reads.chip === S.chip;
@@ -536,7 +544,8 @@ globalThis.inferlibAsk = function (D) {
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
-    const apart = S.machines || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
+    const apart = S.machines || own ? null : fleet(S, one, one, { play: false });
+    const found = inFleet(S, one, many);
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
   };
@@ -554,9 +563,9 @@ globalThis.inferlibAsk = function (D) {
   const served = (S, one, step, users, running, many) => {
     const { at } = one, { prompt: tokens, output, arrivals, cached, mix: { context } } = S;
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
-    const answered = reader ? running : together(at, output, running), hour = price(S, at.c.name);
+    const answered = reader ? running : together(S, at, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
+      ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
@@ -614,10 +623,11 @@ globalThis.inferlibAsk = function (D) {
   // the prompts of others in between.
   const token = (S, at, q) => {
     const { prompt: tokens, output, cached } = S, alone = S.mode !== "request" || S.arrivals, users = q.batch;
-    const step = timed(at, "step", alone ? q : over(q, { batch: together(at, output, users) })).total;
+    const step = timed(at, "step", alone ? q : over(q, { batch: together(S, at, users) })).total;
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
-    const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read };
+    const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
+      ...budgetOf(S, at) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };
@@ -696,13 +706,14 @@ globalThis.inferlibAsk = function (D) {
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
-    const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
+    const places = rooms(at, S), most2 = scheduler(S, at).seqs * at.q.lanes;
+    const rounds = Math.floor(Math.min(places, most2, D.most) / l.dp);
     if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, mix.longest).reason
       || "room for " + few(Math.max(places, 0)) + " users");
     const one = queue(S, at, places), told = (found) => (found.status !== "ok" ? found : { ...found, ...name,
       users: found.running, dollars: found.request, million: found.million.output });
     const serve = (round) => {
-      const users = l.dp * round, step = stepAt(S, at, together(at, output, users), mix.context);
+      const users = l.dp * round, step = stepAt(S, at, together(S, at, users), mix.context);
       return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);

@@ -386,9 +386,10 @@ globalThis.inferlibPage = function (root, D) {
   const fleets = (q, { many: first, apart }) => many([first, apart].filter(Boolean), (f) => {
     const paid = f.hour ? `${usd(f.hour)} an hour, ${monthly(f)}, ${bold(usd(f.million))} a million out`
       : "no price is known";
-    return tag("p", "drafted", `${f.readers ? "Prompts read apart: " : "All machines read and decode: "}${
+    const who = f.readers ? `Prompts read apart${f.play ? "" : ", by formula"}` : "All machines read and decode";
+    return tag("p", "drafted", `${who}: ${
       machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`);
-  }) + simulated("Means of a formula. Percentiles, simulated:", A.simulate(q));
+  }) + simulated("Means of simulated requests. Percentiles:", A.simulate(q));
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;

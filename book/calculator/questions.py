@@ -255,16 +255,19 @@ def glue():
         asked = request.served(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
-            engine=engine, uneven=number("uneven"),
+            engine=engine, uneven=number("uneven"), chunk=number("budget"), pieces=number("pieces"),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
-        own = prompt.until_first(_Lengths(), read, engine=engine)
-        everybody = engine.door, number("lanes"), users, running, own + step
+        whole = maximum(number("pieces"), 1)
+        own = prompt.until_first(_Lengths(), read, whole, engine)
+        everybody = engine.door, number("lanes"), users, running, own + whole * step
         each = maximum(running / number("lanes"), 1)
-        lanes = each, output, number("lanes"), keeps
+        lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "together": {"users": request.answered(running, _Copies(), output, 1)},
+            "together": {
+                "users": request.answered(running, _Copies(), output, tokens - cached, number("budget"))
+            },
             "waiting": {
                 "first_token": asked.first_token,
                 "token": asked.token,

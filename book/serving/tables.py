@@ -330,7 +330,7 @@ def of_a_first_token(answer):
         q = answer.question
         own = {
             "way in and out": constants.engine(q.engine).door, "two steps": STEPS * r.step.total,
-            "its own prompt": until_first(q.model, r.prompt.total, q.pieces, q.engine),
+            "its own prompt": until_first(q.model, r.prompt.total, max(q.pieces, 1), q.engine),
         }  # fmt: skip
         return own | {"prompts of others": r.first_token - sum(own.values()), "first token": r.first_token}
 
