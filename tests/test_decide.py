@@ -182,7 +182,7 @@ def test_layouts_by_hand_and_what_is_tried():
     several = {None: powers[:4], 6: [1, 2, 4, 6], 72: [*powers, 72], 73: powers}
     for domain, counts in several.items():
         assert sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
-    assert decide("Llama 3 8B", prompt=1, output=1, chips="B200", counts=8).best.users == 8192
+    assert decide("Llama 3 8B", prompt=1, output=1, chips="B200", counts=8).best.users == 1024
 
 
 def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():

@@ -1,16 +1,21 @@
 """The event loop against textbooks, and what it must do with memory, budgets, copies and routers."""
 
+import json
+import random
 from dataclasses import replace
 from itertools import pairwise
 from math import factorial, inf
+from pathlib import Path
 
 import numpy as np
 import pytest
+from py_mini_racer import MiniRacer
 
+from book import calculator
 from inferlib import load_chip
 from tokenprice import mix
 from tokenprice.replica import Costs, counted, loop, play, uniforms
-from tokenprice.scheduler import Scheduler
+from tokenprice.scheduler import ORDERS, Scheduler
 
 SHORT = 1e-9  # seconds of a step that takes no time to speak of
 # A copy that serves prompts of 1,000 tokens in 20 ms, and a step of n sequences in 5 ms and 20 us for each.
@@ -138,3 +143,44 @@ def test_defaults_of_engines_are_those_of_their_documentation(engine, chip, budg
     found = Scheduler.of(engine, load_chip(chip))
     assert (found.max_num_batched_tokens, found.max_num_seqs) == (budget, sequences)
     assert found.dp_balance == 0
+
+
+def drawn(choose):
+    """Costs and a scheduler at random: short and long prompts, small memories, copies, orders, balance."""
+    prompts = tuple(choose.choice((50, 400.5, 3000, 20_000)) for _ in range(choose.choice((1, 4))))
+    cached = choose.choice((0, 0.5, 0.9))
+    base, slope = 10 ** choose.uniform(-3, -1.5), choose.choice((0, 1e-9, 1e-8))
+    about = {
+        "tokens": choose.choice((inf, 3e4, 3e5)), "prompts": prompts,
+        "fresh": tuple(one * (1 - cached) for one in prompts),
+        "passes": tuple(1e-5 * one for one in prompts), "answers": mix.drawn(choose.choice((1, 8, 60, 700))),
+        "door": 0.02, "late": 0.001, "in_step": choose.choice((1, 1, 2, 8)),
+    }  # fmt: skip
+    policy = Scheduler(
+        choose.choice((512, 2048, 8192)), choose.choice((8, 256)), choose.choice(ORDERS), choose.random() < 0.3,
+        dp_balance=choose.choice((0, 50)), batching_wait_iters=choose.choice((0, 0, 10)),
+    )  # fmt: skip
+    return (base, slope), about, policy, 10 ** choose.uniform(-2, 2)
+
+
+def test_the_page_plays_the_same_loop():
+    choose, asked, told = random.Random(5), [], []
+    for _ in range(200):
+        (base, slope), about, policy, rate = drawn(choose)
+        costs = Costs(lambda n, base=base, slope=slope: (base + 1e-5 * n, slope * n), **about)
+        came = np.cumsum(-np.log(uniforms(1, 0, 160)) / rate)
+        found, fleet = play(costs, policy, came.tolist(), seed=1)
+        one = counted(costs, found, fleet, 30, 130, (came[30], came[129]))
+        told.append([one.first.mean(), one.waits.mean(), one.gap, one.running])
+        says = {"budget": policy.max_num_batched_tokens, "seqs": policy.max_num_seqs, "rides": policy.rides}
+        says |= {"reserve": policy.reserve, "balance": policy.dp_balance, "wait": policy.batching_wait_iters}
+        given = about | {"tokens": 1e30 if about["tokens"] == inf else about["tokens"]}
+        asked.append([base, slope, given, says, rate])
+    engine = MiniRacer()
+    engine.eval((Path(calculator.__file__).parent / "replica.js").read_text("utf-8"))
+    body = """a.map(([base, slope, at, policy, rate]) => {
+        const step = (n) => [base + 1e-5 * n, slope * n];
+        const r = inferlibReplica.arriving({ ...at, step }, policy, rate, 100, 30, 1);
+        return [r.first, r.waits, r.gap, r.running]; })"""
+    here = json.loads(engine.eval(f"(a => JSON.stringify({body}))({json.dumps(asked)})"))
+    assert np.array(here) == pytest.approx(np.array(told), rel=1e-9)

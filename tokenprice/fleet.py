@@ -26,6 +26,7 @@ equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
 ROUNDS = 60  # of a fixed point
+NEVER = 1e-9  # tokens of a step that a sequence takes of one that neither decodes nor reads
 SOON = 1e-6  # of a prompt, a step in which nobody is answered
 REQUESTS = 2000  # that are played for a mean
 WARM = 3  # times as many requests as a copy holds pass before the first is counted, and after the last
@@ -41,7 +42,8 @@ def most_sequences(tokens, held, max_num_seqs, budget, prompt_tokens, output_tok
     Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prompts, and a new prompt
     once in ``output_tokens`` steps. ``held``: tokens of cache of a sequence in the mean.
     """
-    return minimum(minimum(tokens / held, max_num_seqs), budget / (rides + prompt_tokens / output_tokens))
+    each = maximum(rides + prompt_tokens / output_tokens, NEVER)
+    return minimum(minimum(tokens / held, max_num_seqs), budget / each)
 
 
 @equation(copies="1 > 0")

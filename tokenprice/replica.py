@@ -253,7 +253,7 @@ class Played:
     """What happened to the counted requests, in the order in which they came; times in seconds.
 
     ``first``: to the first token; ``waits``: of it, until the prompt began to be read; ``token``: the mean time of the
-    tokens after it, of each answer with any; ``gaps`` between two tokens, and how ``many`` tokens came after each.
+    tokens after it, 0 where there is none; ``gaps`` between two tokens, and how ``many`` tokens came after each.
     ``running``: requests in a replica at a time. ``preempted``: how often a sequence was read again.
     """
 
@@ -311,7 +311,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     doors = -costs.door * np.log(uniforms(seed, 3, total + users))
-    base, slope = costs.step(max(users // costs.in_step, 1))
+    running = min(users // costs.in_step, scheduler.max_num_seqs, costs.tokens / max(costs.prompts))
+    base, slope = costs.step(max(int(running), 1))
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
     begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
     at, found, asked = Replica(costs, scheduler), [], 0
@@ -345,7 +346,7 @@ def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
     more = costs.door + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])
     waits = np.array([r.begun - r.came for r in kept])
-    token = np.array([(r.end - r.first) / (r.output - 1) for r in kept if r.output > 1])
+    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept])
     gaps = [gap for one in fleet for gap in one.gaps if span[0] <= gap[0] <= span[1]]
     _, seconds, many = (
         (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3

@@ -111,14 +111,12 @@ class Request:
 
     @property
     def seconds(self):
-        """Seconds from question to the end of the answer."""
-        return self.first_token + self.output_tokens * self.token
+        """Seconds from question to the end of the answer, whose first token is one of its tokens."""
+        return self.first_token + (self.output_tokens - 1) * self.token
 
     def throughput(self, asking):
-        """Tokens per second of so many users, by Little's law."""
-        total = asking * self.output_tokens / self.seconds
-        # in the last of a number of rounds fewer ask
-        return minimum(total, self.made) if self.protocol.rounds else total
+        """Tokens per second of so many users, by Little's law, and no more than the machine makes."""
+        return minimum(asking * self.output_tokens / self.seconds, self.made)
 
     @property
     def made(self):
@@ -291,11 +289,16 @@ def served(
     in_step = keep_step(model, layout) if reader is None else 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
     burst = 1 / protocol.rounds if protocol.rounds else 0
-    seen, first = waiting(burst, protocol.group, among, *each, uneven, met)
+    new = prompt_tokens - cached_tokens
+    most = None if chunk is None else chunk / (1 + new / output_tokens)
+    seen, first = waiting(burst, protocol.group, among, *each, uneven, met, most)
+    together = answered(running, layout, output_tokens, new, chunk, reader)
     # prompts for which one waits before the first token are not read between the others
     others = between_tokens(among, output_tokens, read.total, met, seen, whole)
-    together = answered(running, layout, output_tokens, prompt_tokens - cached_tokens, chunk, reader)
-    share = lane_time(1.0, whole * among, output_tokens, copies, in_step) if reader is None else 1 / apart
+    if chunk is not None and reader is None:  # where some wait, each step reads all prompts that fit
+        others = where(among > together / copies, read.total * most / output_tokens, others)
+    each = maximum(running / copies, 1)
+    share = lane_time(1.0, whole * each, output_tokens, copies, in_step) if reader is None else 1 / apart
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
@@ -332,20 +335,25 @@ def answered(running, layout, output_tokens, fresh_tokens, budget, reader=None):
     return copies * answers_at_once(running / copies, output_tokens, fresh_tokens, budget)
 
 
-def waiting(burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1):
+def waiting(
+    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
+):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
     ``burst``: the part of all requests that come at once, at the start. ``group``: see
     :attr:`~tokenprice.prompt.Protocol.group`. ``own``: seconds of a prompt as its own first token sees them, see
-    :func:`~tokenprice.prompt.until_first`; ``users`` of each of so many ``copies`` that keep step.
+    :func:`~tokenprice.prompt.until_first`; ``users`` of each of so many ``copies`` that keep step. ``most`` answers go
+    on together.
     """
     group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
-    reading = chunked_time(pieces, prompt_time, step)
+    # a step has tokens for answers too
+    taken = pieces if most is None else maximum(pieces, output_tokens / most)
+    reading = chunked_time(taken, prompt_time, step)
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
-    between = output_tokens / pieces + door / reading
-    met = prompts_met(at_random, between, pieces)
+    between = output_tokens / taken + door / reading
+    met = prompts_met(at_random, between, taken)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
     seen = met + ahead - group

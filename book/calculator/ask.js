@@ -581,7 +581,7 @@ globalThis.inferlibAsk = function (D) {
     // What holds whatever the model.
     const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context });
-    const told = { token, tokens: sum, received: users * output / (first + output * token),
+    const told = { token, tokens: sum, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
       alone: S.drafted ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],

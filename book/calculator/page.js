@@ -386,7 +386,8 @@ globalThis.inferlibPage = function (root, D) {
   const fleets = (q, { many: first, apart }) => many([first, apart].filter(Boolean), (f) => {
     const paid = f.hour ? `${usd(f.hour)} an hour, ${monthly(f)}, ${bold(usd(f.million))} a million out`
       : "no price is known";
-    const who = f.readers ? `Prompts read apart${f.play ? "" : ", by formula"}` : "All machines read and decode";
+    const who = !f.readers ? "All machines read and decode"
+      : `Prompts read apart${f.play ? "" : ", by formula"}`;
     return tag("p", "drafted", `${who}: ${
       machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`);
   }) + simulated("Means of simulated requests. Percentiles:", A.simulate(q));
