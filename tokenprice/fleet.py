@@ -35,15 +35,15 @@ TRIES = 10  # numbers of machines that are played, from what the fixed point ask
 TOGETHER = 20  # machines that are played where a router looks at all of them
 
 
-@equation(tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
-def most_sequences(tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides=1):
+@equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
+def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides=1):
     """Sequences of a copy that is never idle: as many as memory holds, the engine takes, or a step has tokens for.
 
     Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prompts, and a new prompt
     once in ``output_tokens`` steps. ``held``: tokens of cache of a sequence in the mean.
     """
     each = maximum(rides + prompt_tokens / output_tokens, NEVER)
-    return minimum(minimum(tokens / held, max_num_seqs), budget / each)
+    return minimum(minimum(cache_tokens / held, max_num_seqs), budget / each)
 
 
 @equation(copies="1 > 0")
@@ -77,15 +77,16 @@ def capacity(sequences, output_tokens, step, prompt_time, copies):
     return begun / (step + prompt_time * longest_pack(begun, copies))
 
 
-@equation(unit="s", step="s > 0", prompt_time="s", scatter="s^2")
-def residual(step, prompts, prompt_time, scatter):
+@equation(unit="s", step="s > 0", prompt_time="s")
+def residual(step, prompts, prompt_time, uneven):
     """What is left of a step in progress when a request comes: the mean residual life of a renewal process.
 
     A step reads so many ``prompts`` in the mean, and their number varies as that of arrivals at random, so long
-    steps are met more often than short ones (Pollaczek and Khinchine's term). ``scatter``: variance of their seconds.
+    steps are met more often than short ones (Pollaczek and Khinchine's term). ``uneven``: mean square of their seconds
+    over the square of the mean.
     """
     whole = step + prompts * prompt_time
-    return (whole + prompts * (prompt_time**2 + scatter) / whole) / 2
+    return (whole + prompts * uneven * prompt_time**2 / whole) / 2
 
 
 @frozen
@@ -114,10 +115,10 @@ class Server:
 
     @cached_property
     def prompt(self):
-        """Seconds of a prompt in the mean, and their variance."""
+        """Seconds of a prompt in the mean, and their mean square over the square of it."""
         passes = self.costs.passes
         mean = sum(passes) / len(passes)
-        return mean, sum((one - mean) ** 2 for one in passes) / len(passes)
+        return mean, sum(one**2 for one in passes) / len(passes) / mean**2 if mean else 1.0
 
     def step(self, n):
         """Seconds of a step with so many sequences in each copy, whose answers are in progress."""
@@ -166,7 +167,7 @@ class Server:
         load, each = self.load(arrivals), arrivals / self.copies
         if load >= 1 or not before >= 0:
             return None
-        (read, scatter), (after, n) = self.prompt, (max(self.output - 1, 0), 1.0)
+        (read, uneven), (after, n) = self.prompt, (max(self.output - 1, 0), 1.0)
         gap = self.step(1)
         for _ in range(ROUNDS):
             came = each * gap
@@ -174,7 +175,7 @@ class Server:
             new = plain + read * longest_pack(came, self.together)
             gap = (gap + new) / 2
             n = max(each * after * gap, 1)
-        waits = residual(plain, came, read, scatter)
+        waits = residual(plain, came, read, uneven)
         # whoever came in the step in progress is read in the same one
         pack = read * (1 + 2 * each * waits)
         first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + plain

@@ -351,10 +351,10 @@ globalThis.inferlibAsk = function (D) {
     const terms = reads.length < 2 ? each[0].terms : each[0].terms.map(({ name }, k) =>
       ({ name, counts: true, seconds: mean(({ terms }) => terms[k].counts && terms[k].seconds) }));
     const fresh = S.cached ? mean((_, k) => pass(reads[k][1] - reads[k][2], 0).total) : all;
-    const scatter = mean((one) => (one.total - all) ** 2), all2 = (of) => reads.flatMap((read, k) =>
+    const scatter = mean((one) => (one.total - all) ** 2), every = (of) => reads.flatMap((read, k) =>
       Array(read[0]).fill(of(read, each[k])));
     return { read: { terms, total: all }, fresh, uneven: 1 + scatter / all ** 2,
-      passes: all2((_, one) => one.total), freshTokens: all2(([, tokens, held]) => tokens - held) };
+      passes: every((_, one) => one.total), freshTokens: every(([, tokens, held]) => tokens - held) };
   };
   const rooms = (at, { engine, prompt, mix: { longest, context } }) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
@@ -384,7 +384,7 @@ globalThis.inferlibAsk = function (D) {
     };
     const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own }));
     return { at, policy, output, held, own, sequences, step, lanes: at.q.lanes, capacity: at.q.lanes * rate,
-      costs: { ...costs, in_step }, scatter: mean(passes, (one) => (one - own) ** 2) };
+      costs: { ...costs, in_step }, uneven: own ? mean(passes, (one) => one * one) / own ** 2 : 1 };
   };
   const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
     late: by * costs.late, passes: costs.passes.map((one) => by * one),
@@ -433,7 +433,7 @@ globalThis.inferlibAsk = function (D) {
       token = (token + (plain + s.own * met)) / 2;
       n = Math.max(each * after * token, 1);
     }
-    const [waits] = D.glue.residual({ step: plain, came, own: s.own, scatter: s.scatter });
+    const [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
     const pack = s.own * (1 + 2 * each * waits), { door, late } = s.costs;
     const first = door + late + before + waits + plain / 2 + pack + plain;
     return { busy: load, held: each * s.lanes * (first + after * token), waits, token, first };

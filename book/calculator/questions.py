@@ -36,7 +36,7 @@ CUT, COPIED, WITHIN = range(3)
 
 def number(name):
     """The symbol of a number of a question; there may be no shared experts, nothing cached and one length."""
-    least = "nonnegative" if name in ("l_d_shared", "cached", "scatter", "varies") else "positive"
+    least = "nonnegative" if name in ("l_d_shared", "cached") else "positive"
     return sympy.Symbol(name, **{least: True})
 
 
@@ -291,7 +291,7 @@ def glue():
             "sequences": {"most": fleet.most_sequences(*sequences)},
             "capacity": {"rate": fleet.capacity(sequences_of, output, step, number("own"), keeps)},
             "met": {"passes": fleet.longest_pack(came, keeps)},
-            "residual": {"seconds": fleet.residual(step, came, number("own"), number("scatter"))},
+            "residual": {"seconds": fleet.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
         }

@@ -291,13 +291,13 @@ def told(answer, say):
 
 
 def first_in_words(question):
-    """The first token by formula, and simulated: its mean, and what 99 of 100 requests wait at most."""
+    """The first token as asked, and simulated: its mean, and what 99 of 100 requests wait at most."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.in_words()
     played = tokenprice.simulate(question, requests=3000)
     known = answer.request.first_token, played.mean("first"), played.percentile("first", 99)
-    return "formula {:.2g} s, simulated {:.2g} s, 99 of 100 within {:.2g} s".format(*known)
+    return "ask {:.2g} s, simulated {:.2g} s, 99 of 100 within {:.2g} s".format(*known)
 
 
 def _parts(answer, parts):
