@@ -92,7 +92,8 @@ def of_request(q, request, layout=None, fleet=None):
     """What :func:`broken` says of a request, of a loop or of a fleet; None where all bounds hold."""
     r, copies = request, layout.lanes if layout else 1
     pieces = max(mix.pieces(q.prompt, q.cached or 0, r.chunk), 1)
-    lanes = pieces * maximum(r.users / copies, 1), r.output_tokens, copies, keep_step(q.model, layout)
+    in_step = 1 if q.dp_balance else keep_step(q.model, layout)
+    lanes = pieces * maximum(r.users / copies, 1), r.output_tokens, copies, in_step
     if r.reader:
         apart = layout.lanes if fleet and layout and r.reader == r.system else 1
         lanes = r.users, r.output_tokens, apart, 1
@@ -110,7 +111,7 @@ def of_request(q, request, layout=None, fleet=None):
     if fleet is None:
         asking = maximum(q.users or 1, r.users)
         read = until_first(q.model, r.prompt.total, pieces, q.engine)
-        door = constants.engine(q.engine).door + (q.hold or 0) * r.step.total
+        door = constants.engine(q.engine).door + (q.hold or 0) * r.step.total + (q.dp_balance or 0) * r.token
         reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it

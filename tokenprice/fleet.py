@@ -289,7 +289,7 @@ class Reading:
         """The request of a question with its prompts read so, and so many users or an array of them in a step."""
         return served(
             q.model, system, step, self.whole, self.fresh, q.prompt, q.output, users, cached_tokens=self.cached,
-            chunk=q.scheduler(reader or system).max_num_batched_tokens,
+            chunk=q.scheduler(reader or system).max_num_batched_tokens, dp_balance=q.dp_balance or 0,
             layout=layout, engine=q.engine, price=q.hourly(system.chip), utilisation=q.utilisation or 1,
             reader=reader, read_price=reader and q.hourly(reader.chip), uneven=self.uneven, **other,
         )  # fmt: skip

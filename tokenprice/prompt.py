@@ -4,7 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
-from inferlib.ops import maximum, minimum, sqrt, where
+from inferlib.ops import log, maximum, minimum, sqrt, where
 from inferlib.system import NotDescribed, answers
 from inferlib.transformer import Attention
 from tokenprice import constants
@@ -104,6 +104,20 @@ def prompts_ahead(burst, group, users):
     2.5
     """
     return group + burst * (users - group) / 2
+
+
+@equation(prompts="1 > 0", copies="1 > 0")
+def balance_steps(prompts, copies, timeout):
+    """Steps for which a prompt is held until each copy has one, of so many ``prompts`` a step and copy.
+
+    The longest of so many waits at random is the logarithm of their number, and 0.4, times as long as one in the mean.
+
+    Examples
+    --------
+    >>> round(balance_steps(prompts=0.1, copies=8, timeout=60), 1), balance_steps(prompts=0.01, copies=8, timeout=60)
+    (24.8, 60)
+    """
+    return minimum((log(copies) + 0.4) / prompts, timeout)
 
 
 @equation(unit="s", arrivals="1/s", prompt_time="s")

@@ -23,6 +23,7 @@ from tokenprice.prompt import (
     STEADY,
     Protocol,
     answers_at_once,
+    balance_steps,
     between_tokens,
     chunked_time,
     first_token_time,
@@ -266,14 +267,14 @@ def _span(seconds, spread):
 def served(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
-    uneven=1.0, apart=1, pieces=None,
+    uneven=1.0, apart=1, pieces=None, dp_balance=0,
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
     and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
     mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time. ``chunk``: tokens of a step;
-    ``pieces``: the steps of a prompt that follow.
+    ``pieces``: the steps of a prompt that follow. ``dp_balance``: steps for which copies that keep step hold a prompt.
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
@@ -286,7 +287,11 @@ def served(
     own = until_first(model, read.total, whole, engine)
     wait = protocol.hold * step.total
     each = read.total, own, pieces, output_tokens, step.total, constants.engine(engine).door + wait
-    in_step = keep_step(model, layout) if reader is None else 1
+    in_step, balance = keep_step(model, layout) if reader is None else 1, 0.0
+    if dp_balance and in_step > 1:  # all copies read in the same steps
+        begun = among / output_tokens
+        balance = balance_steps(begun, in_step, dp_balance) * (step.total + begun * read.total)
+        in_step = 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
     burst = 1 / protocol.rounds if protocol.rounds else 0
     new = prompt_tokens - cached_tokens
@@ -305,7 +310,7 @@ def served(
     return Request(
         step=step, prompt=read, system=system, reader=reader, prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens, output_tokens=output_tokens, users=running,
-        first_token=first + queue_time(asking, running, done), answered=together,
+        first_token=first + balance + queue_time(asking, running, done), answered=together,
         token=token_time(step.total, others), fresh_seconds=fresh * share,
         cached_seconds=(read.total - fresh) * share, step_factor=bar.get("factor"),
         first_factor=bar.get("first"), rate=system.chip.price if price is None else price, utilisation=utilisation,
