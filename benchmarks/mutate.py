@@ -44,6 +44,8 @@ TESTS = {
     "tokenprice/fleet": "mutants fleet mix simulate bounds decide question",
     "tokenprice/request": "decide question serving bounds",
     "tokenprice/mix": "mix simulate question",
+    "tokenprice/replica": "replica simulate fleet",
+    "tokenprice/scheduler": "replica fleet",
     "tokenprice/simulation": "simulate mix bounds fleet",
     "tokenprice/terminal": "question fleet",
     "tokenprice/words": "question decide change",

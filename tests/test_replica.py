@@ -77,6 +77,13 @@ def test_a_long_prompt_is_read_in_parts_between_which_others_get_tokens():
     assert sum(gap > 0.02 for gap in gaps) == 4 and max(gaps) < 0.02 + 0.0051
 
 
+def test_a_request_that_comes_in_a_long_answer_waits_for_a_step_at_most():
+    """Steps grow with the context, so many of them are not so many times the first."""
+    long = replace(SERVER, step=lambda n: (0.001, 1e-6), door=0.0)
+    found, _ = play(long, Scheduler(), [0.0, 9.0], requests=([0, 0], [5000, 2]))
+    assert 0 <= found[1].begun - 9.0 <= 0.001 + 1e-6 * 6000
+
+
 def test_in_prefill_first_order_decoding_pauses():
     """Two requests: the token after the second one's prompt comes later by that prompt, without a step in it."""
     for order, gap in (("decode first", 0.02 + 0.00502), ("prefill first", 0.02 + 0.00504)):

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
-from math import inf
+from math import inf, sqrt
 
 from inferlib.equation import frozen
 from inferlib.extras import np
@@ -186,8 +186,11 @@ class Replica:
             steps = min((copy.heap[0][0] - copy.made for copy in copies if copy.n), default=1)
             if hold:
                 steps = min(steps, hold)
-            if until < self.clock + steps * each:
-                steps = min(steps, max(int((until - self.clock) / each - 1e-9) + 1, 1))
+            left, plain = until - self.clock, each - grows / 2
+            if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
+                steps = min(
+                    steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
+                )
             if not policy.reserve:
                 for copy in copies:
                     if copy.n and copy.held + copy.n * steps > self.costs.tokens:

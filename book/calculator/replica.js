@@ -137,8 +137,11 @@ globalThis.inferlibReplica = (() => {
         for (const copy of copies) if (copy.n) steps = Math.min(steps, copy.heap[0][0] - copy.made);
         if (steps === Infinity) steps = 1;
         if (hold) steps = Math.min(steps, hold);
-        if (until < own.clock + steps * each)
-          steps = Math.min(steps, Math.max(Math.trunc((until - own.clock) / each - 1e-9) + 1, 1));
+        const left = until - own.clock, plain = each - grows / 2;
+        if (left < steps * (plain + grows * steps / 2)) {
+          const most = 2 * left / (plain + Math.sqrt(plain * plain + 2 * grows * left));
+          steps = Math.min(steps, Math.max(Math.trunc(most - 1e-9) + 1, 1));
+        }
         if (!policy.reserve) for (const copy of copies)
           if (copy.n && copy.held + copy.n * steps > at.tokens)
             steps = Math.max(Math.min(steps, Math.trunc((at.tokens - copy.held) / copy.n)), 1);
