@@ -61,7 +61,7 @@ ASKED = Question("DeepSeek V3", "8x H200", prompt=4000, output=16, layout="DP8 E
 def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked):
     assert ask(asked).feasible
     right = getattr(room, name)
-    monkeypatch.setattr(room, name, lambda *given: -10 - right(*given))
+    monkeypatch.setattr(room, name, lambda *given: -1000 - right(*given))
     found = ask(asked)
     assert found.status == "n/a" and "please report the question" in found.reason
     offers = decide(asked.replace(machine=None, layout=None, users=None), token=1.0, chips="H200", counts=8)

@@ -120,12 +120,6 @@ def balance_steps(prompts, copies, timeout):
     return minimum((log(copies) + 0.4) / prompts, timeout)
 
 
-@equation(unit="s", arrivals="1/s", prompt_time="s")
-def turn_time(arrivals, prompt_time):
-    """Wait for prompts that happen to come together: a queue with random arrivals and equal service."""
-    return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
-
-
 @equation(pieces="1 > 0")
 def prompts_met(others, between, pieces):
     """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.

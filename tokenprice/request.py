@@ -75,12 +75,6 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
-@equation(users="1 > 0", seconds="s", arrivals="1/s")
-def load(users, seconds, arrivals):
-    """Part of its throughput that a machine is asked for: requests that arrive over those it can answer."""
-    return arrivals * seconds / users
-
-
 @frozen
 class Request:
     """What one request takes of a machine and of a user's patience, and what it costs."""
