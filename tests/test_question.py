@@ -53,7 +53,11 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
     draw, codes = random.Random(23), []
     for _ in range(300):
         asked = question(draw)
-        line = [f"--{name}={value}" for name, value in asked.items() if name not in ("model", "machine")]
+        line = [
+            f"--{name.replace('_', '-')}={value}"
+            for name, value in asked.items()
+            if name not in ("model", "machine")
+        ]
         code = main(["ask", asked["model"], asked["machine"], "--json", *line])
         printed = capsys.readouterr()
         codes.append(code)
