@@ -1,0 +1,53 @@
+"""Words of other programs, and of earlier versions, ask the same question."""
+
+import pytest
+
+from tokenprice import ask, decide
+from tokenprice.aliases import ALIASES, REFUSED
+from tokenprice.question import SLO, Question
+from tokenprice.terminal import main
+
+MODEL, BOX = "Llama 3 8B", "H100"
+OWN = {"prompt_tokens": "2k", "output_tokens": 300, "concurrency": 16, "kv_cache_dtype": "fp8", "weights": "fp8"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"isl": "2k", "osl": 300, "max_concurrency": 16, "kv_cache_dtype": "fp8", "quantization": "fp8"},
+        {"input_len": "2k", "output_len": 300, "users": 16, "cache": "fp8", "dtype": "fp8"},
+        {"prompt": "2k", "output": 300, "concurrency": 16, "kv_cache_dtype": "fp8", "quantization": "fp8",
+         "dtype": "bf16"},
+    ],
+)  # fmt: skip
+def test_words_of_other_programs_ask_the_same(words, capsys):
+    expected = ask(MODEL, BOX, **OWN).to_dict()
+    assert ask(MODEL, BOX, **words).to_dict() == expected
+    if "dtype" not in words or "quantization" not in words:
+        flags = [f"--{name.replace('_', '-')}={value}" for name, value in words.items()]
+        assert main(["ask", MODEL, BOX, *flags]) == 0
+        told = capsys.readouterr().out
+        main(["ask", MODEL, BOX, *(f"--{name}={value}" for name, value in OWN.items())])
+        assert capsys.readouterr().out == told
+
+
+def test_every_alias_means_an_option_and_none_is_one():
+    names = {*Question.names(), *SLO.names()}
+    assert set(ALIASES.values()) <= names and not names & {*ALIASES, *REFUSED}
+
+
+def test_decide_reads_them_too():
+    own = decide(MODEL, prompt_tokens=500, output_tokens=100, tpot="30 ms", chips="H100", counts=1)
+    assert str(decide(MODEL, isl=500, osl=100, token="30 ms", chips="H100", counts=1)) == str(own)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ({"isl": 100, "prompt_tokens": 100, "osl": 10}, "prompt_tokens is given twice: as isl and as prompt_tokens"),
+        ({"isl": 100, "osl": 10, "mem_fraction_static": 0.8}, "mem_fraction_static is 0.8, which is the share"),
+    ],
+)
+def test_what_is_given_twice_or_means_something_else_is_refused(words, message):
+    with pytest.raises(ValueError, match=message):
+        ask(MODEL, BOX, **words)
