@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
-from tokenprice import answerers, bounds, constants, energy
+from tokenprice import answerers, bounds, constants, energy, launch
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled, narrower
 from tokenprice.decode import Instance, decode_step
@@ -20,7 +20,7 @@ from tokenprice.fleet import Fleet, fleet, reading_of, step_of
 from tokenprice.layouts import layouts, refusal
 from tokenprice.options import Asked
 from tokenprice.prompt import Protocol, room, room_of
-from tokenprice.question import REQUEST, Question, listed, read
+from tokenprice.question import REQUEST, Question, given, listed, read
 from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import between, figures, format_in_words, in_words, page, spanned
 
@@ -58,6 +58,7 @@ class Answer:
     confidence: float | None = None
     cautions: tuple = ()
     remarks: tuple = ()
+    launched: bool = False  # by a command, and so shown with those of its layout
 
     @property
     def feasible(self) -> bool:
@@ -171,7 +172,7 @@ class Answer:
             return None
         q = self.question
         if q.is_request:
-            return int(room_of(q, self.machine, q.layout))
+            return int(room_of(q.replace(max_num_seqs=None), self.machine, q.layout))
         places = room(q.model, self.machine, q.workload, **q.how)
         return max(int(places), 0) if math.isfinite(places) else None
 
@@ -186,6 +187,12 @@ class Answer:
         # what is still in the cache follows from the machines
         machines = self.fleet.machines if q.trace.blocks else q.machines
         return link(q.replace(machines=machines), cached=self.fleet.request.cached_tokens)
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """The command that starts what is asked about, of each engine."""
+        found = {engine: launch.command(self.question, engine) for engine in launch.ENGINES}
+        return {engine: command for engine, command in found.items() if command}
 
     @property
     def binding(self) -> str:
@@ -273,7 +280,8 @@ class Answer:
             }
             fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
             lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
-        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.cautions)])
+        lines += [*self.notes, *(f"Caution: {caution}." for caution in self.cautions)]
+        return "\n".join([*lines, *(self.commands.values() if self.launched else ())])
 
     __repr__ = __str__
 
@@ -345,18 +353,23 @@ def ask(
     >>> found.low < found.seconds < found.high, found.step.binding
     (True, 'cache')
     """
+    notes, name = (), question
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        question = read(Question, {"model": question, "machine": machine, **options}, chips)
+        options, notes = given({"model": question, "machine": machine, **options})
+        question = read(Question, options, chips)
     question.needs_machine()
     question.rate  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
         return Answers({key: _by(key, question) for key in answerers.keys()})
     if by != SIXTH:  # whose names are read from the files of all sources
         checks.one_of("answerer", by, [*answerers.keys(), ALL])
-    return _by(by, question)
+    found = _by(by, question)
+    if by == SIXTH and (notes or launch.is_launch(name)):
+        return replace(found, remarks=found.remarks + notes, launched=True)
+    return found
 
 
 ask.__doc__ = (ask.__doc__ or "").replace("{fields}", listed(" " * 8))

@@ -34,7 +34,9 @@ def error_bar(model, layout=None, engine=None):
 def step_bar(kind, engine=None):
     """``error`` and ``factor`` of a step: dense, experts, or with copies of the attention; one engine has its own."""
     old = constants.engine(engine).name == "python-2024"
-    return stated()["step"]["python-2024" if old else kind]["unknown" if engine is None else "known"]
+    return stated()["step"]["python-2024" if old else kind][
+        "unknown" if engine in (None, "eager") else "known"
+    ]
 
 
 @frozen

@@ -18,7 +18,7 @@ from tokenprice.fleet import Fleet, fewest, fleet, reading_of, step_of
 from tokenprice.layouts import layouts as layouts_of, refusal
 from tokenprice.options import Offered
 from tokenprice.prompt import room_of
-from tokenprice.question import Promise, Question, both
+from tokenprice.question import CHOSEN, Promise, Question, both
 from tokenprice.request import Request, answered, with_cautions
 from tokenprice.words import durations, in_words, whole
 
@@ -359,7 +359,7 @@ def decide(
     True
     """
     own = chips if isinstance(chips, Mapping) else None
-    q, promise = both(question, None, promise, options, own)
+    q, promise = both(question, None, promise, options, own, (*CHOSEN, "rounds", "equal"))
     if not q.is_request or q.machine is not None or q.users is not None or q.layout is not None:
         raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
     if any(one is not None for one in (q.drafted, q.reader, q.chunk, q.price, q.highest)):

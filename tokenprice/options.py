@@ -18,6 +18,7 @@ class Fields(TypedDict, total=False):
     trace: str | Trace
     cached: str | float
     users: str | float
+    max_num_seqs: str | int
     rounds: str | float
     equal: str | bool
     hold: str | float

@@ -215,7 +215,8 @@ def room(model, system, workload, layout=None, keep=None, *, longest=None, engin
 def room_of(q, system, layout=None):
     """:func:`room` for the requests of a question."""
     own = {"longest": q.longest, "engine": q.engine, "share": q.memory}
-    return room(q.model, system, q.workload, layout, q.formats[2], **own)
+    held = room(q.model, system, q.workload, layout, q.formats[2], **own)
+    return minimum(held, q.max_num_seqs * (layout.dp if layout else 1)) if q.max_num_seqs else held
 
 
 def places(empty, mean, longest, share, counted, workspace):

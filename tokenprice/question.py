@@ -16,20 +16,33 @@ from inferlib import checks
 from inferlib.equation import Fixed, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import mix, words
+from tokenprice import launch, mix, words
 
 STEP = ("batch", "context")
 REQUEST = (
-    "prompt", "output", "trace", "cached", "users", "rounds", "equal", "hold", "arrivals", "machines",
+    "prompt", "output", "trace", "cached", "users", "max_num_seqs", "rounds", "equal", "hold", "arrivals", "machines",
 )  # fmt: skip
 # What decide finds by itself.
-CHOSEN = ("machine", "batch", "context", "users", "layout", "reader", "chunk", "price", "drafted", "length")
+CHOSEN = (
+    "machine",
+    "batch",
+    "context",
+    "users",
+    "max_num_seqs",
+    "layout",
+    "reader",
+    "chunk",
+    "price",
+    "drafted",
+    "length",
+)
 
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
     "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
     "load": (
-        "batch", "context", "prompt", "output", "trace", "cached", "users", "arrivals", "machines", "drafted", "length",
+        "batch", "context", "prompt", "output", "trace", "cached", "users", "max_num_seqs", "arrivals", "machines",
+        "drafted", "length",
     ),
     "formats": ("weights", "cache", "keep"),
     "price": ("price", "electricity", "pue", "utilisation"),
@@ -120,6 +133,8 @@ class Question(Words):
     users: float | None = word(
         words.count, "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
         "users", "32")
+    max_num_seqs: int | None = word(
+        words.whole, "sequences that run at once in a copy, at most; as many as memory holds", "sequences", "256")
     rounds: float | None = word(words.count, "times each user asks, if all begin at once", "rounds", "10")
     equal: bool | None = word(words.truth, "whether all answers are equally long", example="yes")
     hold: float | None = word(
@@ -313,8 +328,14 @@ def listed(indent):
     return f"\n{indent}".join(lines)
 
 
+def given(options):
+    """Options with those of a launch command, of flags and of other tools' names as fields; and sentences on them."""
+    return launch.given(options, {*Question.names(), *Promise.names(), "prices"})
+
+
 def read(kind, options, chips=None):
     """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
+    options, _ = given(options)
     prices = options.get("prices")
     options = {name: value for name, value in options.items() if name != "prices"}
     for name in options:
@@ -334,17 +355,22 @@ def read(kind, options, chips=None):
     return made.replace(price=found[0], highest=found[2]) if found else made
 
 
-def both(question, machine, promise, options, chips=None):
-    """A question and a promise, from records or from words; the promise may stand where a machine would."""
+def both(question, machine, promise, options, chips=None, leave_out=()):
+    """A question and a promise, from records or from words; the promise may stand where a machine would.
+
+    ``leave_out``: fields that a launch command gives and nobody asks for.
+    """
     if isinstance(machine, Promise):
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and beside it")
     else:
-        mine = {name: value for name, value in options.items() if name not in Promise.names()}
-        options = {name: value for name, value in options.items() if name in Promise.names()}
-        question = read(Question, {"model": question, "machine": machine, **mine}, chips)
+        said = {"model": question, "machine": machine, **options}
+        found = {name: one for name, one in given(said)[0].items() if name in said or name not in leave_out}
+        mine = {name: value for name, value in found.items() if name not in Promise.names()}
+        options = {name: value for name, value in found.items() if name in Promise.names()}
+        question = read(Question, mine, chips)
     if promise is None:
         promise = read(Promise, options)
     elif options:

@@ -12,13 +12,9 @@ EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in th
 # What people type for an option that has another name here.
 ALSO = {
     "machine": ["--chip", "--gpu"], "chips": ["--chip"], "engine": ["--backend"], "batch": ["--batch-size"],
-    "arrivals": ["--qps", "--request-rate"], "prompt": ["--isl", "--input-len"], "output": ["--osl", "--output-len"],
-    "users": ["--concurrency", "--max-concurrency"], "weights": ["--dtype", "--quantization"],
-    "cache": ["--kv-cache-dtype"], "first_token": ["--ttft"], "token": ["--tpot"],
+    "arrivals": ["--qps"], "prompt": ["--isl", "--input-len"], "output": ["--osl", "--output-len"],
+    "users": ["--concurrency"], "first_token": ["--ttft"], "token": ["--tpot"],
 }  # fmt: skip
-DEGREES = (
-    "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
-)  # fmt: skip
 
 
 def main(argv=None):
@@ -86,7 +82,6 @@ class _Parser(argparse.ArgumentParser):
             message = f"unrecognized arguments: {given}"
             typed = given.split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
-            near = ["--layout 'TP8'", "'DP8 EP8'"] if typed in DEGREES else near
             if typed in near:
                 message += f"; {typed} belongs to another command"
             elif near:
@@ -104,7 +99,8 @@ def _parsed(words):
     if words and words[0].startswith("-"):  # options that stand before their command
         words = [*words[at:], *words[:at]]
     if words and words[0] in COMMANDS:
-        return _command(words[0]).parse_args(words[1:])
+        rest, flags = _of_engines(words[0], words[1:])
+        return argparse.Namespace(**vars(_command(words[0]).parse_args(rest)), **flags)
     from inferlib import __version__
 
     about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
@@ -114,6 +110,31 @@ def _parsed(words):
     for name, about in COMMANDS.items():
         commands.add_parser(name, help=about)
     return parser.parse_args(words)
+
+
+def _of_engines(name, words):
+    """What was typed without flags of engines and benchmarks, and those."""
+    own, rest, flags = _command(name)._option_string_actions, [], {}
+    words = iter(words)
+    for word in words:
+        flag, sign, value = word.partition("=")
+        if flag.startswith("--") and (dashes := flag.replace("_", "-")) in own:
+            flag, word = dashes, dashes + sign + value
+        if name in ("models", "chips") or flag in own or not re.match(r"--?[a-zA-Z]", flag):
+            rest.append(word)
+            continue
+        from tokenprice import launch
+
+        found = launch.known(flag)
+        if found is None:
+            rest.append(word)
+            continue
+        if found[1].get("how") == "model":
+            rest.insert(0, value if sign else next(words, ""))
+            continue
+        switch = found[1].get("switch")
+        flags[flag.lstrip("-")] = value if sign else True if switch else next(words, "")
+    return rest, flags
 
 
 @cache

@@ -17,6 +17,7 @@ from tokenprice.question import CHOSEN, REQUEST, STEP, Promise, Question
 # Fields that the page leaves to Python and the terminal, and why.
 LEFT_OUT = {
     "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
+    "max_num_seqs": "the page lets in as many as memory holds",
     "rounds": "the page asks what goes on for long",
     "equal": "the page asks answers that end at random",
     "hold": "the page asks engines as they come",

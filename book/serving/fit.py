@@ -61,7 +61,11 @@ FITTED = (
     ("base", "python-2024", 1e-3), ("rank", "python-2024", 1e-3), ("sequence", "python-2024", 1e-4),
     ("box", "all", 1e-5),
 )  # fmt: skip
+# Seconds that each layer takes more where kernels start one by one (--enforce-eager): public runs with and without
+# graphs, of 7B on A800 (vllm-omni#7960), 3B on H200 (same) and 27B on a 5090 (local-inference-lab/vllm#314).
+EAGER = np.array([3.5e-4, 2.9e-4, 4.0e-4])
 SOFTWARE = (
+    ("eager", "eager"),
     (r"\(2024|nightly|vllm v?0\.[0-7](\.|$)", "python-2024"), ("vllm", "serving"), ("sglang", "serving"),
     ("tensorrt", "compiled"), ("trtllm", "compiled"), ("gpt-fast", "compiled"), ("lmdeploy", "compiled"),
     ("fastertransformer", "compiled"),
@@ -579,7 +583,7 @@ def engine_tables():
     for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
         for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
             found[target][name] = unit * span
-    return found
+    return found | {"eager": found["serving"] | {"layer": found["serving"]["layer"] + EAGER}}
 
 
 def _spans(fitted, first=False):
