@@ -150,8 +150,16 @@ def _command(name):
     if name in ("models", "chips"):
         add("word", nargs="?", help="only names that hold this")
         return command
-    _options(command, Question, leave_out=CHOSEN if decide else ())
-    if name != "ask":
+    if name == "check":
+        add("model", metavar="COMMAND", help="vllm serve ..., or a file of it; or a model")
+        add(
+            "measured",
+            nargs="?",
+            default="",
+            help="what the benchmark printed, its JSON, a file, or 'TPOT 21 ms, 64 users'",
+        )
+    _options(command, Question, leave_out=CHOSEN if decide else ("model",) if name == "check" else ())
+    if name not in ("ask", "check"):
         _options(command, Promise)
     if decide:
         add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
@@ -184,7 +192,7 @@ def _options(parser, kind, leave_out=()):
     for f in fields(kind):
         about, name = f.metadata, f.name
         group = group_of(name)
-        if name in leave_out or not group and name != "model":
+        if name in leave_out or not group and name != "model" or name == "model" and leave_out == ("model",):
             continue
         if group and group not in groups:
             groups[group] = parser.add_argument_group(group)
@@ -208,9 +216,16 @@ def _answer(name, given):
     if name == "decide":
         return _decide(**given)
     linked = given.pop("link", False)
-    found = getattr(tokenprice, name)(*_records(given), **given)
+    if name == "check":
+        measured = given.pop("measured", "")
+        (command, machine) = _records(given)
+        found = tokenprice.check(command, measured, machine, **given)
+    else:
+        found = getattr(tokenprice, name)(*_records(given), **given)
     if linked:
         return _linked(found)
+    if name == "check":
+        return found.to_dict(), str(found), 0 if found.inside else 1
     if isinstance(found, list):
         return found, str(found), 0 if found else 1
     return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1
@@ -243,6 +258,7 @@ COMMANDS = {
     "change": "What must change, each resource alone, to reach a time or a price?",
     "decide": "What is the cheapest machine that keeps a promise of speed and of the first token?",
     "simulate": "What do single requests wait in a fleet, and what does a token cost that kept its promise?",
+    "check": "Is a benchmark what it should be, what would explain it if not, and which flag is next?",
     "models": "The models known by name.",
     "chips": "The chips known by name.",
 }
