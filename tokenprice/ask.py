@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
-from tokenprice import answerers, bounds, constants, energy, launch
+from tokenprice import answerers, bounds, constants, energy, launch, posterior
 from tokenprice.answerers import SIXTH
 from tokenprice.change import doubled, narrower
 from tokenprice.decode import Instance, decode_step
@@ -317,8 +317,9 @@ class Answers(dict):
 
 
 def ask(
-    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, **options: Unpack[Asked]
-) -> Answer | Answers:
+    question, machine=None, /, *, by: str = SIXTH, chips: Mapping | None = None, measured=None,
+    **options: Unpack[Asked],
+) -> Answer | Answers:  # fmt: skip
     """How fast is this model on this machine, how sure is that, what does it cost, what would help?
 
     Parameters
@@ -333,6 +334,9 @@ def ask(
         bound); ``"all"`` for a mapping of name to answer.
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
+    measured : str or list of str, optional
+        What was measured on the same machine, such as ``"users 32: 21.3 ms"``, the printout of a benchmark, or the path
+        of a CSV: the answer is conditioned on it (:mod:`tokenprice.posterior`).
     **options
         The other fields of :class:`Question`, in words or typed, and ``prices``, by chip.
 
@@ -367,6 +371,10 @@ def ask(
     if by != SIXTH:  # whose names are read from the files of all sources
         checks.one_of("answerer", by, [*answerers.keys(), ALL])
     found = _by(by, question)
+    if measured is not None and by == SIXTH:
+        step, request, factor, told = posterior.condition(found, measured, sixth)
+        known = {"step": step, "request": request, "factor": factor}
+        found = replace(found, **known, remarks=(told, *found.remarks))
     if by == SIXTH and (notes or launch.is_launch(name)):
         return replace(found, remarks=found.remarks + notes, launched=True)
     return found

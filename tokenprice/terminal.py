@@ -177,6 +177,11 @@ def _command(name):
         add("--requests", type=int, help="how many are counted; 5000")
         add("--seed", type=int, help="of the random numbers; 0")
     if name == "ask":
+        add(
+            "--measured",
+            action="append",
+            help="of your own: 'users 32: 21.3 ms', a benchmark's printout, or a CSV",
+        )
         add("--by", metavar="WHO", help="a source such as liminal2025, or all; the sixth model")
     add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
     add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")

@@ -18,7 +18,7 @@ from inferlib import catalog, checks
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import Question, ask, constants
+from tokenprice import Question, ask, constants, posterior
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prompt import Protocol, between_tokens, prompt_pass, room, started
@@ -614,6 +614,81 @@ def engines_toml():
     return "\n".join(lines) + "\n"
 
 
+# --- Deployments of one's own ---------------------------------------------------------------------------------
+
+ENOUGH, HEAVY = 5, 12  # rows of a deployment; beyond so many more rows of one say no more
+
+
+@cache
+def deployments(first=False):
+    """Public deployments of at least five rows: model, features and log(measured / predicted) of each.
+
+    Steps are predicted without their own publisher; those of 2026 (``recent.csv``) fitted nothing. ``first``: of
+    times to the first token.
+    """
+    rows, logs = (first_rows(), first_left_out("publisher")) if first else (data(), left_out("publisher"))
+    rows = rows.assign(y=-logs, how=[repr((a[2].cache, a[3], a[4])) for a in rows.asked])
+    rows = rows[(rows.prompt_tokens > 0) & (rows.engine != "python-2024") & rows.y.notna()]
+    same = ["publisher", "model", "hardware", "n_gpus", "engine", "weights", "how"]
+    found = [own for _, own in rows.groupby(same) if len(own) >= ENOUGH]
+    if not first:
+        late = recent.predicted().dropna(subset="token")
+        late = late.assign(y=-np.log(late.token), users=late.concurrency, prompt_tokens=late.scale * late.isl)
+        same = ["model", "chip", "count_", "dp_attention", "ep", "engine", "weights"]
+        found += [own for _, own in late.groupby(same) if len(own) >= ENOUGH]
+    at = (zip(own.users, own.prompt_tokens, strict=True) for own in found)
+    x = (np.array([posterior.features(*one) for one in rows]) for rows in at)
+    return [(own.model.iloc[0], one, own.y.to_numpy()) for own, one in zip(found, x, strict=True)]
+
+
+def own_widths(deployments):
+    """Standard deviations of level, both slopes and noise, by the marginal likelihood of deployments."""
+
+    def unlikely(logs):
+        *widths, noise = np.exp(logs)
+        total = 0.0
+        for _, x, y in deployments:
+            spread = x @ np.diag(np.square(widths)) @ x.T + noise**2 * np.eye(len(y))
+            _, size = np.linalg.slogdet(spread)
+            total += min(len(y), HEAVY) / len(y) * (y @ np.linalg.solve(spread, y) + size) / 2
+        return total
+
+    from scipy.optimize import minimize
+
+    how = {"method": "Nelder-Mead", "options": {"xatol": 1e-3, "fatol": 1e-3, "maxiter": 800}}
+    return np.exp(minimize(unlikely, np.log([0.15, 0.1, 0.1, 0.1]), **how).x)
+
+
+def ladder(rows=(0, 1, 2, 3), first=False, draws=8):
+    """What rows of one's own are worth: errors of the other rows of a deployment, by widths of other models alone."""
+    every, draw, found = deployments(first), np.random.default_rng(0), []
+    widths = {
+        name: own_widths([one for one in every if one[0] != name]) for name in {one[0] for one in every}
+    }
+    for given in rows:
+        each = []
+        for name, x, y in (one for one in every for _ in range(draws)):
+            order = draw.permutation(len(y))
+            mine, rest = order[:given], order[given:]
+            after = posterior.conditioned(widths[name], x[mine], y[mine])
+            miss = y[rest] - x[rest] @ after.mean
+            width = np.log([after.width(one) for one in x[rest]])
+            each.append(
+                (
+                    np.mean(np.abs(np.expm1(-miss))),
+                    np.mean(np.abs(miss) <= width),
+                    np.mean(width),
+                    _score(miss, width).mean(),
+                )
+            )
+        error, within, width, score = np.mean(each, axis=0)
+        found.append(
+            {"rows of one's own": given, "error, %": 100 * error, "inside, %": 100 * within,
+             "within, times": np.exp(width), "interval score": score}
+        )  # fmt: skip
+    return pd.DataFrame(found).round(2)
+
+
 def calibration_toml():
     """The text of ``calibration.toml``."""
     first = {by: first_left_out(by) for by in ("publisher", "model")}
@@ -647,6 +722,15 @@ def calibration_toml():
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
         f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
     ]  # fmt: skip
+    lines += [
+        "",
+        "[own] # level, slope by users, slope by prompt, noise: rows of one's own, tokenprice/posterior.py",
+    ]
+    own = {"token": deployments(), "first": deployments(first=True)}
+    lines += [
+        f"{kind} = [{', '.join(f'{width:.2g}' for width in own_widths(rows))}]" for kind, rows in own.items()
+    ]  # two digits, which no processor's sums change
+    lines += [f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]"]
     lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
     lines += [
         f'{name} = ["{day}", {was}, "{held}", {now}]' for name, (day, was, held, now) in CHANGED.items()
@@ -673,7 +757,15 @@ def main():
     while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
-        for known in (data, recent.predicted, _folds, fit_all, constants.engines, constants.operators):
+        for known in (
+            data,
+            deployments,
+            recent.predicted,
+            _folds,
+            fit_all,
+            constants.engines,
+            constants.operators,
+        ):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 
