@@ -41,8 +41,8 @@ CHOSEN = (
 GROUPS = {
     "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
     "load": (
-        "batch", "context", "prompt", "output", "trace", "cached", "users", "max_num_seqs", "arrivals", "machines",
-        "drafted", "length",
+        "batch", "context", "prompt", "output", "trace", "cached", "users", "max_num_seqs", "rounds", "equal",
+        "arrivals", "machines", "drafted", "length",
     ),
     "formats": ("weights", "cache", "keep"),
     "price": ("price", "electricity", "pue", "utilisation"),
