@@ -121,3 +121,14 @@ def test_what_has_no_effect_and_what_is_not_described_is_named():
 @pytest.mark.parametrize("flag", CASES["flags"].split())
 def test_every_flag_of_public_threads_is_known(flag):
     assert launch.known(flag)
+
+
+@pytest.mark.parametrize(("command", "machine", "tokens"), [
+    ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "RTX 3090", 31_232),  # vllm#10517
+    ("trtllm-serve nvidia/Llama-3.1-8B-Instruct-FP8 --kv_cache_dtype fp8", "RTX 5090", 263_008),  # TensorRT-LLM#4275
+    ("sglang serve --model-path Qwen/Qwen3.5-35B-A3B --mem-fraction-static 0.92", "H200", 76 * 9216),  # its cookbook
+])  # fmt: skip
+def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens):
+    found = ask(command, machine, prompt=8192, output=1024, users=8)
+    low, _, high = found.cache_tokens
+    assert low < tokens < high and "the engine's log should say: KV cache of" in str(found)

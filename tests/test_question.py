@@ -173,7 +173,7 @@ ASKED = [
     ("--keep attention", "keep is 'attention', but must be like"), (REQUEST + "--batch 2", "belongs to a step"),
     (REQUEST + "--cached 9", "cached is 9, but must be below prompt"), (REQUEST + "--cached 8", "must be below prompt"),
     (REQUEST + "--machines 2", "machines belongs to arrivals"),
-    (REQUEST + "--rounds 2", "unrecognized arguments: --rounds"),
+    (REQUEST + "--hold 2", "unrecognized arguments: --hold"),
     (REQUEST + "--arrivals 1 --utilisation 40%", "follows from arrivals"),
 ]  # fmt: skip
 DECIDED = [
@@ -488,7 +488,7 @@ def test_what_is_worth_typing_is_what_dir_and_help_show():
     line = [sys.executable, "-m", "tokenprice", "ask", "-h"]
     help = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
-        "model", "rounds", "equal", "hold", "highest",
+        "model", "hold", "highest",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
 
@@ -529,7 +529,7 @@ EFFECTS = {
 }  # fmt: skip
 PROMISED = {
     "token": ("25 ms", "8 ms"), "first_token": ("2 s", "120 ms"), "dollars": (100, 0.3),
-    "token_p99": ("60 ms", "30 ms"), "first_token_p99": ("2 s", "500 ms"),
+    "request": ("20 s", "3 s"), "token_p99": ("60 ms", "30 ms"), "first_token_p99": ("2 s", "500 ms"),
 }  # fmt: skip
 
 

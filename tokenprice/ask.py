@@ -58,7 +58,7 @@ class Answer:
     confidence: float | None = None
     cautions: tuple = ()
     remarks: tuple = ()
-    launched: bool = False  # by a command, and so shown with those of its layout
+    launched: str = ""  # the engine whose command was asked about; shown with the commands of its layout
 
     @property
     def feasible(self) -> bool:
@@ -189,6 +189,17 @@ class Answer:
         return link(q.replace(machines=machines), cached=self.fleet.request.cached_tokens)
 
     @property
+    def cache_tokens(self) -> tuple | None:
+        """Tokens that memory holds, as an engine's log says when it starts: least, here, and most."""
+        if not self.room:
+            return None
+        q = self.question.replace(max_num_seqs=None)
+        longest = q.longest if q.is_request else q.workload.context
+        places = room_of(q, self.machine, q.layout) if q.is_request else self.room
+        low, high = launch.logged(q, self.launched)
+        return tuple(float(by * places * longest) for by in (low, 1, high))
+
+    @property
     def commands(self) -> dict[str, str]:
         """The command that starts what is asked about, of each engine."""
         found = {engine: launch.command(self.question, engine) for engine in launch.ENGINES}
@@ -281,6 +292,13 @@ class Answer:
             fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
             lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
         lines += [*self.notes, *(f"Caution: {caution}." for caution in self.cautions)]
+        if self.launched and (tokens := self.cache_tokens):
+            longest = q.longest if q.is_request else q.workload.context
+            low, here, high = (f"{figures(float(f'{n:.3g}'))}" for n in tokens)
+            most = figures(tokens[1] / longest)
+            lines.append(
+                f"the engine's log should say: KV cache of {here} tokens ({low} to {high}), {most} times {longest:,.0f}"
+            )
         return "\n".join([*lines, *(self.commands.values() if self.launched else ())])
 
     __repr__ = __str__
@@ -376,7 +394,7 @@ def ask(
         known = {"step": step, "request": request, "factor": factor}
         found = replace(found, **known, remarks=(told, *found.remarks))
     if by == SIXTH and (notes or launch.is_launch(name)):
-        return replace(found, remarks=found.remarks + notes, launched=True)
+        return replace(found, remarks=found.remarks + notes, launched=launch.engine_of(name))
     return found
 
 

@@ -726,6 +726,18 @@ def _copy(launch):
 # Back.
 
 
+def engine_of(text):
+    """The engine that a text launches; one where flags stand alone."""
+    return (read(text).engine if is_launch(text) else None) or "vllm"
+
+
+def logged(question, engine=""):
+    """The tokens of an engine's log over those of an answer: least and greatest of public threads."""
+    states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
+    kind = "sglang with states" if states and engine == "sglang" else "all"
+    return table()["log"][kind]
+
+
 def command(question, engine):
     """The command that starts an engine as a question has it; none where the engine has no such layout.
 

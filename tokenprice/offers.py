@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from math import inf
+from math import ceil, inf
 from typing import Unpack
 
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
@@ -45,6 +45,12 @@ class Offer:
     fleet: Fleet | None = None
     sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
     played: tuple = ()  # simulations: at the estimate, and at both ends of its interval
+    machines: int = 0  # that hold a given number of users
+
+    @property
+    def hourly(self):
+        """Dollars an hour of the machines that hold a given number of users."""
+        return self.machines * self.system.count * self.request.rate
 
     @property
     def p99(self):
@@ -86,7 +92,9 @@ class Offer:
 
     @property
     def ranked(self):
-        """Dollars by which offers are sorted."""
+        """Dollars by which offers are sorted: of a request, or an hour where so many users are given."""
+        if self.machines:
+            return self.hourly
         return self.dollars * (self.request.step_factor if self.unsure else 1)
 
     @property
@@ -139,6 +147,7 @@ class Offer:
         """The offer as a flat table row: seconds, tokens per second, dollars."""
         r, prices = self.request, self.request.per_million
         many = {"usd_per_hour": r.rate * self.system.count} if self.fleet is None else self.fleet.to_dict()
+        many |= {"machines": self.machines, "usd_per_hour": self.hourly} if self.machines else {}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             "chip": self.system.chip.name, "count": self.system.count, "layout": in_words(self.layout),
@@ -158,7 +167,11 @@ class Offer:
         paid = words.spanned(100 * r.dollars, r.price_span)
         how, first = in_words(self.layout), f"first token {1e3 * r.first_token:,.0f} ms"
         if self.fleet is None:
-            what = f"{self.system}, {how}, {self.users} users: {self.speed:.3g} tokens/s per user, {first}, "
+            many = f"{self.machines} machines of " if self.machines > 1 else ""
+            first += f", ${words.figures(self.hourly)} an hour" if self.machines else ""
+            each = " each" if self.machines > 1 else ""
+            speed = f"{self.users} users{each}: {self.speed:.3g} tokens/s per user"
+            what = f"{many}{self.system}, {how}, {speed}, {first}, "
         else:
             what = f"{how}, {'; '.join(self.fleet.lines())}; "
         return f"{what}{paid} cents per request (per million tokens: {prices})"
@@ -359,16 +372,20 @@ def decide(
     True
     """
     own = chips if isinstance(chips, Mapping) else None
-    q, promise = both(question, None, promise, options, own, (*CHOSEN, "rounds", "equal"))
-    if not q.is_request or q.machine is not None or q.users is not None or q.layout is not None:
-        raise ValueError("decide chooses machine, layout and users itself: give model, prompt and output")
+    found = [name for name in (*CHOSEN, "rounds", "equal") if name != "users"]
+    asked, promise = both(question, None, promise, options, own, found)
+    many, q = asked.users, asked.replace(users=None) if asked.is_request else asked
+    if not q.is_request or q.machine is not None or q.layout is not None or many and q.arrivals:
+        raise ValueError(
+            "decide chooses machine and layout itself: give model, prompt, output, and users or arrivals"
+        )
     if any(one is not None for one in (q.drafted, q.reader, q.chunk, q.price, q.highest)):
         raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
     offers, left_out = _offered(chips, prices)
     given = [whole("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 
     def searched(offers, sure, q=q):
-        search = _Search(q, promise, sure)
+        search = _Search(q, promise, sure, many)
         for chip, (seller, highest) in offers:
             search.q = q if highest is None else q.replace(highest=highest)
             for n in given or sizes(chip):
@@ -382,7 +399,8 @@ def decide(
         for weights in _fewer_bits(q):
             able = [one for one in own if weights in one[0].peaks]
             other = min(searched(able, sure, q.replace(weights=weights)).offers, key=_place, default=None)
-            less = 1 - other.dollars / best.dollars if other and best else 1
+            paid = [one.hourly if many else one.dollars for one in (other, best) if one]
+            less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
                 yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
 
@@ -397,7 +415,7 @@ def decide(
         found[:SHOWN] = [replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:SHOWN]]
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)
-    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower)
+    return Decision(asked, promise, tuple(found), *tried, left_out, sure, narrower)
 
 
 def _fewer_bits(q):
@@ -412,13 +430,15 @@ def _in_fewer_bits(model, weights, offer, less):
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
-    chips = of_chip(offer.fleet.chips if offer.fleet else offer.system.count, offer.system.chip.name)
+    count = offer.fleet.chips if offer.fleet else offer.system.count * max(offer.machines, 1)
+    chips = of_chip(count, offer.system.chip.name)
     return f"With weights in {weights}{checkpoint}, {chips} would keep the promise{less}"
 
 
 def _place(offer):
     """What offers are sorted by; fleets of as many chips cost the same, but for how it was added up."""
-    return float(f"{offer.ranked:.9g}"), offer.system.count, offer.request.token
+    fast = (offer.request.token,) if offer.machines else (offer.system.count, offer.request.token)
+    return float(f"{offer.ranked:.9g}"), *fast
 
 
 def sizes(chip):
@@ -465,8 +485,8 @@ def _offered(chips, prices):
 class _Search:
     """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
 
-    def __init__(self, question, promise, sure):
-        self.q, self.promise, self.sure = question, promise, sure
+    def __init__(self, question, promise, sure, many=None):
+        self.q, self.promise, self.sure, self.many = question, promise, sure, many
         self.offers, self.points, self.misses = [], [], []
 
     def ask(self, system, layout, seller):
@@ -490,11 +510,18 @@ class _Search:
             return self._miss(system, layout, *self._why(tried, layout))
         high = min(2 * int(kept[-1]), rounds + 1)
         users = layout.dp * self._most(system, layout, read, int(kept[-1]), high)
+        machines = 0
+        if self.many:  # as few machines as hold them all, each with its part of them
+            machines = ceil(self.many / users)
+            users = layout.dp * ceil(self.many / (machines * layout.dp))
+            alone = self._served(system, layout, read, np.array([users]))
+            if self._short(alone, layout)[0]:
+                return self._miss(system, layout, *self._why(alone, layout))
         at = np.array([users])
         if users not in layout.dp * ladder:
             self._keep(self._served(system, layout, read, at), system, layout, at)
         request = self._served(system, layout, read, users)
-        self._offer(system, layout, with_cautions(request, q, layout, users), seller)
+        self._offer(system, layout, with_cautions(request, q, layout, users), seller, machines=machines)
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
@@ -514,11 +541,11 @@ class _Search:
             return self._miss(system, layout, *self._dear(output))
         self._offer(system, layout, best.request, seller, best)
 
-    def _offer(self, system, layout, request, seller, fleet=None):
+    def _offer(self, system, layout, request, seller, fleet=None, machines=0):
         asked = self.q if fleet else self.q.replace(users=int(request.users))
         if broken := bounds.of_request(asked, request, layout, fleet):
             return self._miss(system, layout, NOT_DESCRIBED, broken)
-        self.offers.append(Offer(system, layout, request, seller, fleet))
+        self.offers.append(Offer(system, layout, request, seller, fleet, machines=machines))
 
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
@@ -576,7 +603,8 @@ class _Search:
 
     def _kept(self, state):
         soon = state.first_token <= self.promise.limit("first_token")
-        return soon and state.token <= self.promise.limit("token")
+        whole = self._whole(state.token, state.first_token) <= (self.promise.request or inf)
+        return soon and whole and state.token <= self.promise.limit("token")
 
     def _most(self, system, layout, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
@@ -602,8 +630,14 @@ class _Search:
         """Where the promise is not kept."""
         token, first = self._times(tried, layout)
         dear = tried.per_million["output"] > (self.promise.dollars or inf)
-        late = first > self.promise.limit("first_token")
+        late = (first > self.promise.limit("first_token")) | (
+            self._whole(token, first) > (self.promise.request or inf)
+        )
         return (token > self.promise.limit("token")) | late | dear
+
+    def _whole(self, token, first):
+        """Seconds from question to the end of the answer."""
+        return first + (float(self.q.output) - 1) * token
 
     def _why(self, tried, layout):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
@@ -615,6 +649,8 @@ class _Search:
             return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
         if late > 1:
             return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
+        if (whole := self._whole(token, first)) > (self.promise.request or inf):
+            return TOO_LATE, f"{whole:.3g} s{end} for a whole answer", float(whole / self.promise.request)
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):

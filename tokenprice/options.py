@@ -47,6 +47,7 @@ class Promises(TypedDict, total=False):
     token: str | float
     first_token: str | float
     dollars: str | float
+    request: str | float
     token_p99: str | float
     first_token_p99: str | float
 

@@ -46,7 +46,7 @@ GROUPS = {
     ),
     "formats": ("weights", "cache", "keep"),
     "price": ("price", "electricity", "pue", "utilisation"),
-    "promise": ("token", "first_token", "dollars", "token_p99", "first_token_p99"),
+    "promise": ("token", "first_token", "dollars", "request", "token_p99", "first_token_p99"),
 }  # fmt: skip
 
 
@@ -297,6 +297,7 @@ class Promise(Words):
     token: float | None = word(words.seconds, "time between two tokens, at most", "s", "50 tokens/s")
     first_token: float | None = word(words.seconds, "time to the first token, at most", "s", "500 ms")
     dollars: float | None = word(words.dollars, "dollars for a million output tokens, at most", "usd", "$2")
+    request: float | None = word(words.seconds, "time of a whole answer, at most", "s", "30 s")
     token_p99: float | None = word(
         words.seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
     )
@@ -355,10 +356,10 @@ def read(kind, options, chips=None):
     return made.replace(price=found[0], highest=found[2]) if found else made
 
 
-def both(question, machine, promise, options, chips=None, leave_out=()):
+def both(question, machine, promise, options, chips=None, leave_out=None):
     """A question and a promise, from records or from words; the promise may stand where a machine would.
 
-    ``leave_out``: fields that a launch command gives and nobody asks for.
+    ``leave_out``: of ``decide``, fields that a launch command gives and it finds by itself.
     """
     if isinstance(machine, Promise):
         machine, promise = None, machine
@@ -367,7 +368,9 @@ def both(question, machine, promise, options, chips=None, leave_out=()):
             raise ValueError("machine is given twice: in the Question and beside it")
     else:
         said = {"model": question, "machine": machine, **options}
-        found = {name: one for name, one in given(said)[0].items() if name in said or name not in leave_out}
+        found = {
+            name: one for name, one in given(said)[0].items() if name in said or name not in (leave_out or ())
+        }
         mine = {name: value for name, value in found.items() if name not in Promise.names()}
         options = {name: value for name, value in found.items() if name in Promise.names()}
         question = read(Question, mine, chips)
@@ -375,4 +378,8 @@ def both(question, machine, promise, options, chips=None, leave_out=()):
         promise = read(Promise, options)
     elif options:
         raise ValueError(f"{next(iter(options))} has no effect beside a Promise")
+    if promise.request is not None and leave_out is None:
+        raise ValueError(
+            "request, the time of a whole answer, is what decide keeps: promise token or first_token here"
+        )
     return question, promise

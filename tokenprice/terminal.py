@@ -158,7 +158,11 @@ def _command(name):
             default="",
             help="what the benchmark printed, its JSON, a file, or 'TPOT 21 ms, 64 users'",
         )
-    _options(command, Question, leave_out=CHOSEN if decide else ("model",) if name == "check" else ())
+    _options(
+        command,
+        Question,
+        leave_out=set(CHOSEN) - {"users"} if decide else ("model",) if name == "check" else (),
+    )
     if name not in ("ask", "check"):
         _options(command, Promise)
     if decide:

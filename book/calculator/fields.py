@@ -23,6 +23,7 @@ LEFT_OUT = {
     "hold": "the page asks engines as they come",
     "chunk": "the page reads prompts whole",
     "highest": "the page has one price for a chip",
+    "request": "the page promises tokens and first tokens",
     "token_p99": "the page prints the call that simulates",
     "first_token_p99": "the page prints the call that simulates",
 }
