@@ -36,14 +36,19 @@ def test_many_rows_of_one_load_are_their_ratio_and_none_is_the_stated_interval()
 
 
 def test_far_from_its_rows_a_machine_is_less_known():
-    near, far = (ask(*LLAMA, **{**ASKED, "users": n}, measured="users 64: 28 ms") for n in (64, 2))
-    plain = [ask(*LLAMA, **{**ASKED, "users": n}) for n in (64, 2)]
+    """By a row of 256 users, 1.2 times as long as predicted; the other question has two users."""
+    plain = [ask(*LLAMA, **{**ASKED, "users": n}) for n in (256, 2)]
+    row = f"users 256: {1.2e3 * plain[0].seconds} ms"
+    near, far = (
+        ask(one.question.model, one.machine, **{**ASKED, "users": one.question.users}, measured=row)
+        for one in plain
+    )
     assert near.factor < far.factor < plain[1].factor
-    assert 1 < far.seconds / plain[1].seconds < near.seconds / plain[0].seconds
+    assert 1 < far.seconds / plain[1].seconds < near.seconds / plain[0].seconds < 1.2
 
 
 def test_an_answer_says_what_rows_made_of_it(capsys):
-    told = "By 1 measured row your machine is 1.17 times slower than the model says; 80 % within 1.15 (was 1.33)."
+    told = "By 1 measured row your machine is 1.14 times slower than the model says; 80 % within 1.22 (was 1.33)."
     found = ask(*LLAMA, **ASKED, measured="users 32: 21.3 ms")
     assert told in found.notes and found.low < found.seconds < found.high
     line = "--prompt 1000 --output 300 --users 64 --measured".split()

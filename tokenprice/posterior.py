@@ -68,9 +68,9 @@ def conditioned(widths, x, logs) -> Posterior:
 def before(kind, factor, x) -> tuple:
     """The widths of public deployments, so much wider that without rows they give an answer its own interval."""
     *widths, noise = stated()["own"][kind]
-    own = float(x @ np.diag(np.square(widths)) @ x)
-    by = math.sqrt(max((math.log(factor) / SHARE) ** 2 - noise**2, own) / own)
-    return *(by * width for width in widths), noise
+    own = math.sqrt(x @ np.diag(np.square(widths)) @ x + noise**2)
+    by = max(math.log(factor) / SHARE / own, 1)
+    return tuple(by * width for width in (*widths, noise))
 
 
 def read(measured) -> list:
