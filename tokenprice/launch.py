@@ -102,12 +102,15 @@ class Launch:
         else:
             self.fields[row["field"]] = value
 
-    def _number(self, flag, value, least=1):
+    def _real(self, flag, value):
         try:
-            number = float(str(value).replace("_", ""))
+            return float(str(value).replace("_", ""))
         except ValueError:
-            number = None
-        if number is None or number != int(number) or number < least:
+            raise ValueError(f"{flag} is {checks.short(repr, value)}, but must be a number") from None
+
+    def _number(self, flag, value, least=1):
+        number = self._real(flag, value) if re.fullmatch(r"[\d_.e+]+", str(value)) else -1.0
+        if not least <= number < checks.LARGE or number != int(number):
             raise ValueError(
                 f"{flag} is {checks.short(repr, value)}, but must be a whole number of at least {least}"
             )
@@ -208,10 +211,10 @@ class Launch:
         ] = words.tokens(flag, value)
 
     def _ratio(self, flag, value):
-        self.load["ratio"] = float(value)
+        self.load["ratio"] = checks.number(flag, self._real(flag, value), zero=True, maximum=1)
 
     def _prefix(self, flag, value):
-        if float(value):
+        if self._real(flag, value):
             self.load["prefix"] = words.tokens(flag, value)
 
     def _users(self, flag, value):
@@ -388,7 +391,7 @@ class Launch:
             if len(pace) > 1:
                 raise ValueError(f"--rate is {','.join(pace)}, several loads: give one")
             name = "users" if pattern in ("concurrent", "concurrency") else "arrivals"
-            load[name] = float(pace[0])
+            load[name] = self._real("--rate", pace[0])
         load.pop("pattern", None)
         for name in ("prompt", "output"):
             if name not in load and name in tool and name not in given:
