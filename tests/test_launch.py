@@ -132,3 +132,11 @@ def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, toke
     found = ask(command, machine, prompt=8192, output=1024, users=8)
     low, _, high = found.cache_tokens
     assert low < tokens < high and "the engine's log should say: KV cache of" in str(found)
+
+
+def test_four_readers_hold_back_as_many_users_as_measured():
+    """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four readers of one H100: 1,067 tokens/s after 1,390 ms."""
+    asked = {"weights": "fp8", "prompt": 3000, "output": 150, "users": 32, "reader": "1x H100"}
+    found = ask("R1 Distill Llama 70B", "4x H100", **asked, readers=4)
+    assert found.request.first_token == pytest.approx(1.39, rel=0.15)
+    assert found.throughput == pytest.approx(4 * 150 / found.request.prompt.total, rel=0.02)  # what they read

@@ -523,7 +523,8 @@ EFFECTS = {
     "layout": (STEP, "TP4", "PP4"), "weights": (STEP, "bf16", "fp8"), "cache": (STEP, "bf16", "fp8"),
     "keep": (STEP | {"weights": "fp8"}, None, "attention=bf16"), "engine": (STEP, "serving", "compiled"),
     "memory": (SERVED | {"users": 4000}, "80%", "95%"), "drafted": (STEP | {"length": 2}, 2, 3),
-    "length": (STEP | {"drafted": 3}, 2, 3), "reader": (FLEET, None, "2x H100"), "chunk": (SERVED, None, 512),
+    "length": (STEP | {"drafted": 3}, 2, 3), "reader": (FLEET, None, "2x H100"),
+    "readers": (SERVED | {"reader": "H100", "users": 64}, 1, 8), "chunk": (SERVED, None, 512),
     "price": (STEP, 2, 4), "highest": (STEP | {"price": 2}, None, 4), "electricity": (STEP, None, 0.1),
     "pue": (STEP | {"electricity": 0.1}, 1, 1.5), "utilisation": (STEP, 1, 0.5),
 }  # fmt: skip

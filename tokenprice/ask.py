@@ -540,6 +540,9 @@ def _request(q, step, running):
     read = reading_of(q, q.reader or q.machine, own)
     asks = {"chunk": q.chunk, "asking": q.workload.batch, "protocol": protocol}
     made = read.request(q, q.machine, q.layout, step, running, q.reader, **asks)
+    if q.readers:  # who ask again wait until so many machines have read the prompts of all
+        wait = q.workload.batch * made.prompt.total / q.readers - (made.output_tokens - 1) * made.token
+        made = replace(made, first_token=max(made.first_token, wait))
     return with_cautions(made, q, q.layout, q.workload.batch)
 
 
@@ -570,7 +573,7 @@ def _step_of(answer):
     q = answer.question
     if not q.is_request:
         return {}
-    lost = dict.fromkeys((*REQUEST, "reader", "chunk"))
+    lost = dict.fromkeys((*REQUEST, "reader", "readers", "chunk"))
     return lost | {"batch": answer.batch, "context": q.workload.context}
 
 

@@ -111,7 +111,7 @@ def of_request(q, request, layout=None, fleet=None):
         reading = chunked_time(q.pieces, read, r.step.total)
         among = copies, asking, r.users
         if r.reader is not None:  # nobody reads beside it
-            among = r.users, asking, r.users
+            among = minimum(q.readers or r.users, r.users), asking, r.users
         found |= {
             "everybody": everybody(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
             "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,

@@ -33,6 +33,7 @@ class Fields(TypedDict, total=False):
     drafted: str | int
     length: str | float
     reader: str | System
+    readers: str | int
     chunk: str | float
     price: str | float
     highest: str | float

@@ -24,22 +24,13 @@ REQUEST = (
 )  # fmt: skip
 # What decide finds by itself.
 CHOSEN = (
-    "machine",
-    "batch",
-    "context",
-    "users",
-    "max_num_seqs",
-    "layout",
-    "reader",
-    "chunk",
-    "price",
-    "drafted",
+    "machine", "batch", "context", "users", "max_num_seqs", "layout", "reader", "readers", "chunk", "price", "drafted",
     "length",
-)
+)  # fmt: skip
 
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory", "reader", "chunk"),
+    "machine": ("machine", "layout", "engine", "memory", "reader", "readers", "chunk"),
     "load": (
         "batch", "context", "prompt", "output", "trace", "cached", "users", "max_num_seqs", "rounds", "equal",
         "arrivals", "machines", "drafted", "length",
@@ -153,6 +144,7 @@ class Question(Words):
         words.length, "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
         "tokens", "2.6")
     reader: System | None = word(words.machine, "a machine of its own that reads prompts", example="2x H100")
+    readers: int | None = word(words.whole, "how many such machines; as many as it takes", "1", "4")
     chunk: float | None = word(words.count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k")
     price: float | None = word(words.dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50")
     highest: float | None = word(words.dollars, "the same at the most expensive seller", "usd/h", "$4")
@@ -184,6 +176,8 @@ class Question(Words):
             raise ValueError("a request needs both prompt and output, in tokens")
         if not request and (self.reader is not None or self.chunk is not None):
             raise ValueError("reader and chunk belong to a request: give prompt and output")
+        if self.readers is not None and (self.reader is None or self.arrivals is not None):
+            raise ValueError("readers belongs to a reader, and to users who ask again: give reader and users")
         if self.arrivals is None and self.machines is not None:
             raise ValueError("machines belongs to arrivals: say how many requests arrive per second")
         loop = next((name for name in ("rounds", "hold") if getattr(self, name)), None)

@@ -21,6 +21,7 @@ LEFT_OUT = {
     "rounds": "the page asks what goes on for long",
     "equal": "the page asks answers that end at random",
     "hold": "the page asks engines as they come",
+    "readers": "the page takes as many readers as it needs",
     "chunk": "the page reads prompts whole",
     "highest": "the page has one price for a chip",
     "request": "the page promises tokens and first tokens",
