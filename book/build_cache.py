@@ -55,7 +55,7 @@ def _complete(name, files, read):
     missed = {file for file in own if (ROOT / file).is_file()} - files
     if missed:
         raise RuntimeError(
-            f"{name} is also made from {', '.join(sorted(missed))}: name the modules in kept()"
+            f"{name} is also made from {', '.join(sorted(missed))}: name the modules in cached()"
         )
     return files
 
