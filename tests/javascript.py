@@ -1,7 +1,6 @@
 """What an explorer's generated JavaScript computes, beside what Python computes."""
 
 import json
-import re
 from functools import cache
 
 import numpy as np
@@ -9,9 +8,6 @@ import pytest
 from py_mini_racer import MiniRacer
 
 from book.explorer import Choice, Slider, StructureChoice
-from book.explorer.page import _shared
-
-FILES = ("shared.js", "explorer.js", "explorer.css")
 
 
 def run(shown, values):
@@ -69,9 +65,3 @@ def assert_equal_at_random(shown, draws, seed):
     for _ in range(draws):
         values = random_inputs(shown, random)
         assert_equal(run(shown, values), shown.raw(**values))
-
-
-def own_size(shown):
-    """Bytes of an explorer without what all explorers of a page share, and without the pictures of its start."""
-    page = re.sub(r"(?s)(<svg[^>]*>).*?</svg>", r"\1", shown._repr_html_())
-    return len(page) - sum(len(_shared(n)) for n in FILES if _shared(n) in page)

@@ -73,17 +73,6 @@ def test_symbols_arrays_and_quantities_pass(value):
         validation.number("x", np.array([value, -value]))
 
 
-def test_a_huge_integer_is_not_finite_and_wrong_types_are_named():
-    with pytest.raises(ValueError, match="positive and finite"):
-        Workload(batch=10**400)
-    for value in (None, {}, set(), b"1", "1"):
-        with pytest.raises(TypeError, match="batch"):
-            Workload(batch=value)
-    for count in (0, -1, 2.5, math.nan):
-        with pytest.raises(ValueError, match="System.count"):
-            System(inferlib.load_chip("H100 SXM"), count)
-
-
 @pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])
 @given(value=st.one_of(st.integers(max_value=0), st.floats(), st.booleans(), st.text()))
 def test_layouts_are_whole_numbers(name, value):
@@ -94,13 +83,10 @@ def test_layouts_are_whole_numbers(name, value):
 test_unknown_names_are_refused_with_near_ones = refused(
     (lambda: inferlib.load_chip("H10"), LookupError, "did you mean 'H100 SXM'"),
     (lambda: inferlib.load_chip(""), LookupError, "no chip ''; inferlib.catalog.chips"),
-    (lambda: inferlib.load_chip(None), LookupError, "no chip None"),
     (lambda: inferlib.load_model("Lama 3 70B"), LookupError, "did you mean 'Llama 3 70B'"),
     (lambda: inferlib.load_chip("A100 80GB").at("fp8"), LookupError, "no format of A100 80GB 'fp8'"),
     (lambda: Workload(batch=1, weights="bf61"), LookupError, "did you mean 'bf16'"),
     (lambda: audit.scorecard("nobody"), LookupError, "no source 'nobody'"),
-    (lambda: audit.scorecard("erdil2024"), LookupError, "did you mean 'erdil2025'"),
-    (lambda: audit.equations(3), LookupError, "no source 3"),
     (lambda: book.card("erdil2025", "Table 9"), LookupError, "no artefact 'Table 9'"),
     (lambda: inferlib.minimise(xr.DataArray([1.0], dims="a"), "b"), LookupError, "no dimension 'b'"),
 )  # fmt: skip
@@ -157,13 +143,9 @@ def test_two_threads_do_not_mix_their_explanations():
 
 @pytest.mark.parametrize("call", [
     lambda: validation.number("batch", "9" * 5000),
-    lambda: validation.number("batch", 10**400),
     lambda: validation.number("batch", 10**5000),
     lambda: validation.one_of("format", "f" * 5000, ["bf16"]),
-    lambda: validation.one_of("format", 10**5000, ["bf16"]),
     lambda: units.parse("9" * 5000, "GB"),
-    lambda: units.parse(10**5000, "1"),
-    lambda: inferlib.load_chip("c" * 5000),
     lambda: inferlib.load_model({"model_type": "m" * 5000}),
 ])  # fmt: skip
 def test_an_error_does_not_echo_thousands_of_characters(call):

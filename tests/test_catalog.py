@@ -154,16 +154,11 @@ def test_totals_of_machines_racks_and_pods(name, field, times, total, tolerance)
 
 
 def test_scale_up_domains():
-    sizes = {name: load_chip(name).scale_up_size for name in CHIPS}
-    assert {"TPU v4": 4096, "TPU v5e": 256, "TPU v5p": 8960, "GB200 NVL72": 72}.items() <= sizes.items()
-    assert sizes["H100 PCIe"] == 2 and sizes["RTX 4090"] == 1
     assert [System(load_chip(name), 72).domain for name in ("B200", "GB200 NVL72")] == [8, 72]
 
 
 def test_chips_behind_switches_are_no_ring():
     assert load_chip("GB200 NVL72").topology == load_chip("GB300 NVL72").topology == "switch"
-    with pytest.raises(LookupError, match="no topology 'ring'"):
-        load_chip("B200").replace(topology="ring")
 
 
 @pytest.mark.parametrize("names", [("A100 40GB", "A100 80GB"), ("H100 SXM", "H200")])
@@ -193,51 +188,22 @@ def test_prices_beside_each_other_are_of_near_months():
     assert load_chip("GB200 NVL72").price == 42 / 4  # that of a tray is divided
 
 
-CARDS = "RTX 3090, RTX 4090, RTX 5090, RTX PRO 6000, RTX PRO 6000 Workstation, A10G, T4, L4, DGX Spark, GH200"
-MISSING = {
-    "price": "H800, H20, MI250X GCD, Groq LPU, GB300 NVL72, L4, RTX 3090, A10G, T4, DGX Spark, MI325X, MI355X, "
-    "Gaudi 3, TPU v4, TPU v5e, TPU v5p, TPU v6e, TPU7x Ironwood, Trainium 2",
-    "power": "H800, H20, TPU v5e, TPU v5p, Groq LPU, B300, TPU v6e, TPU7x Ironwood, Trainium 2",
-    "scale_out_bandwidth": f"H100 PCIe, H100 NVL, TPU v4, Groq LPU, MI325X, Trainium 2, {CARDS}",
-    "scale_up_bandwidth": CARDS,
-}
-
-
-@pytest.mark.parametrize(("field", "names"), MISSING.items())
-def test_chips_without_a_public_price_power_or_link_say_so(field, names):
-    assert {name for name in CHIPS if getattr(load_chip(name), field) is None} == set(names.split(", "))
-
-
-# Names that newcomers type: with a vendor, a form or a memory in them.
+# Names that newcomers type: with a vendor, a form or a memory in them; others stand in test_words.py.
 CARDS_TYPED = {
-    "NVIDIA H100": "H100 SXM", "H100 80GB": "H100 SXM", "A100-80G": "A100 80GB", "H100-SXM5-80GB": "H100 SXM",
-    "RTX 6000 Pro": "RTX PRO 6000", "MI300": "MI300X", "NVIDIA A100-SXM4-40GB": "A100 40GB", "A100 SXM4": "A100 80GB",
-    "NVIDIA GeForce RTX 4090": "RTX 4090", "Tesla V100": "V100 SXM2", "AMD Instinct MI300X 192GB": "MI300X",
-    "H200 141GB": "H200", "NVIDIA B200": "B200", "NVIDIA L40S 48GB": "L40S", "Intel Gaudi 3": "Gaudi 3",
-    "A100": "A100 80GB", "GB200": "GB200 NVL72", "4090": "RTX 4090", "Ironwood": "TPU7x Ironwood",
-    "H100 SXM5": "H100 SXM", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
-    "RTX 3090 24GB": "RTX 3090", "NVIDIA GeForce RTX 3090": "RTX 3090", "Tesla T4": "T4", "NVIDIA A10G": "A10G",
+    "A100-80G": "A100 80GB", "RTX 6000 Pro": "RTX PRO 6000", "MI300": "MI300X", "NVIDIA A100-SXM4-40GB": "A100 40GB",
+    "Tesla V100": "V100 SXM2", "NVIDIA L40S 48GB": "L40S", "Intel Gaudi 3": "Gaudi 3", "4090": "RTX 4090",
+    "Ironwood": "TPU7x Ironwood", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
     "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Workstation",
 }  # fmt: skip
 MODELS_TYPED = {
-    "Kimi K2.5": "nvidia/Kimi-K2.5-NVFP4", "GLM 5.1": "nvidia/GLM-5.1-NVFP4", "GLM-5": "zai-org/GLM-5",
-    "GLM 5.2": "zai-org/GLM-5.2", "MiniMax M2.5": "nvidia/MiniMax-M2.5-NVFP4", "Kimi K3": "moonshotai/Kimi-K3",
-    "MiniMax M2.7": "nvidia/MiniMax-M2.7-NVFP4", "DeepSeek V4 Flash FP8": "sgl-project/DeepSeek-V4-Flash-FP8",
-    "DeepSeek V4 Pro": "deepseek-ai/DeepSeek-V4-Pro", "DeepSeek V3.2": "deepseek-ai/DeepSeek-V3.2",
-    "Nemotron 3 Super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "R1": "deepseek-ai/DeepSeek-R1",
-    "Nemotron 3 Nano": "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "Qwen3 14B": "Qwen3 14B",
-    "Nemotron Super 49B": "nvidia/Llama-3_3-Nemotron-Super-49B-v1", "Qwen2.5 32B": "Qwen2.5 32B",
-    "Qwen3.6 35B": "nvidia/Qwen3.6-35B-A3B-NVFP4", "MiMo V2 Flash": "XiaomiMiMo/MiMo-V2-Flash",
-    "gpt-oss-120b": "GPT-OSS 120B", "Llama-3.3-70B-Instruct": "Llama 3.3 70B", "Gemma 3 27B": "Gemma 3 27B",
-    "google/gemma-3-27b-it": "Gemma 3 27B", "Mistral Small": "Mistral Small 24B", "phi-4": "Phi-4",
-    "Qwen/QwQ-32B": "QwQ 32B", "Llama 3.2 3B": "Llama 3.2 3B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
-    "DeepSeek-R1-Distill-Qwen-32B": "R1 Distill Qwen 32B", "Qwen2.5-32B-Instruct-AWQ": "Qwen2.5 32B AWQ",
-    "meta-llama/Llama-3.1-8B-Instruct": "Llama 3.1 8B", "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B",
-    "Qwen3 Coder": "Qwen3 Coder 480B-A35B", "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B",
-    "Qwen2.5-Coder-32B-Instruct": "Qwen2.5 Coder 32B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B",
-    "Qwen3.5 27B": "Qwen3.5 27B",
+    "GLM 5.1": "nvidia/GLM-5.1-NVFP4", "GLM-5": "zai-org/GLM-5", "R1": "deepseek-ai/DeepSeek-R1",
+    "DeepSeek V4 Flash FP8": "sgl-project/DeepSeek-V4-Flash-FP8", "DeepSeek V3.2": "deepseek-ai/DeepSeek-V3.2",
+    "Nemotron 3 Super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "phi-4": "Phi-4",
+    "gpt-oss-120b": "GPT-OSS 120B", "Llama-3.3-70B-Instruct": "Llama 3.3 70B", "Mistral Small": "Mistral Small 24B",
+    "google/gemma-3-27b-it": "Gemma 3 27B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
+    "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B",
+    "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B", "mistral large": "Mistral Large 2",
     # the last words say the format: test_every_part_has_its_own_format
-    "llama-3-8b-instruct": "Llama 3 8B", "mistral large": "Mistral Large 2", "Kimi K2 Instruct": "Kimi K2",
     "qwen3-30b-a3b-instruct-2507": "Qwen3 30B-A3B 2507", "Kimi-K2.5-NVFP4": "nvidia/Kimi-K2.5-NVFP4",
     "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": "Llama 3.3 70B FP8-dynamic",
     "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "Llama 3.1 8B bnb-4bit",
@@ -309,18 +275,12 @@ def test_a_chip_in_an_unknown_format_fails_alone(tmp_path):
 @pytest.mark.parametrize(("text", "error", "message"), [
     (OWN.replace("memory_capacity", "memory"), LookupError, "no field of Accelerator 'memory'"),
     (OWN.replace("64 GB", "64 GB/s"), ValueError, "cannot read|must be"),
-    (OWN.replace("fp8", "fp9"), LookupError, "no format 'fp9'"),
     (OWN.replace("switch", "ring"), LookupError, "no topology 'ring'"),
     (OWN.replace("2 usd/h", "2"), ValueError, "chips.toml: chip 'My chip': price: 2 .*as in .*usd/h"),
     (OWN.replace("My chip", "h100-sxm"), ValueError, "is called like 'H100 SXM' of the catalogue"),
-    (OWN.replace("My chip", "A100"), ValueError, "is called like 'A100 80GB'"),
     (OWN.replace("My chip", "a\\u001b"), ValueError, "printable"),
-    (OWN.replace("My chip", "a" * 5000), ValueError, "printable"),
     (OWN + 'sources = "x"', ValueError, "sources 'x'"), (OWN + "sources = { price = 5 }", ValueError, "sources "),
-    (OWN + "sources = { bf16 = '{x.y}' }\npower = [1]", ValueError, "power"),
     (OWN.replace("= 4", '= "2.5"'), ValueError, "scale_up_size is 2.5, but must be a whole number"),
-    (OWN.replace("size = 4", "size = 1" + "0" * 310), ValueError, "scale_up_size"),
-    (OWN.replace('"switch"', "5"), LookupError, "no topology 5"),
     ("[chip]\nname = 1", ValueError, "chip 'chip' has no peaks"),
     (OWN.replace("bf16", "fp6"), ValueError, "chip 'My chip' has no peak in 16 bits, .* beside fp6, fp8"),
     (OWN.replace("memory_bandwidth", "power"), ValueError, "chip 'My chip' has no memory_bandwidth, such as"),

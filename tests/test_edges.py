@@ -6,7 +6,7 @@ import shlex
 import pytest
 from questions import MACHINES, MODELS, drawn
 
-from tokenprice import Question, ask, change, decide
+from tokenprice import ask, decide
 from tokenprice.formatting import format_layout
 from tokenprice.terminal import main
 
@@ -106,14 +106,6 @@ def test_as_many_machines_as_are_enough_answer():
         assert ask(found.question.replace(replicas=enough)).feasible
         told += 1
     assert told > 8
-
-
-def test_a_factor_of_a_change_reaches_the_goal():
-    q = Question("Llama 3.3 70B", "8x H100", batch=32, context=8192)
-    goal = 0.8 * ask(q).seconds
-    (factor,) = (c.factor for c in change(q, tpot=goal).changes if c.resource == "memory bandwidth")
-    chip = q.machine.chip.replace(memory_bandwidth=q.machine.chip.memory_bandwidth * factor)
-    assert ask(q.replace(machine=q.machine.replace(chip=chip))).seconds == pytest.approx(goal, rel=1e-5)
 
 
 def test_an_offer_asked_again_is_the_offer():

@@ -9,11 +9,9 @@ from facts import by_hand, exactly, refused
 from hypothesis import given, strategies as some
 
 import inferlib
-from book import audit
 from book.papers.mazurek2025 import derivations, figures, repair, systems, validation
 from book.papers.mazurek2025.counts import outweighing
 from book.papers.mazurek2025.simulation import fullest
-from book.papers.mazurek2025.tables import TABLE_1
 from inferlib.equation import EQUATIONS
 from inferlib.papers import mazurek2025 as mz
 from inferlib.papers.mazurek2025 import equations as eq
@@ -146,10 +144,6 @@ def test_the_largest_batch_fills_the_memory():
     assert eq.weights_on_gpu(V3, 9) + own * 4989 * 70272 == pytest.approx(80e9)
     assert fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.floor(own), 4989) == ""
     assert "cache of" in fits(V3, FOUR.gpu, FOUR.deployment, 32 * math.ceil(own), 4989)
-
-
-def test_weights_that_do_not_fit_are_named():
-    assert fits(V3, mz.chip_of("H100 SXM"), mz.Deployment(8), 8, 1).startswith("weights of 99 GB exceed")
 
 
 def test_absorption_changes_no_score_and_no_output():
@@ -357,10 +351,6 @@ def test_heads_whose_keys_are_wider_than_their_values():
 
 
 # --- What was printed -------------------------------------------------------------------------------------
-def test_table_1_is_the_catalogues_model():
-    card = audit.scorecard("mazurek2025", "Table 1")
-    fields = {row: getattr(V3, field) for row, (*_, field) in TABLE_1.items()}
-    assert card.set_index("row").printed.to_dict() == fields
 
 
 # --- Against measurements ---------------------------------------------------------------------------------

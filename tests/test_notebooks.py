@@ -12,7 +12,6 @@ import yaml
 from bs4 import BeautifulSoup
 from prose import BOOK, CHAPTERS, long_numbers, notebook, said
 
-from book.conftest import around
 from book.site.tools import refresh
 
 RUN_REFRESH = "run make refresh"
@@ -140,10 +139,3 @@ def test_solutions_and_what_is_above_the_case_are_folded_in_jupyterlab(nb):
             folded, above = cell.metadata.get("jupyter", {}), above and cell.id != cases[0]
             assert folded.get("source_hidden", False) == (inside > 0 or above), RUN_REFRESH
             assert folded.get("outputs_hidden", False) == (inside > 0), RUN_REFRESH
-
-
-def test_the_message_of_a_long_output_is_what_stands_around_its_first_difference():
-    stored, made = ("a" * 9000 + digit + "b" * 9000 for digit in "12")
-    shown = around(stored, made)
-    assert max(map(len, shown)) < 1000 and "a1b" in shown[0] and "a2b" in shown[1]
-    assert around("1", made) == ("1", made)

@@ -210,13 +210,6 @@ NOTES = {
         "literally 9.7%": "agreement with measurements is reasonable",
     },
 }
-WEIGHTS = {  # errata that change a conclusion, a number, are stale, change the wording
-    "steinhardt2022": (1, 4, 0, 4),
-    "pope2022": (0, 1, 0, 2),
-    "erdil2025": (0, 9, 3, 9),
-    "liminal2025": (2, 10, 0, 6),
-    "mazurek2025": (0, 6, 0, 9),
-}
 # Numerals of a source, in its order, all of which stand in published.csv.
 NUMERALS = {
     "steinhardt2022": (
@@ -263,13 +256,6 @@ def test_a_note_has_the_number_behind_a_row(source):
     card = audit.scorecard(source)
     for words, row in NOTES[source].items():
         assert card[card.row == row].note.str.contains(words, regex=False).any(), words
-
-
-@pytest.mark.parametrize("source", WEIGHTS)
-def test_errata_by_what_they_change(source):
-    counts = audit.errata(source).materiality.value_counts()
-    weights = "changes a conclusion", "changes a number", "stale", "wording"
-    assert tuple(int(counts.get(weight, 0)) for weight in weights) == WEIGHTS[source]
 
 
 @pytest.mark.parametrize("source", NUMERALS)

@@ -10,7 +10,6 @@ from questions import request as asked_request, step as estimate
 
 from book.serving import sparse_attention_rows
 from inferlib import Layout, System, Workload, catalog, load_chip, load_model
-from inferlib.transformer import StateSpace
 from tokenprice import Question, calibration, change, energy, sparse_attention
 from tokenprice.decode import ShardedModel, decode_step, step
 from tokenprice.listing import models as listed
@@ -112,14 +111,6 @@ def test_every_weight_is_read_once(name):
     read.pop("streams", 0)
     wanted = {part: 2 * n for part, n in parts.items() if n and part not in UNREAD}
     assert read == pytest.approx(wanted, rel=0.015)
-
-
-def test_a_state_space_layer_reads_its_two_matrices_and_nothing_else():
-    model = load_model("Nemotron 3 Nano")
-    space = next(layer.attention for layer in model.layers if isinstance(layer.attention, StateSpace))
-    at = ShardedModel(model, endless("B200", 1), Workload(1, 1), engine=calibration.engine())
-    read = [op.bytes for op in sparse_attention.state_space(at, space) if op.kind == "gemm"]
-    assert read == [2 * n for n in space.matrices(model.d_model).values()]
 
 
 @pytest.mark.parametrize(("batch", "us"), [(1, 4.345), (64, 23.602), (256, 90.821), (512, 172.616)])
@@ -244,8 +235,6 @@ def test_an_answer_says_what_it_lacks_and_what_must_change():
 
 
 # --- Serving rows ----------------------------------------------------------------------------------------------
-def test_a_model_that_is_like_those_measured_has_their_interval_of_a_first_token():
-    assert error_bar(load_model("Llama 3 70B"))["first"] == load_calibration()["first_token"]["factor"] < 2
 
 
 def test_a_measured_row_lies_inside_its_interval():
@@ -281,12 +270,9 @@ def test_a_request_of_such_a_model():
 def test_the_list_of_models():
     """As their cards say: R1 in 8 bits with 163,840 positions; Qwen3.6 27B is dense and keeps states."""
     rows = {row["model"]: SimpleNamespace(**row) for row in listed()}
-    assert list(rows) == sorted(rows, key=str.lower) and set(rows) == set(SERVED)
     r1, qwen = rows["deepseek-ai/DeepSeek-R1"], rows["nvidia/Qwen3.6-27B-NVFP4"]
     assert (r1.kind, r1.format, r1.context, r1.beyond) == ("MLA; experts", "fp8", 163840, "")
     assert (qwen.kind, qwen.format, qwen.context) == ("delta rule and GQA; dense", "fp4", 262144)
     assert r1.parameters == pytest.approx(671e9, rel=1e-3) and r1.active == pytest.approx(37.5e9, rel=0.02)
     assert rows["nvidia/Qwen3.5-397B-A17B-NVFP4"].beyond == ""  # measured, under its other name
     assert "no serving run" in rows["moonshotai/Kimi-K3"].beyond
-    for row in rows.values():
-        assert not row.missing or "is missing" in row.missing
