@@ -40,7 +40,7 @@ export LC_ALL := C.UTF-8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help book slides test equal refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark
+.PHONY: help book slides test refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -48,7 +48,6 @@ help:
 	@echo "make book     build the book and check its links (first call: also .venv, about 2 minutes)"
 	@echo "make slides   the same, and see in a browser that all fits on the slides"
 	@echo "make test     style, unit tests, doctests, and every chapter that has changed run again and compared (ALL=1: slow ones too)"
-	@echo "make equal    the chapters compared under the arithmetic of older CPUs (TESTS=book/x.ipynb for one)"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
 	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
@@ -129,9 +128,6 @@ test: $(STAMP)
 	@echo "Testing: some minutes the first time, then what changed"
 	$(if $(TESTS),,$(BIN)/python book/site/tools/warm_cache.py --jobs $(JOBS))
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) $(if $(TESTS)$(ALL),,$(LATER))
-
-equal: $(STAMP)
-	$(BIN)/python .ci/arithmetic.py --jobs $(JOBS) $(TESTS)
 
 refresh: $(STAMP)
 	$(BIN)/python book/site/tools/refresh.py --jobs $(JOBS) $(CHAPTERS)

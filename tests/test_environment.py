@@ -71,24 +71,6 @@ def test_environment_yml_installs_the_same():
     assert {canonicalize_name(requirement.name) for requirement in WANTED} >= SIX
 
 
-def test_older_cpus_are_had_without_complaint():
-    """NumPy in a process of its own, warnings being errors: what is to be left out is off, and the baseline on."""
-    code = (
-        "import json; from numpy._core._multiarray_umath import __cpu_features__ as on, __cpu_dispatch__ as names;"
-        "import numpy; numpy.eye(9) @ numpy.eye(9); print(json.dumps([name for name in names if on[name]]))"
-    )
-    asked = [sys.executable, "-W", "error", "-c", code]
-    present = json.loads(subprocess.check_output(asked))
-    cpus = runpy.run_path(str(ROOT / ".ci" / "arithmetic.py"))["cpus"]()
-    assert len(cpus) == 1 + any("AVX512" in name for name in present)
-    for environment in cpus.values():
-        left = json.loads(subprocess.check_output(asked, env=os.environ | environment))
-        off = environment["NPY_DISABLE_CPU_FEATURES"].split()
-        assert left == [name for name in present if name not in off]
-        assert not any("AVX512" in name for name in left)
-    assert left == []
-
-
 def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text("utf-8"))
     pythons = workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
