@@ -1,6 +1,14 @@
 """Tables that are tests, each row a fact: what is refused, and what a number must be."""
 
+from pathlib import Path
+
 import pytest
+
+
+def lines(name):
+    """The lines of a table beside the tests, below its head."""
+    text = (Path(__file__).parent / f"{name}.tsv").read_text("utf-8")
+    return [line.split("\t") for line in text.splitlines()[1:]]
 
 
 def refused(*calls):

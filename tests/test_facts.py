@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from facts import lines
 from prose import notebook
 
 import inferlib
@@ -28,23 +29,13 @@ BOOK = Path(__file__).parents[1] / "book"
 
 # Bits of the memory's bus and Gbit/s of a pin (twice the clock of the memory), as descriptions of these chips list
 # them beside the bandwidth, and the digits that the bandwidth has in print.
-BUSES = {
-    "V100 SXM2": (4096, 1.754, 2),  # 877 MHz
-    "A100 40GB": (5120, 2.430, 4),  # 1215 MHz
-    "A100 80GB": (5120, 3.186, 4),  # 1593 MHz
-    "H100 SXM": (5120, 5.238, 3),  # 2619 MHz
-    "H100 PCIe": (5120, 3.186, 1), "H800": (5120, 5.238, 4), "L4": (192, 12.5, 3), "L40S": (384, 18, 3),
-    "RTX 4090": (384, 21, 4), "RTX 5090": (512, 28, 4), "DGX Spark": (256, 8.533, 3), "MI300X": (8192, 5.2, 2),
-    "MI325X": (8192, 6, 1), "MI355X": (8192, 8, 1), "Gaudi 3": (8192, 3.6, 2), "TPU v5e": (2048, 3.2, 3),
-}  # fmt: skip
 
 
 def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin():
     rates = {name: inferlib.load_chip(name).memory_bandwidth for name in inferlib.catalog.chips()}
-    products = {name: f"{bits * rate * 1e9 / 8:.{n}g}" for name, (bits, rate, n) in BUSES.items()}
-    assert {name: rates[name] for name in BUSES} == pytest.approx(
-        {name: float(n) for name, n in products.items()}
-    )
+    for name, bits, rate, digits in lines("buses"):
+        product = int(bits) * float(rate) * 1e9 / 8
+        assert rates[name] == pytest.approx(float(f"{product:.{digits}g}")), name
     # 43 % more than the H100: geektopia.es on the announcement of the H200, 13 November 2023
     assert round(rates["H200"] / rates["H100 SXM"], 2) == 1.43
     # twice that of v5e: cloud.google.com/blog on Trillium; 4.5 times Trillium's: blog.google on Ironwood

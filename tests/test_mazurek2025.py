@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from facts import by_hand, exactly, refused
+from facts import by_hand, exactly, lines, refused
 from hypothesis import given, strategies as some
 
 import inferlib
@@ -24,28 +24,7 @@ FOUR, NINE, RACK = map(mz.setup, mz.setups())
 
 # --- The printed equations, typed here once as the source prints them, with Table 1's numbers ------------
 B, S = 3, 5000
-D, H, DH, DC, DQ, DR, DM, NR = 7168, 128, 128, 512, 1536, 64, 2048, 256
-PRINTED = {
-    # vanilla attention: projections of a prompt, then of a step
-    "1": 2 * B * S * D * DQ, "2": 2 * B * S * DQ * H * DH, "3": 2 * B * S * DQ * H * DR, "4": 2 * B * S * D * DC,
-    "5": 2 * B * S * H * DC * DH, "6": 2 * B * S * D * DR, "7": 2 * B * S * H * DC * DH,
-    "8": 2 * B * D * DQ, "9": 2 * B * DQ * H * DH, "10": 2 * B * DQ * H * DR, "11": 2 * B * D * DC,
-    "12": 2 * B * S * H * DC * DH, "13": 2 * B * D * DR, "14": 2 * B * S * H * DC * DH,
-    # its scores and values, and the output
-    "15": 2 * B * S**2 * H * (DH + DR), "16": B * S**2 * H * DH, "17": B * H * S * (2 * (DH + DR) + DH),
-    "18": 2 * B * S * H * DH * D, "19": 2 * B * H * DH * D,
-    # absorbed attention: a prompt, a step, matrices absorbed, scores and values, the output
-    "20": 2 * B * S * D * DQ, "21": 2 * B * S * DQ * H * DR, "22": 2 * B * S * D * DC, "23": 2 * B * S * D * DR,
-    "25": 2 * B * D * DQ, "26": 2 * B * DQ * H * DR, "27": 2 * B * D * DC, "28": 2 * B * D * DR,
-    "29": 2 * B * S * H * DH * DQ, "30": 2 * B * S * H * DH * DC,
-    "31": 2 * B * S**2 * H * (DC + DR), "32": B * S**2 * H * DC,
-    "33": 2 * B * H * DH * DQ, "34": 2 * B * H * DH * DC,
-    "35": 2 * B * S * H * (DC + DR), "36": B * S * H * DC,
-    "37": 2 * B * S * (H * DH * D + H * DH * DC), "38": 2 * B * (H * DH * D + H * DH * DC),
-    # experts
-    "39": B * 2 * D * DM, "40": B * 2 * D * DM, "41": B * 2 * D * DM, "43": 3 * 2 * B * D * DM,
-    "44": 2 * B * D * NR, "45": 3 * 2 * B * D * DM * 9 + 2 * B * D * NR,
-}  # fmt: skip
+SHAPE = {"D": 7168, "H": 128, "DH": 128, "DC": 512, "DQ": 1536, "DR": 64, "DM": 2048, "NR": 256}
 
 
 BY_NUMBER = {
@@ -56,10 +35,12 @@ BY_NUMBER = {
 }
 
 
-@pytest.mark.parametrize("number", PRINTED)
-def test_equations_1_to_45_are_as_printed(number):
+@pytest.mark.parametrize(("number", "printed"), lines("mazurek_equations"))
+def test_equations_1_to_45_are_as_printed(number, printed):
     entry, known = BY_NUMBER[number], {"batch": B, "context": S}
-    assert entry.function(V3, *(known[name] for name in entry.arguments)) == PRINTED[number]
+    assert entry.function(V3, *(known[name] for name in entry.arguments)) == eval(
+        printed, SHAPE | {"B": B, "S": S}
+    )
 
 
 test_equations_46_to_51_are_as_printed = exactly(

@@ -4,6 +4,7 @@ import csv
 import io
 
 import pytest
+from facts import lines
 
 import inferlib
 from book import measured as measurements
@@ -130,31 +131,9 @@ def load_with(tmp_path, change=None, rows=None):
     return measurements.load(path)
 
 
-@pytest.mark.parametrize(("change", "message"), [
-    ({"tpot_ms": "-9.5"}, "row gf-01: tpot_ms is -9.5, but must be positive"),
-    ({"tpot_ms": "fast"}, "tpot_ms is 'fast', but must be a number"),
-    ({"tpot_ms": ""}, "row gf-01: tpot_ms and batch must be given together"),
-    ({"tpot_ms": "", "batch": ""}, "tier is 'A', but must be 'C'"),
-    ({"tpot_ms": "0.009533"}, "tok_s_total is not batch x dp / tpot_ms"),
-    ({"url": "https://example.org/a b"}, "url is"),
-    ({"batch": "1.5"}, "batch is 1.5, but must be a whole number"),
-    ({"id": "gf-02"}, "id 'gf-02' stands twice"),
-    ({"n_gpus": "2"}, "n_gpus is 2, but must be tp x pp x dp"),
-    ({"ep": "2"}, "ep is 2, but must be at most n_gpus, 1"),
-    ({"prefill_share_est": "1.5"}, "prefill_share_est is 1.5, but must be .* at most 1"),
-    ({"id": "gf 1"}, "id is 'gf 1', but must be like"),
-    ({"date": "yesterday"}, "date is 'yesterday', but must be like"),
-    ({"derivation": " "}, "derivation is ' ', but must be given"),
-    *(({"avg_context": cell}, "avg_context is")
-      for cell in ("", "1_000", "١٠٥", " 105", "0x69", "1e999", "inf", "105,0", "-105")),
-    # unknown names
-    ({"tier": "D"}, "no row gf-01: tier 'D'.*Known: A, B, C"),
-    ({"hardware": "H1000"}, "row gf-01: hardware: no chip 'H1000'; did you mean 'H100"),
-    ({"model": "Llama-9-7b"}, "row gf-01: model: no model 'Llama-9-7b'; did you mean 'Llama"),
-    ({"weight_format": "bf61"}, "weight_format 'bf61'; did you mean 'bf16'"),
-    ({"duplicate_of": "gf-01"}, "no row gf-01: duplicate_of 'gf-01'"),
-])  # fmt: skip
+@pytest.mark.parametrize(("change", "message"), lines("refused_rows"))
 def test_a_bad_number_text_or_name_is_refused(tmp_path, change, message):
+    change = dict(cell.split("=") for cell in change.split(", "))
     names = {"tier", "core", "hardware", "model", "weight_format", "duplicate_of", "read"}
     with pytest.raises(LookupError if set(change) <= names else ValueError, match=message):
         load_with(tmp_path, change)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from docutils.nodes import make_id
+from facts import lines
 from prose import notebook
 from py_mini_racer import MiniRacer
 
@@ -25,13 +26,6 @@ ROOT = Path(__file__).parents[1]
 STUDENTS = [f"student {k}" for k in range(6)]
 DRAWN = [name for name, p in BANK.items() if p.level != "in the head"]
 HEAD = [name for name in BANK if name not in DRAWN]
-
-
-def lines(table):
-    """The lines of a table beside the tests, below its head."""
-    return [
-        line.split("\t") for line in (ROOT / "tests" / f"{table}.tsv").read_text("utf-8").splitlines()[1:]
-    ]
 
 
 @pytest.mark.parametrize("topic", TOPICS)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from facts import lines
 from questions import request as asked_request, step as estimate
 
 from book.serving import sparse_attention_rows
@@ -39,49 +40,22 @@ def mixer(model, chip, tp, engine, workload, wanted, **prompt):
     return seconds(sparse_attention.sparse(at, attention))
 
 
-def sparse(attention):
-    return attention.indexer is not None
+BLOCKS = {"sparse": lambda a: a.indexer is not None, "pools of 128": lambda a: a.ratio == 128}
+NEAR = {"step": 0.15, "prompt": 0.2}
 
 
-# Cells of aiconfigurator 0.12.0, systems/data/<chip>/{sparse_attention,msa}/<engine>/<version>, read by eye:
-# milliseconds of one block, by sequences and positions in the cache.
-CELLS = [
-    (V32, "B200", 8, "serving", "fp8", sparse, {
-        (16, 1024): 0.0758, (16, 4096): 0.0907, (16, 16384): 0.1016, (1, 1024): 0.0642, (256, 1024): 0.1439,
-    }),
-    (V32, "B200", 8, "compiled", "fp8", sparse, {(16, 1024): 0.0818, (16, 8192): 0.1316, (16, 65536): 0.1685}),
-    (V32, "B200", 1, "compiled", "fp8", sparse, {(1, 1024): 0.1157, (64, 1024): 0.1440}),
-    (GLM, "H200", 8, "serving", "bf16", sparse, {(16, 1024): 0.0845, (16, 4096): 0.1028, (16, 16384): 0.1127}),
-    (PRO, "B200", 8, "compiled", "fp8", sparse, {(16, 1024): 0.1135, (16, 16384): 0.1544, (16, 32768): 0.1540}),
-    (FLASH, "H200", 8, "serving", "fp8", lambda a: a.ratio == 128, {(16, 1024): 0.0506, (16, 32768): 0.0583}),
-    (M3, "H200", 8, "serving", "bf16", sparse, {(16, 1024): 0.0448, (16, 8192): 0.0604, (16, 131072): 0.2067}),
-]  # fmt: skip
-# The same of prompts, by sequences and tokens of each.
-PROMPTS = [
-    (V32, "B200", 8, "compiled", "fp8", sparse, {(8, 8192): 24.4705}),
-    (V32, "B200", 2, "compiled", "fp8", sparse, {(1, 8192): 3.7547, (4, 16384): 35.4907, (1, 32768): 20.2121}),
-    (PRO, "H200", 8, "serving", "fp8", sparse, {(1, 4096): 2.0318}),
-    (M3, "B200", 2, "serving", "bf16", sparse, {(8, 4096): 11.361, (8, 8192): 25.2514}),
-]  # fmt: skip
+@pytest.mark.parametrize("cell", lines("block_timings"), ids=" ".join)
+def test_blocks_take_what_the_tables_say(cell):
+    """Cells of aiconfigurator 0.12.0, systems/data/<chip>/{sparse_attention,msa}/<engine>/<version>, read by eye.
 
-
-AT = "model", "chip", "tp", "engine", "format", "wanted", "cells"
-
-
-@pytest.mark.parametrize(AT, CELLS)
-def test_blocks_take_what_the_tables_say(model, chip, tp, engine, format, wanted, cells):
-    for (batch, context), ms in cells.items():
-        work = Workload(batch, context + 1, format, format)
-        found = mixer(model, chip, tp, engine, work, wanted)
-        assert 1e3 * found == pytest.approx(ms, rel=0.15), (batch, context)
-
-
-@pytest.mark.parametrize(AT, PROMPTS)
-def test_prompts_take_what_the_tables_say(model, chip, tp, engine, format, wanted, cells):
-    for (batch, tokens), ms in cells.items():
-        work = Workload(batch, tokens, format, format)
-        found = mixer(model, chip, tp, engine, work, wanted, cached=0, tokens=tokens)
-        assert 1e3 * found == pytest.approx(ms, rel=0.2), (batch, tokens)
+    Milliseconds of one block: of a step by sequences and positions in the cache, of prompts by sequences and tokens.
+    """
+    phase, model, chip, tp, engine, format, block, *numbers = cell
+    batch, tokens, ms = map(float, numbers)
+    work = Workload(batch, tokens + (phase == "step"), format, format)
+    prompt = {"cached": 0, "tokens": tokens} if phase == "prompt" else {}
+    found = mixer(load_model(model), chip, int(tp), engine, work, BLOCKS[block], **prompt)
+    assert 1e3 * found == pytest.approx(ms, rel=NEAR[phase])
 
 
 def test_hyper_connections_take_what_the_tables_say():
@@ -162,7 +136,9 @@ def test_sparse_attention_grows_with_the_keys_of_its_indexer_only():
     more = 8 * 61 * 132 * (65536 - 8192) / (block.share * 4.8e12)
     assert read[1] - read[0] == pytest.approx(more, rel=1e-9)
     work = Workload(16, 2048, "bf16")
-    before, after = (mixer(GLM, "H200", 8, "serving", work.replace(context=n), sparse) for n in (2048, 2049))
+    before, after = (
+        mixer(GLM, "H200", 8, "serving", work.replace(context=n), BLOCKS["sparse"]) for n in (2048, 2049)
+    )
     assert 2e-6 < after - before < 14e-6
     box, work = endless("B200", 8), Workload(8, 65536, "bf16")
     full, borrowed = (decode_step(model, box, work).terms for model in (GLM, GLM52))
