@@ -243,13 +243,6 @@ def test_software_takes_all_three_to_twice_the_bound():
     assert (total[["Erdil 2025", EQ_8, "kernel model"]] > 1.95 * total["bound of the peaks"]).all()
 
 
-def test_two_long_conversations_bring_more_cache_than_thirty_two_short_ones():
-    says("synthesis", "Two sequences now bring more cache than 32 did before")
-    model, *_ = grid.running()
-    read = [model.bytes_read(batch, context)["cache"] for batch, context in ((2, 131072), (32, 4096))]
-    assert read[0] == pytest.approx(2 * read[1])
-
-
 def test_who_refuses_what_does_not_fit():
     infeasible = grid.coverage(grid.whole_grid()).infeasible
     assert infeasible["Steinhardt 2022"] == 0

@@ -133,11 +133,8 @@ def test_chips_go_from_one_to_512():
     two = Question("Qwen3 30B-A3B", "2x H200", batch=64, layout="DP2 EP2")
     four = ask(two.replace(machine="4x H200", layout="DP4 EP4")).seconds
     assert change(two, tpot=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
-    for layout in ("DP2", "DP64", "DP512"):  # each copy has fewer sequences, and gets faster
-        many = change("Llama 3 8B", f"{layout[2:]}x H100", batch=512, context=256, layout=layout, tpot=1e-4)[
-            "chips"
-        ]
-        assert many.factor is None and many.words.endswith(" would be left, with 512")
+    many = change("Llama 3 8B", "64x H100", batch=512, context=256, layout="DP64", tpot=1e-4)["chips"]
+    assert many.factor is None and many.words.endswith(" would be left, with 512")
 
 
 def test_what_is_said_of_a_change():

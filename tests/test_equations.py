@@ -139,16 +139,6 @@ def test_xarray_broadcasts_by_name_and_equals_a_loop(entry):
         assert float(got) == pytest.approx(float(expected), rel=1e-12)
 
 
-@SOME
-def test_dask_stays_lazy(entry):
-    base, axes = swept(entry)
-    lazy = {name: axis.chunk(1) for name, axis in axes.items()}
-    result = entry.function(**arguments(entry, base | lazy))
-    assert type(result.data).__module__.startswith("dask"), "computed too early"
-    expected = entry.function(**arguments(entry, base | axes))
-    np.testing.assert_allclose(result.compute(), expected, rtol=1e-14)
-
-
 @cache
 def pint_registry():
     registry = pint.UnitRegistry(None)

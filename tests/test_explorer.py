@@ -9,12 +9,10 @@ from inspect import isfunction
 from pathlib import Path
 from urllib.parse import parse_qs
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import sympy as sp
 from javascript import assert_equal_at_random, random_inputs
-from matplotlib.colors import to_hex
 from py_mini_racer import MiniRacer
 
 import inferlib
@@ -53,34 +51,13 @@ def latency(n_gpu, hop, chip, model):
     return e.critical_latency(model, chip, n_gpu, 1e-6 * hop)
 
 
-def step(n_gpu, hop, chip, model):
-    waiting = {"network": e.network_time(model, e.grid_all_reduce_time(n_gpu, 1e-6 * hop))}
-    reading, computing = e.weight_time(model, chip, n_gpu), e.arithmetic_time(model, chip, n_gpu, 64)
-    return inferlib.Breakdown((waiting, {"weights": reading, "arithmetic": computing}))
-
-
 CURVES = Explorer("Latency", INPUTS, [Curves({"latency": latency}, "n_gpu", "time", "ms")])
-BARS = Explorer("One step", INPUTS, [Bars({"": step})])
 A = Slider("a", "a", 1, 2, 1)
 
 
 def curve(of, *inputs, x="a"):
     """A small explorer of one function."""
     return Explorer("T", list(inputs), [Curves({"y": of}, x, "y")])
-
-
-def test_every_operation_prints():
-    """Each function of ``ops`` on symbols, as JavaScript, against itself on floats."""
-    from inferlib import ops
-
-    outputs = {"where": lambda a, b: ops.where(a > b, a, 2 * b)}
-    for f in (ops.maximum, ops.minimum):
-        outputs[f.__name__] = lambda a, b, f=f: f(a, b)
-    for f in (ops.sqrt, ops.cbrt, ops.log, ops.log2, ops.ceil):
-        outputs[f.__name__] = lambda a, b, f=f: f(a / b + 1) ** 2
-    inputs = [Slider(name, name, 1, 10, 2) for name in "ab"]
-    shown = Explorer("All", inputs, [Curves(outputs, "a", "")])
-    assert_equal_at_random(shown, draws=20, seed=2)
 
 
 MOVE = "const move = (p, change) => { Object.assign(made[p], change); root.listeners.input({ target: made[p] }); };"
@@ -139,14 +116,6 @@ def told(page):
 
 
 def test_the_page_adds_up_a_breakdown_as_the_library_does():
-    page = page_of(BARS)
-    for n_gpu in (8, 100, 500):
-        page.eval(f"move('n_gpu', {{value: '{math.log10(n_gpu)}'}})")
-        answer = step(n_gpu=n_gpu, hop=1, chip=CHIPS["H100 SXM"], model=MODELS["Llama 3 70B"])
-        shown = told(page)
-        assert number(said(page, "v0-s0-t")) == pytest.approx(1e3 * answer.total, rel=5e-3)
-        assert {name for name, (_, hidden) in shown.items() if hidden} == set(answer.overlapped)
-
     def groups(a):
         return inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3}))
 
@@ -568,14 +537,6 @@ def test_what_hardly_misses_shows_the_digits_that_say_so():
     )
     page = page_of(shown, shown.link(a=640.4))
     assert said(page, "limits").endswith("Room: 640.40 of 640 ")
-
-
-def test_a_gauge_in_a_notebook_has_the_colours_of_the_figures():
-    gauge = Gauge({"weights": lambda a: a, "cache": lambda a: a}, lambda a: 4, "GB")
-    gauge.draw({"weights": 1.0, "cache": 1.0, "room": 4.0})
-    bars = [to_hex(bar.get_facecolor()) for bar in plt.gca().patches]
-    plt.close()
-    assert bars == [style.TERMS["weights"].lower(), style.TERMS["cache"].lower()]
 
 
 def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():

@@ -21,7 +21,7 @@ from book.serving import fit, price_lists, tables
 from book.synthesis import comparison
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
-from tokenprice import ask, predictors
+from tokenprice import ask
 
 BOOK = Path(__file__).parents[1] / "book"
 
@@ -44,23 +44,6 @@ def test_bandwidth_is_the_width_of_the_bus_times_the_rate_of_a_pin():
 
 
 # --- The sources ------------------------------------------------------------------------------------------
-
-# arXiv numbers begin with year and month of the first version; the two others are dated by their sites.
-FIRST = {"pope2022": "2211", "erdil2025": "2506", "liminal2025": "2507"}
-FIRST |= {"steinhardt2022": "2206", "mazurek2025": "2509"}
-
-
-def test_years_of_the_bibliography_are_those_of_the_first_versions():
-    text = (BOOK / "references.bib").read_text("utf-8")
-    found = {key: body for key, body in re.findall(r"(?ms)^@\w+\{(\w+),(.*?)^\}", text)}
-    assert set(found) >= set(FIRST) == set(papers.sources())
-    for key, first in FIRST.items():
-        year, month = f"20{first[:2]}", first[2:]
-        assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year
-        assert papers.metadata(key)["date"] == f"{year}-{month}" and key.endswith(year)
-        number = re.search(r"\beprint\s*=\s*\{(\d{4})\.", found[key])
-        assert number is None or number[1] == first
-        assert year in predictors.label(key)
 
 
 def printed_at(source, *place):

@@ -11,7 +11,7 @@ from book.serving import services
 from book.synthesis import comparison, grid
 from inferlib import load_chip
 from inferlib.system import System
-from tokenprice import ask, predictors
+from tokenprice import ask
 from tokenprice.calibration import engine
 
 CASE = introduction.RUNNING.replace(price=2.0)
@@ -86,12 +86,6 @@ def test_the_box_opens_at_the_case_and_asks_the_kernel_model_the_same():
     assert (at["n_chips"], at["batch"], at["context"]) == (8, 32, 4096)
 
 
-def test_inputs_of_the_second_row_are_folded():
-    page = box()._repr_html_()
-    folded = page[page.index('class="more"') : page.index("</details>")]
-    assert set(re.findall(r'data-key="(\w+)"', folded)) == {"price", "weights", "cache"}
-
-
 def sold():
     return introduction.offers(introduction.frontiers(CASE))
 
@@ -114,11 +108,6 @@ def test_the_kernel_model_never_beats_the_simple_picture():
     edge = introduction.frontiers(CASE)
     top = edge.groupby("who").speed.max()
     assert top[introduction.KERNEL_MODEL] < top.drop(introduction.KERNEL_MODEL).min()
-
-
-def test_the_table_of_eight_and_sixteen_holds_everybody():
-    table = introduction.eight_or_sixteen(CASE).set_index("who")
-    assert set(table.index) == {predictors.label(key) for key in introduction.WHOSE}
 
 
 def test_the_kernel_models_row_is_its_answer():

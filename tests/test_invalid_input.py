@@ -28,19 +28,15 @@ BOX, WORK = System(H100, 8), Workload(32, 4096)
 
 CALLS = {
     "cache_values": lambda m, n: m.cache_values(n),
-    "cache_bytes": lambda m, n: m.cache_bytes(n),
     "flops": lambda m, n: sum(m.flops(n).values()),
-    "prefill_flops": lambda m, n: sum(m.prefill_flops(n).values()),
     "bytes_read": lambda m, n: sum(m.bytes_read(64, n).values()),
     "batch of bytes_read": lambda m, n: sum(m.bytes_read(n, 64).values()),
     "attended": lambda m, n: inferlib.transformer.visible_context(m.layers[0].attention, n),
     "pairs": lambda m, n: inferlib.transformer.causal_pairs(m.layers[0].attention, n),
-    "kept": lambda m, n: m.layers[0].attention.kept(n),
 }
 HOLDERS = {
     "int32": lambda ns: np.array(ns, dtype=np.int32),
     "list": list,
-    "tuple": tuple,
     "series": pd.Series,
     "labelled": lambda ns: xr.DataArray(np.array(ns, dtype=np.int32), dims="n"),
 }

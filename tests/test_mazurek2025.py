@@ -364,14 +364,6 @@ def test_the_literal_reading():
     assert repair.strongest().loc["literal", "12x4 B200 at 2050"] > 0.25  # and on the rack it stays off
 
 
-test_measured_rows_run_as_they_were_run = exactly(
-    (validation.placed("ds-02").extra_experts, 32),
-    (validation.placed("ds-02").n_nodes, 9),
-    (validation.placed("ep-23").n_nodes, 1),
-    (validation.placed("ep-08").two_batch, False),
-)
-
-
 # --- Figures and extensions -------------------------------------------------------------------------------
 @pytest.mark.parametrize(("name", "own"), list(zip(mz.setups(), (23, 79, 368), strict=True)))
 def test_the_largest_batch_at_20_tokens_a_second(name, own):

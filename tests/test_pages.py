@@ -115,14 +115,6 @@ def test_no_head_of_a_table_is_empty():
     assert page_transforms.headed(tables[3]).count("visually-hidden") == 2
 
 
-def test_launch_buttons_wait_for_an_address_and_the_stamp_for_a_commit():
-    for address, there in (("", False), ("https://example.org/book", True)):
-        options = {"repository_url": address, "launch_buttons": {"colab_url": "x"}}
-        page_transforms.launch(None, SimpleNamespace(html_theme_options=options))
-        assert ("launch_buttons" in options) == there
-    assert "commit" in page_transforms.stamp(ROOT / "book" / "bibliography.md")
-
-
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():
     """Every publication of a measurement, every preprint behind a model, and for every chip one of its pages."""
     models = (CATALOG / "models.toml").read_text("utf-8")
@@ -309,8 +301,3 @@ def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_numb
         "book/scorecard": {"a": ("S", 1), "b": ("S", 2)},
         "book/pope2022_record": {"c": ("R3", 1)},
     }
-
-
-def test_stories_say_how_long_they_take_and_others_do_not():
-    story = f"<h1>A</h1>{page_transforms.TAKEAWAYS}"
-    assert "minutes" in page_transforms.timed(story) and "minutes" not in page_transforms.timed("<h1>A</h1>")

@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
+from facts import lines
 
 import tokenprice
 from book.teaching import slides
@@ -203,27 +204,9 @@ TOLD = {name: float(text.replace(",", "")) for name, text in numbers().items()}
 QWEN = 64 * (2 * 5120 * 128 * (64 + 8) + 3 * 5120 * 25600) + 2 * 151936 * 5120
 
 
-@pytest.mark.parametrize(
-    ("name", "by_hand", "tolerance"),
-    [
-        ("room", 8 * 80, 0),
-        ("left", TOLD["room"] - TOLD["weights"], 1e-6),
-        ("fits", TOLD["left"] // TOLD["user_cache"], 0),
-        ("fits_longer", TOLD["fits"] / 8, 0.02),
-        ("size", TOLD["ratio"] ** (2 / 3), 0.02),
-        ("hops", 80 * 4 * 1e-3, 1e-6),
-        ("answer", 512 * TOLD["step"] / 32, 3e-3),
-        ("between", TOLD["step"] + 31 * TOLD["prompt"] / 512, 0.02),
-        ("ridge", TOLD["peak"] / TOLD["bandwidth"], 0.01),
-        ("token_cache", 80 * 2 * 8 * 128 * 2 / 1024, 0),
-        ("staged", 139 / (2 * 3.35), 2e-3),  # two chips read all layers
-        ("qwen_weights", round(QWEN / 1e9, 2), 0),
-        ("qwen_cache", 64 * 2 * 8 * 128 * 2 / 1024, 0),
-        ("qwen_fits", (640e9 - 2 * QWEN) // (4096 * 1024 * TOLD["qwen_cache"]), 0),
-    ],
-)
+@pytest.mark.parametrize(("name", "by_hand", "tolerance"), lines("boards"))
 def test_a_number_of_the_boards_agrees_with_a_sum_in_the_head(name, by_hand, tolerance):
-    assert TOLD[name] == pytest.approx(by_hand, rel=tolerance)
+    assert TOLD[name] == pytest.approx(eval(by_hand, {"QWEN": QWEN} | TOLD), rel=float(tolerance))
 
 
 @pytest.mark.parametrize(("ends", "held"), [("ends", 141.1e9), ("ends_8_bits", 70.55e9)])
