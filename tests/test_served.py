@@ -6,6 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from facts import lines
 
 import inferlib
 from book.audit import catalogue as tables
@@ -195,89 +196,23 @@ def test_every_part_has_its_own_format(name, bits):
     assert {part: 8 * formats[part] for part in bits} == pytest.approx(bits)
 
 
-N = 4096**2
-ROWS = N // 128  # groups of 128
-
-
-def bits(*tensors):
-    """Bits for each of 4096 x 4096 weights of what a tool stores for them: (elements, bits of one)."""
-    return sum(n * size for n, size in tensors) / N
-
-
-def of(method, **more):
-    return {"quant_method": method} | more
-
-
-def nvidia(name, **more):
-    """NVIDIA's names are one word for all."""
-    return {"quant_algo": name, "exclude_modules": []} | more
-
-
-def quark(dtype, **more):
-    """What is more than the scheme and its group stands beside it."""
-    scheme = {name: more.pop(name) for name in ("qscheme", "group_size") if name in more}
-    return of("quark", global_quant_config={"weight": {"dtype": dtype} | scheme}, **more)
-
-
-def quark_groups(dtype, size):
-    return quark(dtype, qscheme="per_group", group_size=size)
-
-
-def compressed(**weights):
-    return of("compressed-tensors", config_groups={"group_0": {"targets": ["Linear"], "weights": weights}})
-
-
-INT4_ZEROS = bits((N // 8, 32), (ROWS, 16), (ROWS // 8, 32))
-TOOLS = [
-    # AutoAWQ and AutoGPTQ: qweight and qzeros packed in int32, scales in fp16
-    (of("awq", bits=4, group_size=128), INT4_ZEROS),
-    (of("gptq", bits=8, group_size=128, sym=True, dynamic={}), bits((N // 4, 32), (ROWS, 16), (ROWS // 4, 32))),
-    (of("auto-round", bits=4, group_size=128, packing_format="auto_round:auto_gptq"), INT4_ZEROS),
-    (compressed(num_bits=4, type="int", group_size=128, symmetric=False), INT4_ZEROS),
-    # bitsandbytes: absmax of 64 values in fp32, or in int8 with one fp32 for 256 of them
-    (of("bitsandbytes", load_in_4bit=True), bits((N // 2, 8), (N // 64, 32))),
-    (of("bitsandbytes", load_in_4bit=True, bnb_4bit_use_double_quant=True),
-     bits((N // 2, 8), (N // 64, 8), (N // 64 // 256, 32))),
-    (of("bitsandbytes", load_in_8bit=True), 8),
-    (of("fbgemm_fp8", activation_scale_ub=1200.0), 8),
-    (of("fp8", weight_block_size=[128, 128]), bits((N, 8), (32 * 32, 32))),
-    # NVIDIA's names: one scale a tensor or row, a byte for 32 values (MX) or for 16 (NVFP4), AWQ in groups of 128
-    *((nvidia(name), 8) for name in ("INT8", "FP8_PER_CHANNEL_PER_TOKEN")),
-    *((nvidia(f"MXFP{n}"), n + 8 / 32) for n in (4, 8)),
-    *((nvidia(name), 4.5) for name in ("NVFP4", "NVFP4_AWQ", "W4A16_NVFP4")),
-    (nvidia("W4A16_AWQ", group_size=128), bits((N, 4), (ROWS, 16))),
-    (quark_groups("fp4", 32), bits((N, 4), (N // 32, 8))),
-    *((quark_groups(dtype, 128), bits((N, 8), (ROWS, 16))) for dtype in ("fp8_e4m3", "int8")),
-    (quark_groups("uint4", 4096), bits((N, 4), (4096, 16))),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("section", "stored"), TOOLS, ids=[str(section)[:60] for section, _ in TOOLS])
+@pytest.mark.parametrize(("section", "stored", "tool"), lines("quantizations"))
 @pytest.mark.parametrize("dtype", ["float16", None])
-def test_what_tools_write_is_read(section, stored, dtype):
-    formats = stored_as(section, torch_dtype=dtype)
-    assert 8 * formats["attention"] == 8 * formats["feed-forward"] == pytest.approx(stored, rel=1e-12)
+def test_what_tools_write_is_read(section, stored, tool, dtype):
+    formats = stored_as(json.loads(section), torch_dtype=dtype)
+    assert 8 * formats["attention"] == 8 * formats["feed-forward"] == pytest.approx(eval(stored), rel=1e-12)
     assert formats["embeddings"] == formats["cache"] == 2
 
 
-WHOLE = {"bits": 4, "group_size": -1}
-LEFT_OUT = [
-    (of("gptq", **WHOLE, lm_head=True), 4, 4),
-    # the head is a Linear too, which recipes therefore list under "ignore"
-    (compressed(num_bits=4, type="int"), 4, 4),
-    (of("gptq", **WHOLE, dynamic={"-:.*\\.mlp\\..*": {}}), 16, 16),
-    (of("awq", **WHOLE, modules_to_not_convert=["down_proj"]), 16, 8),
-    (of("bitsandbytes", load_in_8bit=True, llm_int8_skip_modules=["mlp"]), 16, 16),
-    (of("fp8", modules_to_not_convert=["*l*y*mlp*"] * 100), 16, 16),
-    (of("auto-round", **WHOLE, extra_config={f"model.layers.{i}.mlp.up_proj": {"bits": 16} for i in range(36)}), 16, 8),
-    (quark("fp8_e4m3", qscheme="per_tensor", exclude=["lm_head"],
-           layer_quant_config={"*mlp.*": {"weight": {"dtype": "int4", "qscheme": "per_channel"}}},
-           kv_cache_quant_config={"*k_proj": {"output_tensors": {"dtype": "fp8_e4m3"}}}), 16, 4),
-    (of("modelopt", quant_algo="FP8", kv_cache_scheme="FP8", ignore=["lm_head"]), 16, 8),
+LONG = [
+    ({"quant_method": "fp8", "modules_to_not_convert": ["*l*y*mlp*"] * 100}, 16, 16),
+    ({"quant_method": "auto-round", "bits": 4, "group_size": -1,
+      "extra_config": {f"model.layers.{i}.mlp.up_proj": {"bits": 16} for i in range(36)}}, 16, 8),
 ]  # fmt: skip
+KEPT_WIDE = [(json.loads(section), int(head), int(mlp)) for section, head, mlp in lines("kept_wide")]
 
 
-@pytest.mark.parametrize(("section", "head", "feed_forward"), LEFT_OUT)
+@pytest.mark.parametrize(("section", "head", "feed_forward"), KEPT_WIDE + LONG)
 def test_what_tools_leave_out(section, head, feed_forward):
     formats = stored_as(section)
     assert (8 * formats["head"], 8 * formats["feed-forward"]) == (head, pytest.approx(feed_forward))
@@ -298,23 +233,13 @@ def test_experts_beside_a_dense_block_and_part_of_a_part():
     assert model.formats["attention"] == pytest.approx(bits / 8, rel=1e-3)
 
 
-NOT_UNDERSTOOD = [
-    (of("hqq", quant_config={"weight_quant_params": {"nbits": 4}}), "quant_method is 'hqq'"),
-    (of("bitsandbytes"), "neither load_in_8bit nor load_in_4bit is true"),
-    (of("gptq", bits=4, group_size=128, dynamic={"+:.*": {"bits": 8}}), "of its own is"),
-    (of("auto-round", bits=4, data_type="mx_fp"), "data_type"),
-    (quark("fp6_e3m2"), "fp6_e3m2"),
-    (of("modelopt", quant_algo="MIXED_PRECISION", ignore=[]), "quantized_layers is missing"),
-    (of("fp8", weight_block_size=[0, 128]), "weight_block_size is "),
-    (of("fp8", modules_to_not_convert=["re:(a+)+$"]), "must be a plain one"),
-    (of("fp8", modules_to_not_convert=["x" * 10**6]), "the name of a tensor is"),
-    (of("fp8", modules_to_not_convert=["*a*b"] * 101), "more than 100 patterns"),
-    (of("fp8", kv_cache_scheme={"num_bits": 4}), "kv_cache_scheme is "),
-    (of("awq", bits=4, group_size=0), "group_size is 0"),
-    (of("auto-round", bits=4, extra_config={"mlp": 16}), "of its own is 'mlp'"),
-    (of("compressed-tensors"), "config_groups is missing"),
-    (7, "quantization_config is 7"),
-    (of("quark", layer_quant_config={"*.odd_proj": {"weight": {"dtype": "fp4"}}}), "narrows some matrix"),
+NOT_UNDERSTOOD = [(json.loads(section), reason) for section, reason in lines("not_understood")]
+NOT_UNDERSTOOD += [
+    ({"quant_method": "fp8", "modules_to_not_convert": names}, reason)
+    for names, reason in (
+        (["x" * 10**6], "the name of a tensor is"),
+        (["*a*b"] * 101, "more than 100 patterns"),
+    )
 ]
 
 
