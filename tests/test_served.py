@@ -169,30 +169,11 @@ def test_gpt_oss_reads_five_gigabytes_a_token_and_sizes_of_checkpoints():
         assert found == pytest.approx(size, rel=tolerance), name
 
 
-PARTS = {
-    "nvidia/GLM-5.1-NVFP4": {"experts": 4.5, "attention": 16, "head": 16, "cache": 8},
-    QWEN235: {"experts": 4.5, "attention": 4.5, "router": 16, "head": 16},
-    QWEN36: {"feed-forward": 4.5, "head": 4.5, "embeddings": 16, "cache": 8},
-    "nvidia/MiniMax-M3-NVFP4": {"experts": 4.5, "attention": 8.25, "shared experts": 8.25, "head": 16},
-    V4: {"experts": 4.25, "shared experts": 8 + 8 / 128**2},
-    KIMI: {"experts": 4.25, "attention": 16, "latent": 16, "feed-forward": 16},
-    "nvidia/Llama-3.1-70B-Instruct-FP8": {"attention": 8, "head": 16, "cache": 8},
-    QWEN8: {"attention": 16, "cache": 16},
-    # DeepSeek's and Moonshot's own are of eight bits and a scale for each block, whatever they are called here
-    **dict.fromkeys(
-        ("DeepSeek V3", "DeepSeek V3.1", "deepseek-ai/DeepSeek-V3.1-Terminus", "R1", "Kimi K2"),
-        {"experts": 8 + 32 / 128**2},
-    ),
-    # the last words of a name may say the format
-    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": {"feed-forward": 8, "head": 16},
-    "Qwen/Qwen2.5-72B-Instruct-AWQ": {"feed-forward": 4 + (16 + 4) / 128, "head": 16},
-    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": {"feed-forward": 4 + (8 + 32 / 256) / 64, "head": 16},
-}
-
-
-@pytest.mark.parametrize(("name", "bits"), PARTS.items(), ids=PARTS)
-def test_every_part_has_its_own_format(name, bits):
-    formats = load_model(name).formats
+# DeepSeek's and Moonshot's own are of eight bits and a scale for each block, whatever they are called here; the last
+# words of a name may say the format.
+@pytest.mark.parametrize(("name", "parts"), lines("formats_of_parts"))
+def test_every_part_has_its_own_format(name, parts):
+    bits, formats = eval(parts), load_model(name).formats
     assert {part: 8 * formats[part] for part in bits} == pytest.approx(bits)
 
 
