@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pint
 import pytest
-import sympy as sp
 import xarray as xr
 from facts import refused
 from hypothesis import given, strategies as st
@@ -57,7 +56,8 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refus
             with pytest.raises(ValueError, match=f"{field.name} is {2 * most}"):
                 good(kind).replace(**{field.name: 2 * most})
     record, again = good(kind), good(kind)
-    assert record == again != record.replace(**{quantities(kind)[0].name: 2.0})
+    unbounded = next(field.name for field in quantities(kind) if not field.metadata["maximum"])
+    assert record == again != record.replace(**{unbounded: 2.0})
     assert hash(record) == hash(again)
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(record, quantities(kind)[0].name, 2.0)
@@ -66,14 +66,6 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refus
 
 
 THREE_SECONDS = pint.UnitRegistry()("3 s")
-
-
-@given(POSITIVE)
-def test_symbols_arrays_and_quantities_pass(value):
-    for x in (sp.Symbol("x"), xr.DataArray([value]), xr.DataArray([value]).chunk(), THREE_SECONDS):
-        assert validation.number("x", x) is x
-    with pytest.raises(ValueError, match="x is -"):
-        validation.number("x", np.array([value, -value]))
 
 
 @pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])
@@ -102,11 +94,6 @@ def test_data_files_must_state_the_right_unit(text):
     stated = {"flops": "1 TFLOP/s", "memory_bandwidth": "1 TB/s", "memory_capacity": text}
     with pytest.raises(ValueError, match="cannot read|has no unit|must be"):
         catalog.record(Accelerator, stated)
-
-
-@given(POSITIVE, st.sampled_from(["B", "KB", "GB", "GiB", "TB", "TiB"]))
-def test_units_round_trip(value, unit):
-    assert units.parse(f"{value!r} {unit}", "B") == pytest.approx(value / units.factor("B", unit))
 
 
 def test_a_breakdown_without_terms_must_say_why():

@@ -12,6 +12,7 @@ from dataclasses import fields
 from functools import partial
 
 import pytest
+from facts import lines
 from prose import CHAPTERS as ALL, digits, notebook, numbers, said, shown
 from test_chapter_inputs import (  # noqa: F401
     INPUTS,
@@ -230,92 +231,7 @@ def test_an_odd_case_runs_to_the_end(chapter, odd, coarse):  # noqa: F811
 
 # Chapter, its box, a state of the box (nothing: as it opens), one of its outputs, and the chapter's own number for it
 # after a statement that begins so; whose answer to the case it is, if anybody's.
-BOXES = [
-    (
-        "introduction",
-        "introduction.one_token",
-        "batch=16",
-        "tokens/s for each user",
-        "tables = ",
-        "(1e3 / tables['users'].query('n == 16').drop(columns='n').sum(axis=1)).get(2)",
-        None,
-    ),
-    (
-        "principles",
-        "explorers.one_step",
-        "",
-        "all overlaps: total",
-        "answer = ask",
-        "1e3 * answer.seconds if answer.feasible else None",
-        "principles",
-    ),
-    ("steinhardt2022", "explorers.multiply", "", "least time", "", "1e6 * st.elapsed_time(a100)", None),
-    (
-        "pope2022",
-        "explorers.switch",
-        "tokens=512",
-        "WS 2D",
-        "moved = ",
-        "float(moved.sel(layout='WS 2D')[0]) / 1e6",
-        None,
-    ),
-    (
-        "pope2022",
-        "explorers.switch",
-        "",
-        "tokens of the switch over those of the batch",
-        "switches = ",
-        "next(iter(switches.values())) / users",
-        None,
-    ),
-    (
-        "erdil2025_toy",
-        "explorers.waiting_against_reading",
-        "",
-        "token",
-        "size, fastest",
-        "1e3 * erdil2025.critical_latency(model, chip, round(size), hop)",
-        None,
-    ),
-    (
-        "erdil2025_toy",
-        "explorers.waiting_against_reading",
-        "n_gpu=case.machine.count, batch=case.batch",
-        "token",
-        "",
-        "1e3 * toy(case.model, own, case.workload.replace(context=0)).total",
-        None,
-    ),
-    (
-        "erdil2025_model",
-        "explorers.one_layout",
-        "",
-        "total",
-        "cut, best",
-        "1e3 * best.total if best.feasible else None",
-        "erdil2025",
-    ),
-    (
-        "liminal2025",
-        "explorers.limits",
-        "chips=few, latency=1e9 * latency(few), bandwidth=hbm3.bandwidth / 1e12",
-        "as it is",
-        "ax = figures.draw_timelines",
-        "figures.timelines(llama, context, systems, latency).UTPS.dropna().get(f'{few} chips, HBM3')",
-        None,
-    ),
-    ("mazurek2025", "explorers.one_step", "", "total", "step = ", "1e3 * step.total", "mazurek2025"),
-    ("mazurek2025", "explorers.one_step", "", "two-batch overlap", "answer = ", "answer", None),
-    (
-        "mazurek2025",
-        "explorers.experts_waking",
-        "batch=3200",
-        "cache",
-        "each = ",
-        "100 * context * each / 1e9",
-        None,
-    ),
-]
+BOXES = lines("boxes")
 
 
 def stands(chapter, box, after, expression, case):
@@ -342,7 +258,7 @@ def test_a_box_opens_as_the_cell_above_it(chapter, box, state, output, after, nu
     another = partial(drawn, rng=rng, by=asked) if seed else lambda case: case
     shown, known, names = stands(chapter, box, after, number, another)
     answers = [known]
-    if by is not None:
+    if by:
         found = ask(names["case"], by=by)
         answers.append(1e3 * found.seconds if found.feasible else None)
     opened = shown.evaluate(**eval(f"dict({state})", names))[output]

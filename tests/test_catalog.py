@@ -99,25 +99,15 @@ def test_half_the_bits_double_the_peak(name):
     assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == (name != "DGX Spark")
 
 
-# FLOP per byte at 16 bits, and seconds to read the whole memory once.
-HBM = (100, 450), (0.010, 0.045)
-BANDS = {
-    "H20": ((30, 50), (0.010, 0.045)),  # HBM, arithmetic cut for export
-    **dict.fromkeys(("Gaudi 3", "TPU v6e"), ((450, 600), (0.015, 0.040))),  # HBM, few stacks
-    **dict.fromkeys(("L40S", "RTX 4090", "A10G", "T4"), ((100, 450), (0.020, 0.060))),  # GDDR
-    **dict.fromkeys(("L4", "RTX PRO 6000"), ((300, 450), (0.055, 0.085))),  # twice the chips or half the bus
-    "RTX PRO 6000 Workstation": ((270, 290), (0.050, 0.055)),
-    "RTX 3090": ((70, 80), (0.020, 0.030)),  # GDDR6X, 32-bit sums at half rate
-    "RTX 5090": ((100, 150), (0.015, 0.030)),  # GDDR7, 32-bit sums at half rate
-    "DGX Spark": ((1500, 2000), (0.4, 0.5)),  # LPDDR, arithmetic in four bits
-    "Groq LPU": ((1, 5), (1e-6, 5e-6)),  # SRAM
-}
+# FLOP per byte at 16 bits, and seconds to read the whole memory once, of HBM and of those that differ.
+HBM = 100, 450, 0.010, 0.045
+BANDS = {name: list(map(float, band)) for name, *band, _ in lines("bands")}
 
 
 @EVERY_CHIP
 def test_ratios_lie_in_the_band_of_the_class(name):
     chip = load_chip(name)
-    (low, high), (fast, slow) = BANDS.get(name, HBM)
+    low, high, fast, slow = BANDS.get(name, HBM)
     assert low < chip.flops / chip.memory_bandwidth < high
     assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
     if chip.power is not None and chip.format != "fp4":  # dense 16-bit TFLOP/s per watt, 2017 to 2025
@@ -170,34 +160,16 @@ def test_prices_beside_each_other_are_of_near_months():
     assert load_chip("GB200 NVL72").price == 42 / 4  # that of a tray is divided
 
 
-# Names that newcomers type: with a vendor, a form or a memory in them; others stand in test_words.py.
-CARDS_TYPED = {
-    "A100-80G": "A100 80GB", "RTX 6000 Pro": "RTX PRO 6000", "MI300": "MI300X", "NVIDIA A100-SXM4-40GB": "A100 40GB",
-    "Tesla V100": "V100 SXM2", "NVIDIA L40S 48GB": "L40S", "Intel Gaudi 3": "Gaudi 3", "4090": "RTX 4090",
-    "Ironwood": "TPU7x Ironwood", "h100-pcie-80gb": "H100 PCIe", "Google TPU v5e": "TPU v5e", "GB10": "DGX Spark",
-    "NVIDIA RTX PRO 6000 Blackwell Workstation Edition": "RTX PRO 6000 Workstation",
-}  # fmt: skip
-MODELS_TYPED = {
-    "GLM 5.1": "nvidia/GLM-5.1-NVFP4", "GLM-5": "zai-org/GLM-5", "R1": "deepseek-ai/DeepSeek-R1",
-    "DeepSeek V4 Flash FP8": "sgl-project/DeepSeek-V4-Flash-FP8", "DeepSeek V3.2": "deepseek-ai/DeepSeek-V3.2",
-    "Nemotron 3 Super": "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", "phi-4": "Phi-4",
-    "gpt-oss-120b": "GPT-OSS 120B", "Llama-3.3-70B-Instruct": "Llama 3.3 70B", "Mistral Small": "Mistral Small 24B",
-    "google/gemma-3-27b-it": "Gemma 3 27B", "DeepSeek-R1-Distill-Llama-70B": "R1 Distill Llama 70B",
-    "Qwen3-235B": "Qwen3 235B-A22B", "mixtral 8x7b": "Mixtral 8x7B", "Qwen3 Next 80B": "Qwen3 Next 80B-A3B",
-    "Qwen3-Coder-30B-A3B-Instruct": "Qwen3 Coder 30B-A3B", "mistral large": "Mistral Large 2",
-    # the last words say the format: test_every_part_has_its_own_format
-    "qwen3-30b-a3b-instruct-2507": "Qwen3 30B-A3B 2507", "Kimi-K2.5-NVFP4": "nvidia/Kimi-K2.5-NVFP4",
-    "RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic": "Llama 3.3 70B FP8-dynamic",
-    "unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit": "Llama 3.1 8B bnb-4bit",
-}  # fmt: skip
+# Names that newcomers type: with a vendor, a form, a memory or a format in them; others stand in test_words.py.
+@pytest.mark.parametrize(("kind", "typed", "name"), lines("typed_names"))
+def test_names_that_a_newcomer_types(kind, typed, name):
+    assert {"chip": load_chip, "model": load_model}[kind](typed).name == name
 
 
-def test_names_that_a_newcomer_types():
-    assert {typed: load_chip(typed).name for typed in CARDS_TYPED} == CARDS_TYPED
-    assert {typed: load_model(typed).name for typed in MODELS_TYPED} == MODELS_TYPED
-    for what, name in (("chip", "H100 96GB"), ("chip", "NVIDIA"), ("model", "70B"), ("model", "gpt-oss")):
-        with pytest.raises(LookupError, match=f"no {what} '{name}'"):
-            catalog.resolve(what, name)
+@pytest.mark.parametrize(("kind", "name"), [("chip", "H100 96GB"), ("chip", "NVIDIA"), ("model", "70B")])
+def test_a_name_of_several_is_refused(kind, name):
+    with pytest.raises(LookupError, match=f"no {kind} '{name}'"):
+        catalog.resolve(kind, name)
 
 
 def test_chips_and_formats_by_the_names_people_type_or_a_few_near_ones():

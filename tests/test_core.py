@@ -97,6 +97,23 @@ def test_operations_on_floats_are_those_of_numpy(a, b):
     assert ops.log2(a) == pytest.approx(np.log2(a), rel=1e-15, abs=1e-15)
 
 
+OPERATIONS = {
+    "maximum": ops.maximum, "minimum": ops.minimum, "where": lambda a, b: ops.where(a > b, a, 2 * b),
+    "roots": lambda a, b: ops.sqrt(a) + ops.cbrt(b), "logs": lambda a, b: ops.log(a) + ops.log2(b),
+    "ceil": lambda a, b: ops.ceil(a / b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("of", OPERATIONS.values(), ids=OPERATIONS)
+def test_operations_broadcast_by_name_and_stay_lazy(of):
+    """So all equations do."""
+    a, b = xr.DataArray([1.0, 5.0], dims="a"), xr.DataArray([2.0, 7.0, 0.5], dims="b")
+    lazy = of(a.chunk(1), b.chunk(1))
+    assert type(lazy.data).__module__.startswith("dask")
+    for i, j in np.ndindex(2, 3):
+        assert float(lazy[i, j]) == pytest.approx(of(float(a[i]), float(b[j])), rel=1e-14)
+
+
 @given(st.integers(1, 10**6))
 def test_ceil_snaps_rounding_noise(n):
     assert ops.ceil(n * (1 + 1e-12)) == n and ops.ceil(n + 0.001) == n + 1

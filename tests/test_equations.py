@@ -15,7 +15,6 @@ import numpy as np
 import pint
 import pytest
 import sympy as sp
-import xarray as xr
 
 import inferlib.principles.derivations  # noqa: F401, registers its equations and derivations
 import tokenprice.derivations  # noqa: F401
@@ -27,10 +26,6 @@ for source in grading.sources():
     grading._open(source)
 
 EVERY = pytest.mark.parametrize("entry", EQUATIONS.values(), ids=[f"{s}.{n}" for s, n in EQUATIONS])
-# That equations broadcast, and stay lazy, is a property of `ops`: a sample shows it.
-SOME = pytest.mark.parametrize(
-    "entry", list(EQUATIONS.values())[::12], ids=[f"{s}.{n}" for s, n in EQUATIONS][::12]
-)
 DRAWS = 5  # so that both sides of a maximum are met
 
 
@@ -106,37 +101,6 @@ def test_sympy_expression_agrees_with_numbers(entry):
         with mpmath.workdps(30):
             exact = float(evaluate(*(mpmath.mpf(values[place]) for place in free)))
         assert exact == pytest.approx(float(computed), rel=1e-12)
-
-
-@cache
-def axes_of(entry):
-    """What to sweep: up to three arguments, or two fields that matter where there is no argument."""
-    if entry.arguments:
-        return list(entry.arguments)[:3]
-    symbols = entry.symbols()
-    matter = sp.sympify(entry.expression()).free_symbols
-    fields = [(name, f.name) for name, kind in records(entry).items() for f in quantities(kind)]
-    return [(n, f) for n, f in fields if getattr(symbols[n], f) in matter][:2]
-
-
-def swept(entry):
-    """Values for an equation, and axes with two of what is swept."""
-    base, other = drawn(entry, 0), drawn(entry, 1)
-    return base, {name: xr.DataArray([base[name], other[name]], dims=str(name)) for name in axes_of(entry)}
-
-
-@SOME
-def test_xarray_broadcasts_by_name_and_equals_a_loop(entry):
-    base, axes = swept(entry)
-    found = entry.function(**arguments(entry, base | axes))
-    assert set(found.dims) <= set(map(str, axes))  # a result need not depend on every argument
-    for place in np.ndindex(*(2 for _ in axes)):
-        picked = dict(zip(axes, place, strict=True))
-        expected = entry.function(
-            **arguments(entry, base | {n: float(axes[n][i]) for n, i in picked.items()})
-        )
-        got = found.isel({str(n): i for n, i in picked.items() if str(n) in found.dims})
-        assert float(got) == pytest.approx(float(expected), rel=1e-12)
 
 
 @cache

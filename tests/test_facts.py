@@ -91,27 +91,7 @@ def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source):
 
 
 # What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.
-QUOTED = {
-    "liminal2025": [
-        ("4.4 and key finding 4", "1.25 4.5"), ("DeepSeekV3 and Kimi-K2", "694 61 43"),
-        ("arithmetic of latent attention", "576"), ("4.6: GPT-OSS-120B", "108 36"),
-        ("4.6 and Figure 3", "10 30 7.3 7.2"), ("4.1 and the first challenge", "108 965 482 32"),
-        ("4.7: use of the tensor engine", "1"), ("5,300 and 10,000", "5,300 10,000"),
-        ("3: the baseline chip", "2.25 0.2"), ("Abstract: accuracy", "7.6"),
-    ],
-    "mazurek2025": [
-        ("3.3.1", "61 9"), ("3.4, 2.7x", "2.7"), ("2.1, expert parameters", "661 98.5 98"), ("Figure 5", "3"),
-        ("1, cache sizes", "163 2 7"), ("Sections 3 and 3.5, attention", "8 3.5"),
-    ],
-    "pope2022": [("Table D.4", "343 19723 338 19136")],
-    "steinhardt2022": [
-        ("sanity check of the tiling", "1024 64 256 512 2048"), ("Batching: memory time", "350"),
-        ("Warm-up, Batching and Tiling", "330 1.6 0.06 0.56 128 25"),
-    ],
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("source", "place", "quoted"), [(s, *q) for s, all in QUOTED.items() for q in all])
+@pytest.mark.parametrize(("source", "place", "quoted"), lines("quoted"))
 def test_numbers_that_errata_quote(source, place, quoted):
     table = audit.errata(source)
     printed = table[table.place.str.contains(place, regex=False)].printed.item()

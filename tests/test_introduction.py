@@ -148,16 +148,6 @@ def rented():
     return services.offers(CASE.model, introduction.CHIPS)
 
 
-def test_a_fleet_that_is_sure_keeps_its_promise_at_the_slow_end(rented):
-    least = {name: float(promise["tpot"].split()[0]) for name, (_, promise) in services.SERVICES.items()}
-    assert all(sure.row()["speed_low"] >= least[name] for name, (_, sure) in rented.items())
-
-
-def test_to_be_sure_costs_no_less(rented):
-    paid = ([round(one.fleet.dollars_per_hour, 2) for one in pair] for pair in rented.values())
-    assert all(sure >= at for at, sure in paid)
-
-
 def test_a_month_of_a_fleet_is_its_chips_at_the_price_of_the_list(rented):
     for at, _ in rented.values():
         paid = at.fleet.chips * load_chip(at.system.chip.name).price * 730

@@ -13,7 +13,7 @@ from facts import lines
 from prose import notebook
 from py_mini_racer import MiniRacer
 
-from book.teaching.problems import BANK, LEVELS, TOPICS, mark, problems, sheet
+from book.teaching.problems import BANK, TOPICS, mark, sheet
 from book.teaching.problems.bank import shown
 from book.teaching.problems.chains import SESSIONS, chain, followed, follows
 from book.teaching.problems.marking import told, units_of
@@ -26,13 +26,6 @@ ROOT = Path(__file__).parents[1]
 STUDENTS = [f"student {k}" for k in range(6)]
 DRAWN = [name for name, p in BANK.items() if p.level != "in the head"]
 HEAD = [name for name in BANK if name not in DRAWN]
-
-
-@pytest.mark.parametrize("topic", TOPICS)
-def test_a_topic_has_problems_of_all_levels_that_are_drawn(topic):
-    own = problems("Ada", topic)
-    assert {p.topic for p in own} == {topic}
-    assert {p.level for p in own} >= set(LEVELS[1:3])
 
 
 @pytest.mark.parametrize("name", DRAWN)

@@ -67,9 +67,6 @@ def test_every_answer_over_every_measurement():
     count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
     assert count == len(own), "a row of one's own, which may be one of these, is drawn and not counted"
     assert mean == pytest.approx(100 * error.mean(), abs=0.6)
-    one = shown.menus[2].options.index("gpt-fast")
-    told = shown.drawn(who=who, publisher=one)["said"]
-    assert int(told.split()[0].strip("<p>")) == (own.publisher == "gpt-fast").sum()
 
 
 @pytest.mark.parametrize(

@@ -108,12 +108,6 @@ def test_what_follows_a_solution_stays():
         LECTURE["without_solutions"]([nbformat.v4.new_markdown_cell("```{solution-start} x\n```")])
 
 
-def test_copies_are_made_of_pages_with_exercises():
-    stems = {path.stem for path in LECTURE["stories"]()}
-    assert {"principles", "steinhardt2022", "price"} <= stems
-    assert stems == {path.stem for path in CHAPTERS if exercises(path)}
-
-
 def test_a_copy_fetches_the_whole_book():
     """A wheel holds the library alone; chapters also import `book`."""
     nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])

@@ -309,17 +309,3 @@ def test_what_is_not_there_is_nothing():
     assert bare.parameters()["norms"] == 4096
     own = load_model("nvidia/Qwen3.6-27B-NVFP4")
     assert own.weight_bytes("published")["head"] == own.parameters()["head"] * 4.5 / 8
-
-
-UNLIKE = "DeepSeek V3", "Qwen3.5-397B-A17B", "deepseek-ai/DeepSeek-V4-Pro", "nvidia/Nemotron-H-56B-Base-8K"
-
-
-@pytest.mark.parametrize("name", UNLIKE)
-def test_a_step_takes_latents_as_they_are(name):
-    """The absorbed form of DeepSeek's paper, where nothing else is said."""
-    for group in load_model(name).layers:
-        attention = group.attention
-        if attention is not None:
-            assert attention.context_flops(9) == attention.context_flops(9, True)
-            if name == "DeepSeek V3":
-                assert attention.context_flops(9, False) != attention.context_flops(9)
