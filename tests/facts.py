@@ -11,6 +11,11 @@ def lines(name):
     return [line.split("\t") for line in text.splitlines()[1:]]
 
 
+def options_of(text):
+    """Options as a table holds them: batch=256, context=32768."""
+    return dict(option.split("=") for option in filter(None, text.split(", ")))
+
+
 def refused(*calls):
     """The test that each call is refused: what is called, the kind of error, and the words of its message."""
 

@@ -2,30 +2,15 @@
 
 import pandas as pd
 import pytest
+from facts import lines
 
 import book
 from book.audit import appendices
 from book.audit.published_rows import published
+from inferlib.papers import sources
 
 
-def _to(last, first=1):
-    return {str(number) for number in range(first, last + 1)}
-
-
-PRINTED = {  # tables, figures and equations that some page shows
-    "steinhardt2022": {},
-    "pope2022": {
-        "Table": _to(3) | set("D.1 D.2 D.3 D.4".split()),
-        "Figure": _to(9) - {"2", "5"}
-        | set("2(a) 2(b) 2(c) 4(a) 4(b) 4(c) 5(a) 5(b) A.1 A.2 B.1 C.1".split()),
-    },
-    "erdil2025": {"Table": _to(6), "Figure": _to(10), "Equation": _to(46)},
-    "liminal2025": {"Table": _to(7), "Figure": _to(4), "Equation": _to(8), "Key finding": _to(9)},
-    "mazurek2025": {"Table": _to(2), "Figure": _to(17), "Equation": _to(51)},
-}
-
-
-@pytest.fixture(scope="module", params=PRINTED)
+@pytest.fixture(scope="module", params=sources())
 def source(request):
     return request.param
 
@@ -41,7 +26,8 @@ def test_every_artefact_with_numbers_has_a_place(source, places):
 
 
 def test_every_table_figure_and_equation_has_a_place(source, places):
-    wanted = {f"{kind} {number}" for kind, numbers in PRINTED[source].items() for number in numbers}
+    own = [(kind, numbers.split()) for key, kind, numbers in lines("artefacts") if key == source]
+    wanted = {f"{kind} {number}" for kind, numbers in own for number in numbers}
     assert {name for name in wanted if not places.get(name)} == set()
 
 
@@ -76,6 +62,6 @@ def _as_shown(text):
 
 
 def test_what_is_not_made_anew_is_an_artefact_with_a_reason():
-    made = pd.concat(map(appendices.prints, PRINTED))
+    made = pd.concat(map(appendices.prints, sources()))
     assert made[made.made != "anew"].why.str.len().min() > 20
     assert (made.page == "").sum() == 1  # one diagram

@@ -18,6 +18,7 @@ from test_chapter_inputs import (  # noqa: F401
     INPUTS,
     Statement,
     coarse,
+    excepted,
     followers,
     named,
     named_by,
@@ -44,70 +45,6 @@ CHANGES = {
 }
 # Where a source describes no such model, another that it does.
 INSTEAD = {"mazurek2025": {"another model": {"model": "DeepSeek V2"}}}
-# Chapter -> beginnings of statements that read the case and show the same under every change, with the reason.
-STAY = {
-    "erdil2025_toy": {
-        "with erdil2025.grid_all_reduce_time": "a closed form refuses, whatever it is asked for"
-    },
-    "liminal2025": {
-        "ax = figures.draw_collective(": "a collective of many chips and of eight, whatever is computed between",
-        "for name, (wide, box) in sorted(tops": "speeds of the source's own large models on many chips and on eight",
-    },
-    "mazurek2025": {"derivations.compute_bound": "never, for any of them"},
-    "steinhardt2022": {"explorers.multiply": "opens with the post's machine, and offers the case's"},
-    "pope2022": {
-        "pope.switch_to_x(ours": "a switch of another model on the mesh, which no change here touches"
-    },
-}
-# Chapter -> what its first exercise says in words, and the change that is meant; one printed as code is read there.
-IN_WORDS = {
-    "principles": {
-        "GPT-3 175B": "case = case.replace(model='GPT-3 175B')",
-        "eight B200": "case = case.replace(machine='8x B200')",
-    },
-    "steinhardt2022": {"1,024 users": "case = case.replace(batch=1024)"},
-    "pope2022": {'"128x TPU v4"': "case = case.replace(machine='128x TPU v4')"},
-    "erdil2025_toy": {
-        '"8x H200"': "case = case.replace(machine='8x H200')",
-        "no time at all": "assumed = erdil2025.ToyAssumptions(t_hop=0)",
-    },
-    "erdil2025_model": {"`batch=256`": "case = case.replace(batch=256)"},
-    "price": {
-        "`output_tokens=2048`": "case = case.replace(output_tokens=2048)",
-        "H200s": "case = case.replace(machine='8x H200')",
-    },
-    "kernel_model": {
-        "half the chips": "case = case.replace(machine='4x H100')",
-        "a ninth of the weights": "case = case.replace(model='Llama 3 8B')",
-    },
-}
-# Literals below a case that equal one of its fields, and are another thing.
-OTHER = {
-    "price": {
-        512: "tokens of a piece, of an answer and sequences of a sweep",
-        "Llama 3 70B": "a model that is sold",
-    },
-    "principles": {
-        4096: "lengths and sequences of a sweep",
-        "Llama 3 70B": "one of four models side by side",
-    },
-    "erdil2025_model": {"Llama 3 70B": "one of the models side by side"},
-    "liminal2025": {32: "so many times the context, and tokens of a step"},
-    "synthesis": {32: "sequences at which a curve is read"},
-    "pope2022": {64: "chips of the paper's own run"},
-    "kernel_model": {"bf16": "the format in which all chips' kernels were timed"},
-}
-# Numbers of sentences that some cell prints under the case too, and what they are there: no result of the case.
-TYPED = {
-    "pope2022": {"28.5": "measured", "18,432": "width of PaLM"},
-    "erdil2025_model": {"1.2": "microseconds, printed", "15": "per cent, printed", "66": "per cent, printed"},
-    "liminal2025": {
-        "320": "cells that are printed",
-        "491": "printed in Table 5",
-        "114": "microseconds of equation 8",
-    },
-    "mazurek2025": {"61": "layers of DeepSeek V3", "72": "GPUs of a measurement"},
-}
 SIZES = {2**k for k in range(4, 21)}
 # What is no number of a sentence: links, formulas, code, names of models and chips, years, places in a paper.
 NAMED = re.compile(
@@ -142,7 +79,8 @@ def test_under_another_case_a_chapter_runs_to_its_end_and_what_reads_the_case_fo
     changes = CHANGES | INSTEAD.get(chapter, {})
     stayed = [stay(found, "case", partial(changed, wanted=wanted)) for wanted in changes.values()]
     always = [statement for statement in stayed[0] if all(statement in others for others in stayed)]
-    assert named_by(STAY.get(chapter, {}), always) == set(STAY.get(chapter, {}))
+    still = set(excepted("reads the case and stays", chapter))
+    assert named_by(still, always) == still
 
 
 MEASURED = {"answers", "clean"}  # tables that stand beside a case, and are no input of it
@@ -169,7 +107,7 @@ def suggested():
     for chapter in sorted({*CHAPTERS, "case_files"}):
         for text in re.findall(r"(?s)```\{exercise\}\n:label.*?```", said(chapter))[:1]:
             found = re.findall(r"`(\w+ = [^`]+)`", text)
-            words = IN_WORDS.get(chapter, {})
+            words = excepted("first exercise, the change it means", chapter)
             assert all(word in text for word in words), chapter
             yield from ((chapter, line) for line in (*found, *words.values()))
 
@@ -278,8 +216,7 @@ def test_no_literal_below_the_case_equals_one_of_its_fields(chapter):
         node.value for tree in cells[first + 1 :] for node in ast.walk(tree)
         if isinstance(node, ast.Constant) and telling(node.value) and node.value in given
     }  # fmt: skip
-    assert found == set(OTHER.get(chapter, ()))
-    assert sum(map(len, OTHER.values())) <= 10
+    assert set(map(str, found)) == set(excepted("another thing than the case", chapter))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -304,8 +241,12 @@ def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
         if digits(value) > 1 and value not in given | SIZES
         and any(round(one, -value.as_tuple().exponent) == value for one in printed)
     }  # fmt: skip
-    assert typed == set(TYPED.get(chapter, ()))
-    assert sum(map(len, TYPED.values())) <= 10
+    assert typed == set(excepted("typed, and no result of the case", chapter))
+
+
+def test_exceptions_are_few():
+    for kind in ("another thing than the case", "typed, and no result of the case"):
+        assert [of for of, *_ in lines("exceptions")].count(kind) <= 10
 
 
 def telling(value):

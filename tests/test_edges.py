@@ -4,42 +4,19 @@ import random
 import shlex
 
 import pytest
+from facts import lines
 from questions import MACHINES, MODELS, drawn
 
 from tokenprice import ask
 from tokenprice.terminal import main
 
-SMALL, REQUEST = '"Llama 3 8B" H100', "--prompt-tokens 100 --output-tokens 10"
-# What is typed, and the exit code: 0 where zero or one is an answer, 2 where it is none.
-EDGES = {
-    f"ask {SMALL} --context 0": 0,
-    'ask "DeepSeek V3" "8x H200" --context 0 --batch 1': 0,
-    f"change {SMALL} --context 0 --tpot 1ms": 0,
-    f"ask {SMALL} --prompt-tokens 1 --output-tokens 1 --concurrency 1": 0,
-    f"ask {SMALL} --prompt-tokens 1 --output-tokens 1 --request-rate 1 --cached 0": 0,
-    f"ask {SMALL} {REQUEST} --concurrency 1 --prefill-chunk 1": 0,
-    f"ask {SMALL} {REQUEST} --request-rate 1e-9": 0,
-    f"ask {SMALL} {REQUEST} --request-rate 1e7": 0,
-    f"ask {SMALL} {REQUEST} --request-rate 1e-300": 2,
-    f"ask {SMALL} {REQUEST} --request-rate 1e30/s": 2,
-    f"ask {SMALL} {REQUEST} --prefill-chunk 1e-320": 2,
-    f"ask {SMALL} {REQUEST} --replicas 1 --request-rate 1": 0,
-    f"simulate {SMALL} --prompt-tokens 1 --output-tokens 1 --request-rate 1 --requests 1": 0,
-    f"simulate {SMALL} --prompt-tokens 1 --output-tokens 1 --concurrency 1 --requests 1": 0,
-    f"simulate {SMALL} {REQUEST} --request-rate 1e7": 2,
-    'decide "Llama 3 8B" --prompt-tokens 1 --output-tokens 1 --chips H100 --counts 1': 0,
-    'decide "Llama 3 8B" --prompt-tokens 1 --output-tokens 1 --chips H100 --counts 1 --request-rate 1e9 --top 1': 0,
-    'decide "Llama 3 8B" ""': 2,
-    f"--json ask {SMALL}": 0,
-    f"--context 0 ask {SMALL}": 0,
-}
 
-
-@pytest.mark.parametrize("line", EDGES)
-def test_a_verb_answers_at_its_edges_or_refuses_in_one_line(capsys, line):
-    assert main(shlex.split(line)) == EDGES[line]
+@pytest.mark.parametrize(("code", "line"), lines("edges"))
+def test_a_verb_answers_at_its_edges_or_refuses_in_one_line(capsys, code, line):
+    """The exit code is 0 where zero or one is an answer, 2 where it is none."""
+    assert main(shlex.split(line)) == int(code)
     printed = capsys.readouterr()
-    assert printed.err.count("\n") == (EDGES[line] == 2) and "please report" not in printed.err
+    assert printed.err.count("\n") == (code == "2") and "please report" not in printed.err
     assert "nan" not in printed.out.lower()
 
 

@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from facts import lines
+from facts import lines, options_of
 
 import inferlib
 from book import measured as measurements
@@ -133,7 +133,7 @@ def load_with(tmp_path, change=None, rows=None):
 
 @pytest.mark.parametrize(("change", "message"), lines("refused_rows"))
 def test_a_bad_number_text_or_name_is_refused(tmp_path, change, message):
-    change = dict(cell.split("=") for cell in change.split(", "))
+    change = options_of(change)
     names = {"tier", "core", "hardware", "model", "weight_format", "duplicate_of", "read"}
     with pytest.raises(LookupError if set(change) <= names else ValueError, match=message):
         load_with(tmp_path, change)

@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import refused
+from facts import lines, options_of, refused
 from questions import request, step
 
 import inferlib
@@ -425,18 +425,9 @@ def test_nothing_is_fitted_to_rows_that_are_not_clean():
     assert fit.use(next(table.iloc[:1].assign(known=False).itertuples())).startswith("model or chip not")
 
 
-@pytest.mark.parametrize(("model", "machine", "more", "word"), [
-    ("Llama 3 70B", "8x H100", {"context": 32768}, "context 32,768"),
-    ("Llama 3 8B", "8x H100", {"batch": 20000, "context": 1}, "batch 20,000"),
-    ("Llama 3 70B", "64x H100", {}, "one instance on 64 chips"),
-    ("Llama 3 70B", "8x TPU v5p", {}, "nothing was measured on TPU v5p"),
-    ("Mixtral 8x22B", "8x H100", {}, "mixtures of experts were measured on"),
-    ("GPT-2", "H100", {"context": 1024}, "million parameters"),  # the smallest with a public row is GPT-J
-    ("Llama 3 8B", "A100 80GB", {"weights": "fp8"}, "A100 80GB does not multiply in fp8"),  # by the data sheet
-    ("Llama 3 70B", "8x MI300X", {}, "using those of H100 SXM"),
-])  # fmt: skip
-def test_cautions(model, machine, more, word):
-    answer = ask(model, machine, **more)
+@pytest.mark.parametrize(("model", "machine", "options", "word"), lines("cautions"))
+def test_cautions(model, machine, options, word):
+    answer = ask(model, machine, **options_of(options))
     assert word in " ".join(answer.warnings) and f"Caution: {answer.warnings[0]}." in str(answer)
 
 

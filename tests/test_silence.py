@@ -1,7 +1,7 @@
 """What a source does not describe, and what does not fit: it says so, with its reason, and guesses nothing."""
 
 import pytest
-from facts import lines
+from facts import lines, options_of
 
 from inferlib import System, load_chip
 from tokenprice import ask
@@ -12,7 +12,6 @@ ALONE = System(load_chip("TPU v4"), 8, domain=1)
 @pytest.mark.parametrize(("source", "model", "machine", "options", "status", "reason"), lines("silences"))
 def test_a_source_that_has_no_time_has_a_reason(source, model, machine, options, status, reason):
     """LIMINAL's 1,479 GB are 137 GB and 320 KiB for each of four million tokens; 300 sequences fit once, not twice."""
-    more = dict(option.split("=") for option in filter(None, options.split(", ")))
     machine = ALONE if machine == "alone" else machine
-    found = ask(model, machine, by=source, **{"batch": 32, "context": 4096} | more)
+    found = ask(model, machine, by=source, **{"batch": 32, "context": 4096} | options_of(options))
     assert found.status == status and reason in found.reason
