@@ -122,66 +122,16 @@ def compares_machines(kind, text):
     return kind == "code" and ("System(" in text or "offers" in text)
 
 
-def fastest(machines, by):
-    """Which of several machines, each with its share of the users, makes a token first; None where one is unknown."""
-    found = {name: ask(question, by=by) for name, question in machines.items()}
-    known = all(one.status != "n/a" for one in found.values())
-    fit = {name: one.seconds for name, one in found.items() if one.feasible}
-    return min(fit, key=fit.get) if known and fit else None
+ADVISING = [story for story in CHAPTERS if any(compares_machines(*part) for part in advised(story))]
 
 
-def in_half(question, by):
-    halves = times(question, 1 / 2).replace(batch=max(1, question.batch / 2))
-    return fastest({"as one": question, "two halves": halves}, by)
-
-
-def for_one_user(question, by):
-    counts = [(n, times(question, n).replace(batch=1)) for n in (1, 2, 4)]
-    if by == "kernels":
-        return fastest(dict(counts), by)
-    return min(counts, key=lambda each: took(each[1], "erdil2025_toy"))[0]
-
-
-def for_a_promise(question, by):
-    table = economics.offers(question.replace(price=2.0), (100,)).set_index("by")
-    return table.GPUs[{"kernels": "the kernel model"}.get(by, "Erdil 2025")]
-
-
-def on_four_boxes_or_nine(question, by):
-    served = question.replace(model="DeepSeek V3", weights="fp8", kv_cache_dtype="bf16")
-    most = {n: kernel_model_text.kernel_model_users(times(served, n / 8), 0.05, by) for n in (32, 72)}
-    return max(most, key=most.get)
-
-
-# Chapter -> which machine its comparison prefers, as one who answers sees it, and whose advice it is.
-PURCHASES = {
-    "pope2022": (in_half, "pope2022"),
-    "erdil2025_toy": (for_one_user, "erdil2025"),
-    "erdil2025_model": (for_a_promise, "erdil2025"),
-    "mazurek2025": (on_four_boxes_or_nine, "mazurek2025"),
-}
-
-
-def parts_from_the_sixth(chapter):
-    prefers, by = PURCHASES[chapter]
-    asked = QUESTIONS[12:14] if chapter in ("erdil2025_model", "mazurek2025") else QUESTIONS  # slow ones: two
-    pairs = [(prefers(question, by), prefers(question, "kernels")) for question in asked]
-    return any(mine != others for mine, others in pairs if None not in (mine, others))
-
-
-def test_every_story_whose_advice_compares_machines_is_held_to_the_kernel_model():
-    found = {story for story in CHAPTERS if any(compares_machines(*part) for part in advised(story))}
-    assert found == set(PURCHASES)
-
-
-def test_at_most_three_pages_advise_another_purchase_and_each_says_what_the_kernel_model_says():
-    parting = [chapter for chapter in PURCHASES if parts_from_the_sixth(chapter)]
-    assert len(parting) <= 3
-    for chapter in parting:
-        parts = list(advised(chapter))
-        at = next(i for i, part in enumerate(parts) if compares_machines(*part))
-        after = next(text for kind, text in parts[at:] if kind == "markdown")
-        assert "kernel model" in after.split("\n\n")[0]
+@pytest.mark.parametrize("story", ADVISING)
+def test_a_story_whose_advice_compares_machines_says_at_once_what_the_kernel_model_says(story):
+    """Whether the kernel model would rent the same or not."""
+    parts = list(advised(story))
+    at = next(i for i, part in enumerate(parts) if compares_machines(*part))
+    after = next(text for kind, text in parts[at:] if kind == "markdown")
+    assert "kernel model" in after.split("\n\n")[0]
 
 
 def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
