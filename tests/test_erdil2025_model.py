@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import refused
+from facts import lines, refused
 
 from book import audit
 from book.papers.erdil2025 import economics
@@ -212,18 +212,9 @@ def test_figure_9_is_the_notebooks_own_output():
     """Text stored in the notebook of 27 May 2025: fastest points (speed, GPUs, batch), preferred (speed, cost)."""
     table = economics.three_customers(figure_curves(9)).set_index(["curve", "point"])
     columns = {"fastest": ["tokens/s", "GPUs", "users"], "preferred": ["tokens/s", "dollars per million"]}
-    for curve, point, printed in (
-        ("short", "fastest", (96.75, 54.32, 1.03)),
-        ("short", "preferred", (62.49, 1.37)),
-        ("short, drafted", "fastest", (153.48, 31.63, 1.99)),
-        ("short, drafted", "preferred", (87.23, 0.85)),
-        ("long", "fastest", (94.60, 95.97, 1.00)),
-        ("long", "preferred", (71.79, 36.70)),
-        ("long, drafted", "fastest", (146.62, 47.11, 1.99)),
-        ("long, drafted", "preferred", (115.27, 15.77)),
-    ):
+    for curve, point, *printed in lines("figure_9"):
         found = table.loc[(curve, point), columns[point]].astype(float).round(2)
-        assert list(found) == pytest.approx(printed, abs=0.0051), (curve, point)
+        assert list(found) == pytest.approx(list(map(float, printed)), abs=0.0051), (curve, point)
 
 
 def test_the_shape_of_a_model_follows_its_format_and_no_other_sum():

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 import sympy as sp
+from facts import lines
 from javascript import assert_equal_at_random, random_inputs
 from py_mini_racer import MiniRacer
 
@@ -339,22 +340,10 @@ def guessed_page(guess, at=None):
     return page.eval("said.output.textContent"), page.eval("said['.readout'].textContent")
 
 
-@pytest.mark.parametrize(
-    ("answer", "at", "shown", "verdict"),
-    [
-        (6.4, 3.2, "3.2 ms", "is 2 times too low, roughly the size."),
-        (6, 3.2, "3 ms", "is 2 times too low, roughly the size."),
-        (6.4, 6.401, "6.4 ms", "is spot on."),
-        (10.0, 9.5, "9.5 ms", "is 5 % too low, as good as right."),
-        (10.0, 13, "13 ms", "is 30 % too high, close."),
-        (10.0, 78, "78 ms", "is 7.8 times too high, far off."),
-        (8.0, 96, "96 ms", "is 12 times too high, an order of magnitude away."),
-        (1.5, 99, "99 ms", "is 66 times too high, 2 orders of magnitude away."),
-    ],
-)
+@pytest.mark.parametrize(("answer", "at", "shown", "verdict"), lines("guesses"))
 def test_guess_says_how_far_off(answer, at, shown, verdict):
     """Of a whole answer the reader guesses whole numbers."""
-    slider, told = guessed_page(Guess("How long?", answer, "ms", 1, 100), at)
+    slider, told = guessed_page(Guess("How long?", json.loads(answer), "ms", 1, 100), float(at))
     assert slider == shown and told.endswith(verdict)
 
 

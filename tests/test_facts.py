@@ -19,7 +19,7 @@ from book.papers import cases
 from book.principles import introduction
 from book.serving import fit, price_lists, tables
 from book.synthesis import comparison
-from inferlib import load_chip, load_model, papers
+from inferlib import load_chip, load_model
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
 from tokenprice import ask
 
@@ -60,34 +60,6 @@ def test_years_of_models_are_those_of_their_reports():
     assert (
         printed_at("liminal2025", "Table 1", "Llama 4", "year") == "2025"
     )  # released on 5 April 2025, ai.meta.com/blog
-
-
-def numbers(text):
-    return re.findall(r"\d+(?:[.,]\d+)*", text)
-
-
-def named_in(place):
-    """The numbers of a place, and those between the two of "Tables 4 to 7"."""
-    found = set(numbers(place))
-    for first, last in re.findall(r"\b(\d+) to (\d+)\b", place):
-        found |= {str(i) for i in range(int(first), int(last) + 1)}
-    return found
-
-
-def stands_in(place, artefacts):
-    there = {n for artefact in artefacts for n in numbers(artefact)}
-    if not there or any(artefact.split()[0] in place for artefact in artefacts):
-        return True
-    return any(one == n or one.startswith(f"{n}.") for one in named_in(place) for n in there)
-
-
-@pytest.mark.parametrize("source", papers.sources())
-def test_the_place_of_an_erratum_is_where_its_rows_were_printed(source):
-    table = audit.errata(source)
-    concerned = [
-        (place, {row[0] for row in rows}) for place, rows in zip(table.place, table.rows, strict=True) if rows
-    ]
-    assert [place for place, artefacts in concerned if not stands_in(place, artefacts)] == []
 
 
 # What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.

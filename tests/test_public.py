@@ -105,5 +105,4 @@ def test_workflows_need_no_password_and_few_rights(path):
 def test_targets_of_the_workflows_exist():
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
     text = (ROOT / ".github" / "workflows" / "publish.yml").read_text("utf-8")
-    assert set(re.findall(r"run: make ([a-z]+)", text)) <= targets and "deploy-pages" in text
-    assert "gh-action-pypi-publish" in text and ".ci/test_wheel.py" in text
+    assert set(re.findall(r"run: make ([a-z]+)", text)) <= targets
