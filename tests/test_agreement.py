@@ -195,7 +195,6 @@ def test_the_third_case():
 def test_the_sequences_of_the_fourth_case_were_less_than_half_as_long():
     says("case_files", "a sequence had less than half as many behind it")
     lengths = cases.lengths()
-    assert (lengths.mean_context == lengths.prompt_tokens + lengths.output_tokens / 2).all()
     assert lengths.mean_context.max() < 4989 / 2
 
 

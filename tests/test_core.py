@@ -206,13 +206,6 @@ def test_every_public_name_can_be_reached_and_every_public_function_has_a_docstr
     assert not silent
 
 
-def test_papers_never_import_each_other():
-    rooms = Path(inferlib.papers.__file__).parent
-    for path in rooms.glob("*/*.py"):
-        others = [room.name for room in rooms.iterdir() if room.is_dir() and room.name != path.parent.name]
-        assert not any(f"papers.{other}" in path.read_text() for other in others), path
-
-
 def test_numbers_need_their_unit_and_dimensions_do_not_mix():
     for text, said in (
         ("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),

@@ -74,7 +74,7 @@ def test_environment_yml_installs_the_same():
 def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda():
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "book.yml").read_text("utf-8"))
     pythons = workflow["jobs"]["check"]["strategy"]["matrix"]["python"]
-    assert pythons == ["3.11", "3.12", "3.13", "3.14"] and PROJECT["requires-python"] == f">={pythons[0]}"
+    assert PROJECT["requires-python"] == f">={pythons[0]}"
     environment = (ROOT / "environment.yml").read_text("utf-8")
     assert re.search(r"python=(\S+)", environment)[1] in pythons
 

@@ -72,6 +72,17 @@ def test_nothing_is_imported_in_a_circle():
     no_circle({name: imported(path, known) - {name} for name, path in known.items()})
 
 
+def test_no_paper_imports_another():
+    known = modules()
+    rooms = {name: name.split(".")[2] for name in known if re.match(r"inferlib\.papers\.\w+2\d{3}", name)}
+    assert not [
+        name
+        for name in rooms
+        for m in imported(known[name], known)
+        if rooms.get(m, rooms[name]) != rooms[name]
+    ]
+
+
 def test_no_room_of_the_book_uses_one_that_uses_it():
     known = modules()
     rooms = {name: name.split(".")[1] for name in known if name.startswith("book.")}

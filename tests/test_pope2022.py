@@ -346,7 +346,6 @@ test_argument_checks = refused(
     (lambda: p.choose(PALM, TPU, MESH, -1), ValueError, "tokens is -1"),
     (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
     (lambda: p.best_plan(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
-    (lambda: p.why_not(PALM, TPU, MESH, "WS 2d", "Head", 1, 1), LookupError, "did you mean 'WS 2D'"),
     (lambda: schedules.collectives(1), ValueError, "k is 1"),
     (lambda: schedules.piece(None, MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),
 )
