@@ -95,7 +95,7 @@ def closure(roots):
         if "." in name:
             todo.append(name.rpartition(".")[0])
     named = {one for text in texts.values() for one in _DATA.findall(text)}
-    return frozenset(_from_root(path) for path in [*texts, *_data({path.parent for path in texts}, named)])
+    return frozenset(from_root(path) for path in [*texts, *_data({path.parent for path in texts}, named)])
 
 
 def _taken(text):
@@ -118,7 +118,7 @@ def _path(name):
     return next((file for file in files if file.is_file()), None)
 
 
-def _from_root(path):
+def from_root(path):
     return path.relative_to(ROOT).as_posix()
 
 

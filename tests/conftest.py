@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from book import build_cache
+from book.build_cache import from_root
 from book.import_tracking import READ, ROOT
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -41,15 +42,11 @@ def made_from(path):
     chapters = ("book/*.ipynb", "book/*.md") if "ipynb" in text else ()
     opened = (file for pattern in (*REGISTERED, *chapters) for file in ROOT.glob(pattern))
     found = {HERE / "conftest.py", *own, *opened}
-    return {_name(file) for file in found if file.suffix != ".pyc"} | build_cache.dependencies_of(text)
-
-
-def _name(path):
-    return path.relative_to(ROOT).as_posix()
+    return {from_root(file) for file in found if file.suffix != ".pyc"} | build_cache.dependencies_of(text)
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.parent == HERE and build_cache.is_fresh(_name(collection_path)):
+    if collection_path.parent == HERE and build_cache.is_fresh(from_root(collection_path)):
         return True
 
 
@@ -77,6 +74,6 @@ def pytest_runtest_makereport(item):
         OPENED[item.path].update(READ)
         files = LEFT[item.path] == 0 and "TOKENPRICE_BUILD" in os.environ and made_from(item.path)
         if files:
-            build_cache.passed_with(_name(item.path), files | OPENED[item.path])
+            build_cache.passed_with(from_root(item.path), files | OPENED[item.path])
         READ.clear()
     return report
