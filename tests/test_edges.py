@@ -27,11 +27,6 @@ READERS = {
         "1x T4",
     ): "1 × T4 has no room for one user beside the weights: needs 812 GB",
     ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cuts 128 heads in 3 parts, which cannot be",
-    (
-        "Qwen3 235B-A22B",
-        "8x H200",
-        "1x H200",
-    ): "1 × H200 has no room for one user beside the weights: needs 470 GB",
 }
 
 

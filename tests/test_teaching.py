@@ -136,8 +136,6 @@ def test_a_formula_of_the_sheet_says_what_its_letters_mean(cell):
     [
         ("cache_data", "42.9 GB"),  # 32 sequences, 4,096 tokens, 320 KiB
         ("roofline_time", "6.79 ms"),  # 139 GB and 43 GB over 26.8 TB/s
-        ("ridge_point", "295 FLOP/B"),  # 989.5 over 3.35
-        ("switch_to_x", "8,192"),  # the model's width
         ("cache_over_heads", "5.37 GB"),  # an eighth
         ("memory_limited_time", "1.41 µs"),  # 54 (989.5e12)^2 / (3.35e12)^3
         ("grid_all_reduce_time", "3.66 µs"),  # 2 (sqrt 8 - 1)
