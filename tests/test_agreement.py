@@ -347,7 +347,7 @@ def test_pieces_and_one_constant_for_a_layer():
     answers = comparison.all_answers().query("status == 'ok' and use == 'clean'")
     error = answers.pivot(index="id", columns="who", values="error")
     error = error[["kernels", "liminal2025.eq8"]].dropna().abs()
-    assert len(error) == 108 and error.kernels.mean() < error["liminal2025.eq8"].mean() / 2
+    assert error.kernels.mean() < error["liminal2025.eq8"].mean() / 2
     assert error.loc["aic-32", "liminal2025.eq8"] < error.loc["aic-32", "kernels"]
 
 

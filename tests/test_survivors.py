@@ -177,5 +177,4 @@ def test_joules_are_those_of_the_published_watts():
     """ML.ENERGY's leaderboard, 187 runs of one engine: within an eighth on average."""
     runs, parts = watts.rows(), energy.draw()
     found = watts.predicted(runs, (parts.awake, parts.reading, parts.calculating))
-    assert len(runs) == 187
     assert (found / runs.joules_per_token - 1).abs().mean() < 0.125
