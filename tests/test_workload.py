@@ -285,7 +285,7 @@ def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
 def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
     """So many, since the longest prompts of Mooncake are few and decide much."""
     found = off(simulate(at_random(recorded(name)), requests=20_000, seed=1))
-    assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.1
+    assert abs(found["gaps"]) < 0.2 and abs(found["first"]) < 0.2
 
 
 def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():

@@ -10,6 +10,7 @@ from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Accelerator, Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
+from tokenprice.scheduler import ORDERS, ROUTERS
 
 # Units of each kind of number, in lower case and without blanks: what one of them is worth.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
@@ -168,6 +169,16 @@ def parse_bool(name, value) -> bool:
     """Yes or no."""
     known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
     return known[validation.one_of(name, str(value).strip().lower(), known)]
+
+
+def order(name, value) -> str:
+    """What an engine does first: ``"decode first"`` or ``"prefill first"``."""
+    return validation.one_of(name, str(value).strip().lower(), ORDERS)
+
+
+def router(name, value) -> str:
+    """How requests are dealt to machines: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
+    return validation.one_of(name, str(value).strip().lower(), ROUTERS)
 
 
 def parse_fraction(name, value) -> float:

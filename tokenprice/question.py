@@ -17,6 +17,7 @@ from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, parsing, workload
+from tokenprice.scheduler import MOST, Scheduler
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -47,7 +48,17 @@ CHOSEN = (
 
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory_utilization", "prefill_machine", "prefill_chunk"),
+    "machine": (
+        "machine",
+        "layout",
+        "engine",
+        "memory_utilization",
+        "prefill_machine",
+        "prefill_chunk",
+        "order",
+        "router",
+        "dp_balance",
+    ),
     "load": (
         "batch",
         "context",
@@ -217,7 +228,23 @@ class Question(ParsedRecord):
         parsing.parse_machine, "a machine of its own that reads prompts", example="2x H100"
     )
     prefill_chunk: float | None = parsed_field(
-        parsing.parse_count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k"
+        parsing.parse_count, "tokens of a step, prompts and answers; the engine's own", "tokens", "2k"
+    )
+    order: str | None = parsed_field(
+        parsing.order,
+        "what an engine does first, 'decode first' or 'prefill first' (SGLang)",
+        example="prefill first",
+    )
+    router: str | None = parsed_field(
+        parsing.router,
+        "how requests are dealt to machines, 'random', 'round robin' or 'least loaded'; random",
+        example="least loaded",
+    )
+    dp_balance: float | None = parsed_field(
+        parsing.parse_count,
+        "steps for which copies that share experts hold a prompt until each has one; none",
+        "steps",
+        "50",
     )
     price: float | None = parsed_field(
         parsing.parse_dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50"
@@ -334,21 +361,42 @@ class Question(ParsedRecord):
             return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
+    def scheduler(self, system=None, copies=1) -> Scheduler:
+        """The engine's own scheduler on a chip, with what is said otherwise; so many copies share the places."""
+        places = self.concurrency and self.request_rate and max(min(int(self.concurrency / copies), MOST), 1)
+        said = {
+            "max_num_batched_tokens": self.prefill_chunk,
+            "order": self.order,
+            "router": self.router,
+            "max_num_seqs": places,
+            "dp_balance": self.dp_balance,
+            "batching_wait_iters": self.batching_wait_iters,
+        }
+        own = Scheduler.of(calibration.engine(self.engine).name, (system or self.needs_machine()).chip)
+        return own.replace(**{name: value for name, value in said.items() if value is not None})
+
     @property
     def prefill_chunks(self) -> float:
-        """Steps in which a prompt is read, in the mean."""
-        return (
-            workload.prefill_chunks(self.prompt_tokens, self.cached or 0, self.prefill_chunk)
-            if self.prefill_chunk
-            else 1
-        )
+        """Steps in which a prompt is read, in the mean; below 1 where several are read in one."""
+        budget = self.scheduler(self.prefill_machine).max_num_batched_tokens
+        return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
+
+    @cached_property
+    def answers(self) -> tuple:
+        """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
+        if self.trace is not None:
+            return workload.parts(self.output_tokens.support)
+        alike = self.request_rate is None if self.fixed_lengths is None else self.fixed_lengths
+        if isinstance(self.output_tokens, workload.LengthDistribution) or alike:
+            return workload.support(self.output_tokens)
+        return workload.drawn(self.output_tokens)
 
     @property
     def longest(self) -> float:
         """Tokens of the longest sequence."""
         if self.trace is not None:
             return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
-        return max(workload.support(self.prompt_tokens)) + max(workload.support(self.output_tokens))
+        return max(workload.support(self.prompt_tokens)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.

@@ -33,6 +33,9 @@ class QuestionFields(TypedDict, total=False):
     acceptance_length: str | float
     prefill_machine: str | System
     prefill_chunk: str | float
+    order: str
+    router: str
+    dp_balance: str | float
     price: str | float
     price_max: str | float
     electricity: str | float
