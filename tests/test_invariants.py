@@ -106,7 +106,7 @@ def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
         layout="DP8 EP8",
         prompt_tokens=30_000,
         output_tokens=10,
-        prefill_chunk=2048,
+        max_num_batched_tokens=2048,
         concurrency=8,
     )
     assert found.feasible and found.request.decode_batch == 8

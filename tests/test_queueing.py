@@ -166,7 +166,7 @@ HERE = {"machine": "8x H200", "replicas": 3}
         ("Qwen3 32B", {"prompt_tokens": 100, "output_tokens": 9}),
         ("DeepSeek V3", {"layout": "DP8 EP8"}),
         ("gpt-oss-120b", {"prompt_tokens": "100-1k-9k", "output_tokens": "10-900"}),
-        ("Qwen3 32B", {"output_tokens": 4000, "concurrency": 32}),
+        ("Qwen3 32B", {"output_tokens": 4000, "max_num_seqs": 32}),
         ("Llama 3.1 8B", {"engine": "trtllm", "output_tokens": 3000}),
         ("Mixtral 8x7B", {"draft_tokens": 2, "acceptance_length": 1.8, "cached": "90%"}),
     ],
@@ -182,7 +182,7 @@ def test_headroom_is_the_largest_rate_that_is_answered(model, more):
 
 
 def test_words():
-    with pytest.raises(ValueError, match="leave one of them out"):
+    with pytest.raises(ValueError, match="leave it or request_rate out"):
         ASKED.replace(requests_per_user=2)
 
 

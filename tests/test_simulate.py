@@ -32,7 +32,7 @@ def drawn(seed, n):
             "output_tokens": between(20, 4000),
             "request_rate": 2 ** choose.uniform(-1, 6),
         }
-        more |= {"prefill_chunk": choose.choice((None, None, 2048))}
+        more |= {"max_num_batched_tokens": choose.choice((None, None, 2048))}
         more |= {"draft_tokens": 2, "acceptance_length": 2} if choose.random() < 0.15 else {}
         found = ask(Question(model, machine, **more))
         if found.feasible and found.fleet.replicas <= 8 and found.fleet.estimate.load < 0.85:
@@ -53,7 +53,9 @@ def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
 
 
 @pytest.mark.parametrize("users", [1, 8, 64, 512])
-@pytest.mark.parametrize("more", [{}, {"prefill_chunk": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}])
+@pytest.mark.parametrize(
+    "more", [{}, {"max_num_batched_tokens": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}]
+)
 def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
     """Where answers are alike users come in rows, and the first token somewhat later than the formula says."""
     found = simulate(ASKED.replace(request_rate=None, concurrency=users, **more), requests=4000)

@@ -26,7 +26,7 @@ from tokenprice.parallelism import layout_error, layouts
 from tokenprice.parsing import Mean
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
-from tokenprice.question import REQUEST, Question, list_fields, read_record, recorded
+from tokenprice.question import REQUEST, SERVING, Question, list_fields, read_record, recorded
 from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import AskOptions
@@ -561,7 +561,7 @@ def _step_of(answer):
     q = answer.question
     if not q.is_request:
         return {}
-    lost = dict.fromkeys((*REQUEST, "prefill_machine", "prefill_chunk"))
+    lost = dict.fromkeys((*REQUEST, *SERVING))
     return lost | {"batch": Mean(answer.batch), "context": q.workload.context}
 
 

@@ -93,7 +93,7 @@ def of_step(seconds, factor):
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`violated` says of a request, of a loop or of a fleet; None where all bounds hold."""
     r, copies = request, layout.lanes if layout else 1
-    pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.prefill_chunk), 1)
+    pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
     in_step = 1 if q.dp_balance else synchronised_replicas(q.model, layout)
     lanes = pieces * maximum(r.concurrency / copies, 1), r.output_tokens, copies, in_step
     if r.prefill_machine:

@@ -36,7 +36,7 @@ LENGTHS = (
     "prompt_tokens",
     "output_tokens",
     "cached",
-    "prefill_chunk",
+    "max_num_batched_tokens",
 )  # which alone take commas between thousands
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"

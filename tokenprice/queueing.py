@@ -231,7 +231,7 @@ def step_of(q, system, layout, batch, **other):
 def server_of(q, system, layout, read=None) -> Server:
     """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
     copies, work = (layout.lanes if layout is not None else 1), q.workload
-    policy = q.scheduler(system, copies)
+    policy = q.scheduler(system)
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
     room, held = (
@@ -269,7 +269,7 @@ def prefill_server(q, read, layout, system) -> Server:
     costs = Costs(
         lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,), in_step=keeps
     )
-    return Server(costs, q.replace(concurrency=None).scheduler(system), 1.0, 1.0, copies)
+    return Server(costs, q.scheduler(system), 1.0, 1.0, copies)
 
 
 def with_prefix_cache(q, system, layout, machines=1):

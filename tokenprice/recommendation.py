@@ -377,7 +377,8 @@ def decide(
             "decide chooses machine, layout and users itself: give model, prompt_tokens and output_tokens"
         )
     if any(
-        one is not None for one in (q.draft_tokens, q.prefill_machine, q.prefill_chunk, q.price, q.price_max)
+        one is not None
+        for one in (q.draft_tokens, q.prefill_machine, q.max_num_batched_tokens, q.price, q.price_max)
     ):
         raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
     offers, left_out = _offered(chips, prices)

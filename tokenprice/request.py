@@ -100,7 +100,7 @@ class Request:
     reading: float | None = None  # utilisation of what reads prompts, where that differs
     read_rate: float | None = None  # and its dollars for a chip and hour
     price_ratio: float = 1.0  # how many times as much the most expensive seller asks
-    prefill_chunk: int | None = None  # tokens of the prompt that are read in a step
+    max_num_batched_tokens: int | None = None  # tokens of the prompt that are read in a step
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
 
@@ -325,7 +325,7 @@ def request_of(
         price_per_chip_hour=system.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
-        prefill_chunk=chunk,
+        max_num_batched_tokens=chunk,
         arrival_process=protocol,
     )
 

@@ -437,13 +437,11 @@ globalThis.inferlibAsk = function (D) {
   };
 
   // A fleet as in tokenprice.queueing. What an engine does in a step.
-  const scheduler = (S, { c, q }) => {
+  const scheduler = (S, { c }) => {
     const kinds = D.schedulers, memory = c.values.chip_memory_capacity;
     const small = (memory != null && memory < kinds.server_memory) || c.name.startsWith("A100");
     const [budget, seqs, reserve] = kinds[S.engine === "compiled" ? "compiled" : small ? "small" : "server"];
-    const said = S.concurrency && S.request_rate ? Math.max(Math.min(Math.floor(S.concurrency / q.lanes),
-      D.most), 1) : seqs;
-    return { budget, seqs: said, reserve, rides: true, balance: 0, wait: 0 };
+    return { budget, seqs, reserve, rides: true, balance: 0, wait: 0 };
   };
   // A machine whose copies take so many seconds for steps and prompts: what it can serve.
   const server = (at, output, policy, held, costs) => {
@@ -493,7 +491,7 @@ globalThis.inferlibAsk = function (D) {
   };
   // A machine that only reads: answers of one token, whose steps take no time to speak of.
   const readerOf = (S, { at, read, passes, freshTokens }) => {
-    const policy = scheduler({ ...S, concurrency: null }, at), step = () => [D.soon * read.total, 0];
+    const policy = scheduler(S, at), step = () => [D.soon * read.total, 0];
     const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
     return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
   };
@@ -588,8 +586,10 @@ globalThis.inferlibAsk = function (D) {
     const most = percent(1 / enough.factor), [machines, few] = [S.replicas, enough.n].map(String);
     return filled(D.crowded, { machines, some, load, most, enough: few });
   };
-  const twice = (S) => (S.request_rate && S.paid_hours_used
-    ? "paid_hours_used follows from request_rate: leave one of them out" : "");
+  const twice = (S) => {
+    const name = S.request_rate && Object.keys(D.beside).find((name) => S[name]);
+    return name ? name + " " + D.beside[name] : "";
+  };
   // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
   const budgetOf = (S, at) => {
     const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);

@@ -153,8 +153,7 @@ globalThis.inferlibPage = function (root, D) {
       else if (c) put(key, value);
       else refused[name] = `The link asks for ${name}, which is no input here`;
     });
-    if (S.request_rate &&
-      !given.some(([key]) => key === "concurrency")) S.concurrency = null; // places of a machine
+    if (S.request_rate && !given.some(([key]) => key === "concurrency")) S.concurrency = null;
     return true;
   };
 
@@ -569,10 +568,13 @@ globalThis.inferlibPage = function (root, D) {
     const c = event.target, { key } = c.dataset;
     if (c.dataset.for) put(c.dataset.for, String(fromRange(c, +c.value)));
     else if (key) {
-      if (key === "request_rate" && !S.request_rate) S.concurrency = null; // places
       put(key, c.type === "checkbox" ? c.checked : c.value);
       if (c.tagName === "SELECT") chose(key);
     } else return;
+    const [one, other] = ["request_rate", "concurrency"]; // of which a question has one
+    const given = c.dataset.for || key;
+    if (given === one && S[one]) put(other, "");
+    if (given === other && S[other]) put(one, "");
     later(c);
   });
   root.addEventListener("change", (event) => {

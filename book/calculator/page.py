@@ -15,6 +15,7 @@ from inferlib.transformer import Attention
 from tokenprice import ask, calibration, decode, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
+from tokenprice.question import BESIDE_ARRIVALS
 from tokenprice.queueing import LEAST_WARM, MAX_ITERATIONS, NEGLIGIBLE_STEP, REQUESTS, TRIES, WARM
 from tokenprice.recommendation import MAX_USERS, OFFERS_SHOWN
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
@@ -107,6 +108,7 @@ def data():
         "levers": javascript.levers(),
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
+        "beside": BESIDE_ARRIVALS,
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
         "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
