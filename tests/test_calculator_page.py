@@ -315,7 +315,7 @@ def test_what_to_rent_for_a_file_of_requests_travels_in_a_link(capsys):
     "more",
     [
         {"cached": 1000, "replicas": 3},
-        {"model": "DeepSeek V3", "chip": "H200", "layout": "DP8 EP8", "weights": "fp8", "concurrency": 40},
+        {"model": "DeepSeek V3", "chip": "H200", "layout": "DP8 EP8", "weights": "fp8"},
         {"draft_tokens": 3, "acceptance_length": 2.5, "price": 2.25, "engine": "compiled"},
     ],
 )
@@ -736,7 +736,7 @@ ASKED = (
     LOOP | {"prefill_machine": "1x H200"},
     FLEET | {"prefill_machine": "1x H200"},
     FLEET | {"replicas": 3},
-    FLEET | {"concurrency": 9},
+    FLEET | {"max_num_seqs": 9},
     FLEET | {"prefill_machine": "1x H200", "prices": {"H200": 3}},
     FLEET | {"prefill_machine": "1x B200", "prices": {"B200": 3}},
     {"prompt_tokens": "2k ± 50%", "output_tokens": "50-100-400"},
@@ -780,6 +780,7 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(options):
         "fixed_lengths",
         "batching_wait_iters",
         "max_num_batched_tokens",
+        "max_num_seqs",
         "order",
         "router",
         "dp_balance",
