@@ -18,6 +18,7 @@ _WHERE = {
     "Transformer": "inferlib.transformer",
     "load_chip": "inferlib.catalog",
     "load_model": "inferlib.catalog",
+    "load_system": "inferlib.catalog",
     "minimise": "inferlib.equation",
     "axis": "inferlib.axes",
 }

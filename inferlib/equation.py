@@ -95,7 +95,10 @@ class Record:
         return type(self)(**{name: known[name] for name in self.__dataclass_fields__} | changes)
 
     def __repr__(self):
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)
+        values = ((f, getattr(self, f.name)) for f in fields(self))
+        shown = ", ".join(
+            f"{f.name}={_in_signature(value)}" for f, value in values if not _is_default(f, value)
+        )
         return f"{type(self).__qualname__}({shown})"
 
     def __eq__(self, other):
@@ -104,6 +107,19 @@ class Record:
 
     def __hash__(self):
         return hash(_compared(type(self))(self))
+
+
+def _is_default(f, value):
+    """Whether a field holds its default, which the text of a record leaves out."""
+    default = f.default if f.default_factory is MISSING else f.default_factory()
+    return isinstance(value, type(default)) and bool(value == default)
+
+
+def _in_signature(value):
+    """A value as a signature shows it: a function is its name, not an address."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_in_signature, value))}{',' * (len(value) == 1)})"
+    return getattr(value, "__name__", None) or repr(value)
 
 
 @cache

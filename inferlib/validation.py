@@ -133,25 +133,6 @@ def instance(name, value, kind):
     return value
 
 
-class LookupDict(dict):
-    """A table by name: an unknown name raises with near ones.
-
-    Examples
-    --------
-    >>> LookupDict("chip", {"H100": 1})["h100"]
-    Traceback (most recent call last):
-    ...
-    LookupError: no chip 'h100'; did you mean 'H100'? Known: H100
-    """
-
-    def __init__(self, what, entries):
-        super().__init__(entries)
-        self.what = what
-
-    def __missing__(self, name):
-        one_of(self.what, name, self)
-
-
 def _near(value, allowed):
     from difflib import get_close_matches
 

@@ -361,7 +361,7 @@ def test_pieces_and_one_constant_for_a_layer():
 
 def test_attention_is_read_twice_at_half_the_peak():
     says("mazurek2025", "twice that because kernels reach half the peak, and twice again because both halves")
-    model, nine = mz.model_of("DeepSeek V3"), mz.setup("9x8 H100")
+    model, nine = mz.load_model("DeepSeek V3"), mz.setup("9x8 H100")
     once = mz.attention_weights(model) / 3.35e12
     stages = mz.stages(model, nine.gpu, nine.deployment, 72 * 128, 4989)
     terms = inferlib.Breakdown(stages, source="mazurek2025").terms

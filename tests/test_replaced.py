@@ -20,7 +20,7 @@ WORK = inferlib.Workload(batch=32, context=4096)
 
 def test_a_frontier_follows_an_exchange_of_half_the_bytes():
     """Half the seconds for every byte between nodes is twice the bandwidth between nodes."""
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     plain = frontier(llama, h100)
     twice = frontier(llama, h100.replace(scale_out_bandwidth=2 * h100.scale_out_bandwidth))
     whole = erdil_model.time_between.equation.function
@@ -32,7 +32,7 @@ def test_a_frontier_follows_an_exchange_of_half_the_bytes():
 
 
 def test_a_search_that_cuts_an_equation_into_pieces_refuses_to_follow_it():
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     entries = erdil_model.layout_latency, erdil_model.collective_latency
     for entry, ask in product(entries, (erdil2025.token_latency, erdil2025.best_layout)):
         with (
@@ -120,10 +120,10 @@ def test_another_room_can_be_imported_within_a_block():
 from inferlib.papers import liminal2025
 with liminal2025.collective_latency.replaced(lambda n, assumptions: 2e-6):
     from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
-    print(erdil2025.models["Llama 3 70B"])
+    print(erdil2025.load_model("Llama 3 70B"))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.strip() == repr(erdil2025.models["Llama 3 70B"]), done.stderr
+    assert done.stdout.strip() == repr(erdil2025.load_model("Llama 3 70B")), done.stderr
 
 
 def test_blocks_nest_and_end_also_after_an_error():

@@ -16,7 +16,7 @@ from inferlib import config, validation
 from inferlib.equation import quantities
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.lazy_toml import Tables
-from inferlib.system import Accelerator
+from inferlib.system import Accelerator, System
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
@@ -63,6 +63,38 @@ def load_chip(name):
     'fp16'
     """
     return _stated(resolve("chip", name))
+
+
+def load_system(value, chips=None, name="system"):
+    """Chips by their number and name; a System stays as it is, and an Accelerator is one chip.
+
+    ``chips``: further chips by name, such as :func:`load_chips` returns. ``name``: what an error calls the text.
+
+    Examples
+    --------
+    >>> print(load_system("8x H100"), load_system("H200:4"), sep=", ")
+    8 × H100 SXM, 4 × H200
+    """
+    if isinstance(value, (System, Accelerator)):
+        return value if isinstance(value, System) else System(value, 1)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
+    known, said = chips or {}, value.strip()
+
+    if said in known:
+        return System(known[said], 1)
+    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
+    number, chip = before.groups() if before else ("1", said)
+    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
+    if after and not before and not is_chip(said):
+        chip, number = after.groups()
+    try:
+        found = known[chip] if chip in known else load_chip(chip)
+    except LookupError as error:
+        if not (before and chip[-1] in "sS"):
+            raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
+        found = load_system(chip[:-1], chips, name).chip  # 8 H100s
+    return System(found, validation.number(f"{name} {said!r}: chips", int(number), minimum=1, maximum=1e12))
 
 
 @cache
