@@ -645,9 +645,7 @@ def notation_of(source):
 @cache
 def load_source(source):
     """The ``source.toml`` of a source, as it is written: what it is about, its notation, what it assumes."""
-    import tomllib
-
-    return tomllib.loads(validation.read_package_file(_home(source), "source.toml"))
+    return validation.read_package_toml(_home(source), "source.toml")
 
 
 def _home(source):

@@ -18,6 +18,16 @@ def read_package_file(module, name):
         return file.read()
 
 
+def read_package_toml(module, name):
+    """The tables of a TOML file of the package; ValueError with file and line where it is not TOML."""
+    import tomllib
+
+    try:
+        return tomllib.loads(read_package_file(module, name))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{os.path.basename(name)} is not TOML: {error}") from None
+
+
 _PLAIN, LARGE = (float, int), 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 

@@ -1,6 +1,6 @@
 """Real chips and real models: only what a vendor or a published configuration states, each number sourced.
 
-Data live in ``chips.toml``, ``prices.toml`` and ``models.toml``; whole configurations of models that are served
+Data live in ``chips.toml`` and ``models.toml``; whole configurations of models that are served
 today in ``served.json``, by their name on Hugging Face; further names in ``names.toml``. What only one of the five
 sources assumes lives with that source.
 """
@@ -15,10 +15,11 @@ from functools import cache
 from inferlib import config, validation
 from inferlib.equation import quantities
 from inferlib.formats import FORMATS, SPELLED
-from inferlib.lazy_toml import Tables
 from inferlib.system import Accelerator, System
 from inferlib.transformer import Transformer
 from inferlib.units import parse
+
+BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offer")
 
 
 def chips():
@@ -100,7 +101,19 @@ def load_system(value, chips=None, name="system"):
 @cache
 def _stated(name):
     """A chip of the catalogue; records are frozen, so one is enough."""
-    return _chip(name, _table("chips.toml")[name], _table("prices.toml").get(name))
+    entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
+    return _chip(name, entry, chip_fact(name, "offer"))
+
+
+def chip_fact(name, fact):
+    """What the catalogue says of one of its chips beside the fields of an Accelerator: one of ``BESIDE``, or None.
+
+    Examples
+    --------
+    >>> chip_fact("L40S", "memory_type"), chip_fact("L4", "kernel_fallback")
+    ('GDDR', 'L40S')
+    """
+    return _table("chips.toml").get(name, {}).get(fact)
 
 
 def load_chips(path):
@@ -433,4 +446,4 @@ def record(kind, entry, **other):
 
 @cache
 def _table(file):
-    return Tables(validation.read_package_file(__file__, file), where=file)
+    return validation.read_package_toml(__file__, file)

@@ -8,7 +8,6 @@ import dataclasses
 import inspect
 import os
 import pkgutil
-import tomllib
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -284,7 +283,7 @@ def _on_own_chip(key, system):
 @cache
 def vocabulary():
     """``vocabulary.toml``: common names of terms, and common constants."""
-    return tomllib.loads(validation.read_package_file(__file__, "vocabulary.toml"))
+    return validation.read_package_toml(__file__, "vocabulary.toml")
 
 
 def same():
