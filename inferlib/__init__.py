@@ -20,6 +20,7 @@ _WHERE = {
     "load_model": "inferlib.catalog",
     "load_system": "inferlib.catalog",
     "minimise": "inferlib.equation",
+    "variant": "inferlib.equation",
     "axis": "inferlib.axes",
 }
 _MODULES = ("catalog", "frontier", "ops", "papers", "principles", "units")

@@ -7,7 +7,7 @@ else takes time. Equations 1 to 19 of the paper.
 from functools import partial
 
 from inferlib import validation
-from inferlib.equation import equation
+from inferlib.equation import Minimum, equation
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
 from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, load_model
@@ -111,13 +111,13 @@ def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop=ToyAssumption
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
-@equation("13", t_hop="s > 0")
+@equation("13", least=Minimum(critical_latency, "n_gpu", place=True), t_hop="s > 0")
 def optimal_n_gpu(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
 
 
-@equation("14", unit="s", t_hop="s")
+@equation("14", least=Minimum(critical_latency, "n_gpu"), unit="s", t_hop="s")
 def minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance: 3 hops^(2/3) reading^(1/3) - 2 hops."""
     reading, hops = weight_time(model, chip, 1), network_time(model, t_hop)
