@@ -3,7 +3,7 @@
 from inferlib.papers.tiny2026.equations import reading_time
 from inferlib.papers.tiny2026.records import Assumptions
 
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Transformer
 
 PRINTED = Assumptions()
@@ -20,7 +20,7 @@ def decode_step(
     """One decode step: reading, nothing else."""
     if layout is not None:
         raise NotDescribed("the source describes no layouts")
-    needed = model.n_params * assumptions.weight_bytes
+    needed = model.n_params * format_bytes(workload.weights)
     if needed > system.memory:
         raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the memory of {system}")
-    return ({"weights": reading_time(system.chip, needed)},)
+    return ({"weights": assumptions.reads * reading_time(system.chip, needed)},)

@@ -10,7 +10,7 @@ from inferlib.transformer import Transformer
 class Assumptions(Record):
     """What the source assumes; nothing of it is wrong."""
 
-    weight_bytes: float = quantity("bytes of one weight", "B", default=2.0)
+    reads: float = quantity("times that a token reads all weights", default=1.0)
 
     @classmethod
     def corrected(cls):
