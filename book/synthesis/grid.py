@@ -313,6 +313,6 @@ def what_doubling_buys(model, system, workload, keys=None):
     ]
     gains = {key: {change: speedup(key, change, *asked) for change in CHANGES} for key in keys}
     table = pd.DataFrame(gains, index=pd.Index(CHANGES, name="change"))
-    published = table[[key for key in keys if key in sources()]]
+    published = table[[key for key in keys if key in FIVE]]
     ends = {"lowest": published.min(axis=1), "highest": published.max(axis=1)}
     return table.rename(columns=predictors.label).assign(**ends, sources=published.count(axis=1))
