@@ -18,6 +18,7 @@ from book.papers import cases
 from book.principles import introduction
 from book.serving import fit, price_lists, tables
 from book.synthesis import comparison
+from book.synthesis.grid import FIVE
 from inferlib import load_chip, load_model, papers
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
 from tokenprice import ask, predictors
@@ -62,7 +63,7 @@ FIRST |= {"steinhardt2022": "2206", "mazurek2025": "2509"}
 def test_years_of_the_bibliography_are_those_of_the_first_versions():
     text = (BOOK / "references.bib").read_text("utf-8")
     found = {key: body for key, body in re.findall(r"(?ms)^@\w+\{(\w+),(.*?)^\}", text)}
-    assert set(found) >= set(FIRST) == set(papers.sources())
+    assert set(found) >= set(FIRST) == set(FIVE)
     for key, first in FIRST.items():
         year, month = f"20{first[:2]}", first[2:]
         assert re.search(r"\byear\s*=\s*\{(\d+)\}", found[key])[1] == year
@@ -160,7 +161,7 @@ def says(name):
 
 
 def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
     def fastest(bandwidth, hop):
         return erdil2025.minimum_latency_large(llama, h100.replace(memory_bandwidth=bandwidth), hop)
@@ -237,7 +238,7 @@ def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
     chips = [load_chip(name) for name in inferlib.catalog.chips()]
     boxes = [chip for chip in chips if chip.scale_up_size == 8 and chip.scale_out_bandwidth]
     widest = max(load_model(name).d_model for name in inferlib.catalog.models())
-    blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.chip_of(chip)) for chip in boxes}
+    blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.load_chip(chip)) for chip in boxes}
     assert [name for name, block in blocks.items() if block < widest] == ["H20"]
 
 

@@ -19,12 +19,12 @@ SWEPT = {
 AT = mazurek2025.setup("9x8 H100")
 HELD = {
     "erdil2025": {
-        "model": erdil2025.models["DeepSeek-V3"], "target": erdil2025.models["Llama 3 70B"],
-        "draft": erdil2025.models["Llama 3 8B"], "chip": erdil2025.chips["H100"], "acceptance": 0.8,
-        "shape": erdil2025.models["GPT-4"].shape, "assumptions": erdil2025.Assumptions(),
+        "model": erdil2025.load_model("DeepSeek-V3"), "target": erdil2025.load_model("Llama 3 70B"),
+        "draft": erdil2025.load_model("Llama 3 8B"), "chip": erdil2025.load_chip("H100"), "acceptance": 0.8,
+        "shape": erdil2025.load_model("GPT-4").shape, "assumptions": erdil2025.Assumptions(),
     },
     "mazurek2025": {
-        "model": mazurek2025.model_of("DeepSeek V3"), "gpu": AT.gpu, "deployment": AT.deployment
+        "model": mazurek2025.load_model("DeepSeek V3"), "gpu": AT.gpu, "deployment": AT.deployment
     },
     "pope2022": {
         "model": pope2022.load_model(), "chip": pope2022.load_chip(), "mesh": pope2022.load_mesh(64)
@@ -82,7 +82,7 @@ def test_dask_stays_lazy(source, function):
 def test_the_search_takes_arrays_of_dask_itself():
     import dask.array as da
 
-    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    model, chip = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     n_gpu, batch = np.geomspace(8, 900, 7), np.geomspace(1, 300, 5)
     lazy = erdil2025.token_latency(model, chip, da.from_array(n_gpu, chunks=3)[:, None], batch)
     assert isinstance(lazy, da.Array) and lazy.shape == (7, 5)
@@ -97,7 +97,7 @@ def test_many_points_need_little_memory():
     n_gpu, batch = 2 ** random.uniform(3, 10, 10**6), 2 ** random.uniform(0, 10, 10**6)
     tracemalloc.start()
     erdil2025.token_latency(
-        erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], n_gpu, batch, pipeline=False
+        erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100"), n_gpu, batch, pipeline=False
     )
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

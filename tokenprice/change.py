@@ -7,11 +7,11 @@ from typing import NamedTuple, Unpack
 
 from inferlib import validation
 from inferlib.equation import frozen, unchecked
-from inferlib.lazy_toml import Later
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
 from inferlib.transformer import Experts
 from tokenprice import calibration
+from tokenprice.calibration import Later
 from tokenprice.decode import decode_step
 from tokenprice.formatting import format_layout
 from tokenprice.parallelism import heads_reason
