@@ -13,11 +13,11 @@ import numpy as np
 
 from inferlib.papers import erdil2025
 
-MODEL, CHIP = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+MODEL, CHIP = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 FRONTIERS = {  # options, CPU seconds at most, and those of the author's program
     "plain": ({"pipeline": False}, 0.06, 2.8),
     "pipelines": ({}, 0.45, 11.0),
-    "pipelines and drafts": ({"draft": erdil2025.models["Llama 3 8B"]}, 1.7, 59.6),
+    "pipelines and drafts": ({"draft": erdil2025.load_model("Llama 3 8B")}, 1.7, 59.6),
 }
 
 

@@ -46,6 +46,8 @@ TESTS = {
     "tokenprice/queueing": "survivors queueing workload simulate invariants decide question",
     "tokenprice/request": "decide question serving invariants",
     "tokenprice/workload": "workload simulate question",
+    "tokenprice/replica": "replica simulate queueing",
+    "tokenprice/scheduler": "replica queueing",
     "tokenprice/simulation": "simulate workload invariants queueing",
     "tokenprice/terminal": "question queueing",
     "tokenprice/parsing": "question decide change",

@@ -18,7 +18,9 @@ _WHERE = {
     "Transformer": "inferlib.transformer",
     "load_chip": "inferlib.catalog",
     "load_model": "inferlib.catalog",
+    "load_system": "inferlib.catalog",
     "minimise": "inferlib.equation",
+    "variant": "inferlib.equation",
     "axis": "inferlib.axes",
 }
 _MODULES = ("catalog", "frontier", "ops", "papers", "principles", "units")

@@ -8,14 +8,17 @@ that ``explain`` shows) follows from calling that one function on other kinds of
 import inspect
 import os
 import sys
+import warnings
+from cmath import isclose
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
+from random import Random
 from typing import dataclass_transform, get_type_hints
 
 from inferlib import validation
@@ -30,7 +33,11 @@ _inside = ContextVar("inside", default=False)
 # Within blocks of ``replaced``: equation -> what computes it there. Of all threads, since dask has its own.
 _replaced: dict = {}
 _judging = ContextVar("judging", default=False)
-_judged: dict = {}  # the same: equation -> why it does not follow, or ""
+_judged: dict = {}  # the same: equation -> why it does not follow, or ""; and what was derived there
+# Closed forms whose derivation is loaded: compared with it when they are called first, and kept where they differ.
+_suspects: set = set()
+_compared_forms: dict = {}  # of these: equation -> why its closed form is not that of its derivation, or ""
+_variants: list = []  # equations that a variant has replaced, under which closed forms give way to a minimum
 _HUGE = float("inf")
 _RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # how an equation of this form is typeset
 
@@ -95,7 +102,10 @@ class Record:
         return type(self)(**{name: known[name] for name in self.__dataclass_fields__} | changes)
 
     def __repr__(self):
-        shown = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__dataclass_fields__)
+        values = ((f, getattr(self, f.name)) for f in fields(self))
+        shown = ", ".join(
+            f"{f.name}={_in_signature(value)}" for f, value in values if not _is_default(f, value)
+        )
         return f"{type(self).__qualname__}({shown})"
 
     def __eq__(self, other):
@@ -104,6 +114,19 @@ class Record:
 
     def __hash__(self):
         return hash(_compared(type(self))(self))
+
+
+def _is_default(f, value):
+    """Whether a field holds its default, which the text of a record leaves out."""
+    default = f.default if f.default_factory is MISSING else f.default_factory()
+    return isinstance(value, type(default)) and bool(value == default)
+
+
+def _in_signature(value):
+    """A value as a signature shows it: a function is its name, not an address."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_in_signature, value))}{',' * (len(value) == 1)})"
+    return getattr(value, "__name__", None) or repr(value)
 
 
 @cache
@@ -174,6 +197,7 @@ class Equation:
     chapter: str
     form: str
     also: dict
+    least: "Minimum | None" = None
 
     @property
     def name(self):
@@ -182,10 +206,15 @@ class Equation:
 
     @property
     def working(self):
-        """The function that computes it now: its own, or what a block of ``replaced`` puts in its place."""
-        if _replaced and self not in _replaced and (why := _stale(self)):
+        """The function that computes it now: its own, or what a block of ``replaced`` puts in its place.
+
+        A closed form that does not follow is refused, or is computed as the :class:`Minimum` that it declares.
+        """
+        if self in _replaced or not (why := _stale(self)):
+            return _replaced.get(self, self.function)
+        if not _searches(self):
             raise ValueError(why)
-        return _replaced.get(self, self.function)
+        return self.least.search(self, why)
 
     @contextmanager
     def replaced(self, function):
@@ -248,7 +277,11 @@ class Equation:
         return f"{left} {_RELATIONS.get(self.form, '=')} {latex(self.expression(number))}"
 
     def _repr_markdown_(self):
-        return _display(self.latex(), self.number)
+        try:
+            return _display(self.latex(), self.number)
+        except ValueError as why:  # a closed form that does not follow, as it was
+            with _holding(_judging, True):
+                return f"{_display(self.latex(), self.number)}\n{why}."
 
     def __repr__(self):
         return f"{self.source}.{self.name}" + (f" ({self.number})" if self.number else "")
@@ -286,13 +319,16 @@ def _display(text, number=None):
     return f"\\begin{{equation*}}\n{text}{tag}\n\\end{{equation*}}\n"
 
 
-def equation(source, number=None, *, unit="1", chapter=None, form="function", also=None, **arguments):
+def equation(
+    source, number=None, *, unit="1", chapter=None, form="function", also=None, least=None, **arguments
+):
     """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
     ``number``: the one printed beside it, if any. ``unit``: that of the result, if it is no plain number.
     ``chapter``: stem of the chapter that shows it; the source's key when not given. ``form``: ``"function"``, or
     ``"approximation"`` of another equation. ``also``: other printed numbers of the same function: number to
-    ``{argument: equation}``, the arguments which that form takes from other equations. ``**arguments``: units of the
+    ``{argument: equation}``, the arguments which that form takes from other equations. ``least``: of a closed form, the
+    :class:`Minimum` that it is. ``**arguments``: units of the
     arguments that are numbers, such as ``"s"``, where they are not ``"1"``; they must not be negative, and with
     ``"s > 0"`` not zero either. Arguments that are records are annotated with their class, those that are structure
     have a default and are given by name.
@@ -304,7 +340,7 @@ def equation(source, number=None, *, unit="1", chapter=None, form="function", al
     def register(function):
         @wraps(function)
         def call(*args, **kwargs):
-            working = entry.working if _replaced else function
+            working = entry.working if _replaced or entry in _suspects else function
             if _inside.get():
                 trace = tracer.get()
                 return working(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
@@ -324,7 +360,7 @@ def equation(source, number=None, *, unit="1", chapter=None, form="function", al
         said = {name: arguments.get(name, "1") for name in _parameters(function) if name not in structure}
         units = {name: unit.removesuffix(" > 0") for name, unit in said.items()}
         positive = {name for name, unit in said.items() if unit != units[name]}
-        entry = Equation(source, number, function, unit, units, chapter or source, form, also or {})
+        entry = Equation(source, number, function, unit, units, chapter or source, form, also or {}, least)
         door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry
         call.equation, call.replaced = entry, entry.replaced
@@ -444,6 +480,7 @@ class Steps(list):
     """The ordered steps of a derivation; shows itself as numbered text and equations."""
 
     broken = ""  # why they no longer prove what they proved
+    lost: tuple = ()  # the equations that they no longer end in
 
     @property
     def result(self):
@@ -477,16 +514,25 @@ def derivation(source, *, proves=None, also=(), chapter=None):
     are made anew, and say so when they no longer end there.
     """
 
+    ends = [one.equation for one in (proves, *also) if one]
+    _suspects.update(ends)
+
     def register(function):
         @cached_by_equations
         @wraps(function)
         def made():
-            steps = Steps(function())
-            if _replaced:
-                ends = [one.equation for one in (proves, *also) if one]
-                lost = [entry.name for entry in ends if not contains(steps, entry)]
-                says = f"With {names_of_overridden()} replaced this no longer ends in {', '.join(lost)}."
-                steps.broken = says if lost else ""
+            changed = f"With {names_of_overridden()} replaced this" if _replaced else "This"
+            try:
+                steps = Steps(function())
+            except Exception as error:  # whatever SymPy makes of an equation that it was not meant for
+                if not _replaced:
+                    raise
+                steps = Steps()
+                steps.broken, steps.lost = f"{changed} cannot be derived: {error}", tuple(ends)
+                return steps
+            steps.lost = tuple(entry for entry in ends if not contains(steps, entry))
+            names = ", ".join(entry.name for entry in steps.lost)
+            steps.broken = f"{changed} no longer ends in {names}." if names else ""
             return steps
 
         @wraps(made)
@@ -503,12 +549,16 @@ def derivation(source, *, proves=None, also=(), chapter=None):
 
 
 def cached_by_equations(function):
-    """The same function of no arguments, called once; inside a block of ``replaced`` it is called each time."""
+    """The same function of no arguments, called once, and once more in each block of ``replaced``."""
     once = cache(function)
 
     @wraps(function)
     def call():
-        return function() if _replaced else once()
+        if not _replaced:
+            return once()
+        if function not in _judged:
+            _judged[function] = function()
+        return _judged[function]
 
     call.cache_clear = once.cache_clear
     return call
@@ -519,30 +569,43 @@ def names_of_overridden():
     return ", ".join(entry.name for entry in _replaced)
 
 
-def forbid_override(what, *equations):
+def forbid_override(what, *equations, variants=True):
     """Refuse inside a block that replaces one of some equations (any, where none is given).
 
-    ``what`` says what cannot follow.
+    ``what`` says what cannot follow. ``variants``: those that a :func:`variant` replaces too.
     """
-    found = names_of_overridden() if not equations else ", ".join(
-        one.equation.name for one in equations if one.equation in _replaced
-    )  # fmt: skip
+    wanted = [one.equation for one in equations] or _replaced
+    found = ", ".join(one.name for one in wanted if one in _replaced and (variants or one not in _variants))
     if found:
         raise ValueError(f"{what} cannot follow where {found} is replaced")
 
 
 def _stale(entry):
-    """Why an equation does not follow what is replaced: it is a closed form, derived from what now differs."""
-    if _judging.get() or _is_importing(entry):
+    """Why a closed form does not follow what is replaced or edited; empty where it does."""
+    judged = _judged if _replaced else _compared_forms
+    if _judging.get():
         return ""
-    if entry not in _judged:
-        with _holding(_judging, True):
-            broken = not any(entry in called_by(one, deep=True) for one in _replaced) and _broken(entry)
-        _judged[entry] = broken and (
-            f"{entry.name} cannot follow where {names_of_overridden()} is replaced: it is the closed form of "
-            f"{broken}(), whose steps now end elsewhere"
-        )
-    return _judged[entry]
+    if entry in judged:
+        return judged[entry]
+    if _is_importing(entry):
+        return ""
+    with _holding(_judging, True), _holding(tracer, None):
+        broken = not any(entry in called_by(one, deep=True) for one in _replaced) and _broken(entry)
+    follows = f"cannot follow where {names_of_overridden()} is replaced" if _replaced else "does not follow"
+    judged[entry] = broken and (
+        f"{entry.name} {follows}: it is the closed form of {broken}(), whose steps now end elsewhere"
+    )
+    if not _replaced and not broken:
+        _suspects.discard(entry)
+    if broken and _searches(entry):
+        searched = f"{judged[entry]}; the least {entry.least.equation.__name__} is searched"
+        warnings.warn(searched, stacklevel=4)
+    return judged[entry]
+
+
+def _searches(entry):
+    """Whether a closed form that does not follow gives way to a search: not in a plain block of ``replaced``."""
+    return entry.least and (_variants or not _replaced)
 
 
 def _package(entry):
@@ -564,10 +627,9 @@ def _broken(entry):
     for known in list(DERIVATIONS.values()):
         if any(one and one.equation is entry for one in (known.proves, *known.also)):
             try:
-                followed = contains(known.function.steps(), entry)
-            except Exception:  # whatever SymPy makes of an equation that it was not meant for
-                followed = False
-            if not followed:
+                if entry in known.function().lost:
+                    return known.function.__name__
+            except Exception:  # of an equation that was edited
                 return known.function.__name__
     return ""
 
@@ -597,7 +659,71 @@ def contains(steps, entry):
     with _holding(_judging, True):
         wanted = sympy.sympify(entry.expression())
     sides = [sympy.sympify(step.equation.rhs) for step in reversed(steps) if hasattr(step.equation, "rhs")]
-    return wanted in sides or any(sympy.simplify(wanted - side) == 0 for side in sides)
+    return wanted in sides or any(_same_values(wanted, side) for side in sides)
+
+
+def _same_values(one, other):
+    """Whether two expressions agree at three random points."""
+    chance, symbols = Random(1), sorted(one.free_symbols | other.free_symbols, key=str)
+    points = [{symbol: 10 ** chance.uniform(0, 2) for symbol in symbols} for _ in range(3)]
+    try:
+        values = [[complex(side.subs(at).evalf()) for side in (one, other)] for at in points]
+    except TypeError:  # no numbers
+        return False
+    return all(isclose(*pair, rel_tol=1e-9) for pair in values)
+
+
+@frozen
+class Minimum:
+    """What a closed form is: the least value of an equation over one of its arguments, or the place of it."""
+
+    equation: Callable
+    over: str
+    start: float = 1.0
+    place: bool = False
+
+    def search(self, entry, why):
+        """A function of a closed form's own arguments that searches, where the closed form does not follow."""
+        from inferlib.optional_imports import np, xarray
+
+        def found(*args, **kwargs):
+            bound = inspect.signature(entry.function).bind(*args, **kwargs)
+            bound.apply_defaults()
+            low, high = np.log(self.start), np.log(self.start * 1e9)
+            for _ in range(8):  # each narrows the bracket to a 32nd
+                at = low + (high - low) * xarray.DataArray(np.linspace(0, 1, 65), dims=self.over)
+                try:
+                    values = (self.equation(**bound.arguments, **{self.over: np.exp(at)}) + 0 * at).astype(
+                        float
+                    )
+                except TypeError as symbols:
+                    raise ValueError(why) from symbols
+                best = values.argmin(self.over)
+                low, high = (at.isel({self.over: (best + step).clip(0, 64)}) for step in (-1, 1))
+            least = np.exp((low + high) / 2) if self.place else values.min(self.over)
+            return least if least.ndim else float(least)
+
+        return found
+
+
+def variant(changed, function):
+    """Another function in place of an equation, for all that follows in a session.
+
+    Closed forms that are minima of what now differs are searched, with a warning; all else follows as under
+    ``replaced``. ``.close()`` ends it, and so does the end of a ``with`` block.
+
+    Examples
+    --------
+    >>> from inferlib.papers import steinhardt2022 as st
+    >>> with variant(st.arithmetic_work, lambda machine, m, b: 4 * m**2 * b):
+    ...     st.arithmetic_time(st.load_chip("A100"), 1000, 78) * 1e6
+    1.0
+    """
+    ends = ExitStack()
+    ends.enter_context(changed.replaced(function))
+    _variants.append(changed.equation)
+    ends.callback(_variants.remove, changed.equation)
+    return ends
 
 
 @cache
@@ -629,9 +755,7 @@ def notation_of(source):
 @cache
 def load_source(source):
     """The ``source.toml`` of a source, as it is written: what it is about, its notation, what it assumes."""
-    import tomllib
-
-    return tomllib.loads(validation.read_package_file(_home(source), "source.toml"))
+    return validation.read_package_toml(_home(source), "source.toml")
 
 
 def _home(source):

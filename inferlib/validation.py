@@ -18,6 +18,16 @@ def read_package_file(module, name):
         return file.read()
 
 
+def read_package_toml(module, name):
+    """The tables of a TOML file of the package; ValueError with file and line where it is not TOML."""
+    import tomllib
+
+    try:
+        return tomllib.loads(read_package_file(module, name))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{os.path.basename(name)} is not TOML: {error}") from None
+
+
 _PLAIN, LARGE = (float, int), 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
 
@@ -131,25 +141,6 @@ def instance(name, value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {kind.__name__}")
     return value
-
-
-class LookupDict(dict):
-    """A table by name: an unknown name raises with near ones.
-
-    Examples
-    --------
-    >>> LookupDict("chip", {"H100": 1})["h100"]
-    Traceback (most recent call last):
-    ...
-    LookupError: no chip 'h100'; did you mean 'H100'? Known: H100
-    """
-
-    def __init__(self, what, entries):
-        super().__init__(entries)
-        self.what = what
-
-    def __missing__(self, name):
-        one_of(self.what, name, self)
 
 
 def _near(value, allowed):

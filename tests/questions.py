@@ -53,7 +53,7 @@ def drawn(choose, kind):
     asked |= {"layout": f"DP{chips} EP{chips}"} if chips > 1 and choose.random() < 0.3 else {}
     if kind != "step":
         asked |= {"prompt_tokens": between(50, 60_000), "output_tokens": between(1, 4000)}
-        asked |= {"prefill_chunk": choose.choice((None, None, 512, 2048))}
+        asked |= {"max_num_batched_tokens": choose.choice((None, None, 512, 2048))}
         asked |= {"prefill_machine": "2x H100"} if choose.random() < 0.1 else {}
         asked |= {"draft_tokens": 2, "acceptance_length": 1.8} if choose.random() < 0.1 else {}
     for name, word in (("weights", "fp8"), ("kv_cache_dtype", "fp8"), ("engine", "trtllm")):

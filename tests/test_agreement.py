@@ -14,6 +14,7 @@ from book.papers.mazurek2025 import readings, repair
 from book.principles import introduction
 from book.serving import tables
 from book.synthesis import comparison, grid, printed_formulas, shared_findings
+from book.synthesis.grid import FIVE
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from inferlib.papers import mazurek2025 as mz
 from tokenprice import calibration, predictors
@@ -47,7 +48,7 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
         "two sources describe dense models only and one nothing but latent attention with experts",
     )
     answering = set().union(*(shared_findings.answers(case) for case in CASES))
-    assert answering == {predictors.label(key) for key in papers.sources()}
+    assert answering == {predictors.label(key) for key in FIVE}
     says("synthesis", "none has more than four published answers")
     says("synthesis", "a mixture of experts has at most three, and GPT-OSS at most one")
     table = grid.voices()
@@ -83,7 +84,7 @@ def test_memory_bound_for_every_source_and_the_sources_disagree_by_more_than_two
         for who, step in shared_findings.answers(case).items():
             assert papers.common_name(step.source, step.bottleneck) in READING, (case, who)
     says("synthesis", "the slowest answer is more than twice the fastest")
-    steps = [predictors.ask(key, *grid.running()) for key in papers.sources()]
+    steps = [predictors.ask(key, *grid.running()) for key in FIVE]
     totals = [step.total for step in steps if step.feasible]
     assert len(totals) == 4 and max(totals) / min(totals) > 2
 
@@ -232,6 +233,7 @@ def test_a_batch_of_32_is_twenty_times_cheaper():
     says("synthesis", "How many share the box matters far more than whom you believe")
     usd = grid.whole_grid().usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
     usd = usd.sel(batch=[1, 32]).to_pandas().dropna()
+    usd = usd[[papers.source_of(who) in (*FIVE, "principles", "kernels") for who in usd.index]]
     assert (usd[1] > 20 * usd[32]).all()
     assert 2.5 < usd[32].max() / usd[32].min() < 3.5
 
@@ -253,11 +255,11 @@ def test_who_can_run_deepseek_on_one_box_and_on_nine():
     says("synthesis", "Three sources, and both answers of our own, find that it does not fit; the other two")
     box = System(load_chip("H100 SXM"), 8)
     found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
-    assert sorted(found[key] for key in papers.sources()) == 3 * ["infeasible"] + 2 * ["n/a"]
+    assert sorted(found[key] for key in FIVE) == 3 * ["infeasible"] + 2 * ["n/a"]
     assert found["kernels"] == found["principles"] == "infeasible"
     rack, asked = System(load_chip("H100 SXM"), 72), Workload(72 * 128, 2050, "fp8", "bf16")
     found = status(load_model("DeepSeek V3"), rack, asked, Layout(ep=72, dp=72))
-    assert [key for key in papers.sources() if found[key] != "n/a"] == ["mazurek2025"]
+    assert [key for key in FIVE if found[key] != "n/a"] == ["mazurek2025"]
     assert found["mazurek2025"] == "ok"
 
 
@@ -276,7 +278,7 @@ def test_equation_8_comes_closest_on_single_chips():
 
 
 def test_erdil_comes_closest_on_two_chips_and_more():
-    two = comparison.matrix("tp").loc[2:, [*papers.sources(), "liminal2025.eq8"]].astype(float)
+    two = comparison.matrix("tp").loc[2:, [*FIVE, "liminal2025.eq8"]].astype(float)
     assert (two.idxmin(axis=1) == "erdil2025").all()
 
 
@@ -302,7 +304,7 @@ def test_the_capped_reading_is_the_nearer_one_on_all_clean_rows():
 def test_mazurek_is_nearest_on_the_rows_that_it_describes():
     answers = comparison.all_answers()
     wide = answers[(answers.use == "clean") & (answers.who == "mazurek2025") & answers.error.notna()]
-    others = answers[answers.id.isin(wide.id) & answers.who.isin(papers.sources()) & answers.error.notna()]
+    others = answers[answers.id.isin(wide.id) & answers.who.isin(FIVE) & answers.error.notna()]
     assert others.groupby("who").error.apply(lambda e: e.abs().mean()).idxmin() == "mazurek2025"
 
 
@@ -352,7 +354,7 @@ def test_pieces_and_one_constant_for_a_layer():
 
 def test_attention_is_read_twice_at_half_the_peak():
     says("mazurek2025", "twice that because kernels reach half the peak, and twice again because both halves")
-    model, nine = mz.model_of("DeepSeek V3"), mz.setup("9x8 H100")
+    model, nine = mz.load_model("DeepSeek V3"), mz.setup("9x8 H100")
     once = mz.attention_weights(model) / 3.35e12
     stages = mz.stages(model, nine.gpu, nine.deployment, 72 * 128, 4989)
     terms = inferlib.Breakdown(stages, source="mazurek2025").terms

@@ -118,7 +118,7 @@ def test_a_breakdown_without_terms_must_say_why():
 )
 def test_an_equation_refuses_what_is_no_time(bad):
     with pytest.raises((ValueError, TypeError), match="t_hop of minimum_latency"):
-        erdil2025.minimum_latency(erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], t_hop=bad)
+        erdil2025.minimum_latency(erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100"), t_hop=bad)
 
 
 def test_two_threads_do_not_mix_their_explanations():

@@ -12,11 +12,12 @@ from facts import lines
 
 from inferlib import System, catalog, load_chip, load_model, units
 from inferlib.equation import quantities
+from tokenprice import calibration
 
 CHIPS = catalog.chips()
 UNSAID = {"V100 SXM2", "MI250X GCD", "Groq LPU"}  # links of several kinds, which no one word names
 TABLE = tomllib.loads((files("inferlib.catalog") / "chips.toml").read_text("utf-8"))
-PRICES = tomllib.loads((files("inferlib.catalog") / "prices.toml").read_text("utf-8"))
+PRICES = {name: TABLE[name]["offer"] for name in CHIPS if "offer" in TABLE[name]}
 NUMBERS = [(name, field) for name in CHIPS for field in TABLE[name]["sources"]]
 
 EVERY_CHIP = pytest.mark.parametrize("name", CHIPS)
@@ -100,15 +101,19 @@ def test_half_the_bits_double_the_peak(name):
     assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == (name != "DGX Spark")
 
 
-# FLOP per byte at 16 bits, and seconds to read the whole memory once, of HBM and of those that differ.
-HBM = 100, 450, 0.010, 0.045
-BANDS = {name: list(map(float, band)) for name, *band, _ in lines("bands")}
+# By kind of memory: FLOP per byte at 16 bits, and seconds to read the whole memory once.
+BANDS = {
+    "HBM": ((30, 600), (0.010, 0.045)),
+    "GDDR": ((70, 450), (0.015, 0.085)),
+    "LPDDR": ((100, 2000), (0.1, 0.5)),
+    "SRAM": ((1, 5), (1e-6, 5e-6)),
+}
 
 
 @EVERY_CHIP
 def test_ratios_lie_in_the_band_of_the_class(name):
     chip = load_chip(name)
-    low, high, fast, slow = BANDS.get(name, HBM)
+    (low, high), (fast, slow) = BANDS[TABLE[name]["memory_type"]]
     assert low < chip.flops / chip.memory_bandwidth < high
     assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
     if chip.power is not None and chip.format != "fp4":  # dense 16-bit TFLOP/s per watt, 2017 to 2025
@@ -157,6 +162,20 @@ def test_prices_are_dated_snapshots_of_one_chip(name):
 
 def test_the_price_of_a_tray_is_divided():
     assert load_chip("GB200 NVL72").price == 42 / 4
+
+
+@EVERY_CHIP
+def test_an_entry_says_which_of_price_power_and_links_it_lacks(name):
+    lacking = ("price", "power", "scale_out_bandwidth", "scale_up_bandwidth")
+    absent = {field for field in lacking if getattr(load_chip(name), field) is None}
+    assert absent == set(TABLE[name].get("not_stated", ()))
+
+
+@EVERY_CHIP
+def test_a_driver_shows_nearly_what_the_data_sheet_states(name):
+    """GB of a data sheet are 10^9 or 2^30 bytes, and the driver keeps some for itself."""
+    shown, stated = calibration.driver_memory(name), load_chip(name).memory_capacity
+    assert shown is None or 0.93 < shown / stated < 1.075
 
 
 # Names that newcomers type: with a vendor, a form, a memory or a format in them; others stand in chips_typed.tsv.

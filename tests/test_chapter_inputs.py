@@ -21,7 +21,8 @@ from matplotlib.figure import Figure
 from prose import notebook
 
 from book.papers.erdil2025 import economics
-from inferlib import load_model
+from inferlib import load_model, ops, variant
+from inferlib.papers import erdil2025, liminal2025
 from inferlib.papers.erdil2025 import pareto
 
 DRAWING = """plot scatter bar barh fill_between fill_betweenx contour contourf imshow pcolormesh errorbar hist stackplot
@@ -287,3 +288,29 @@ def test_every_picture_and_box_follows_some_input(chapter):
     every = list(statements(chapter))
     follow = {one.shows for given in ("case", *INPUTS.get(chapter, ())) for one in followers(every, given)}
     assert {one.shows for one in every} - follow - {""} == set(excepted("follows no input", chapter))
+
+
+WITHIN = {  # chapter -> its equation, and another one in its place
+    "erdil2025_toy": (erdil2025.grid_all_reduce_time, lambda n_gpu, t_hop: 2 * t_hop * ops.log2(n_gpu)),
+    "liminal2025": (
+        liminal2025.batch_time,
+        lambda application, chip, batch, context, n, stages, t_tp, assumptions: ops.maximum(
+            liminal2025.memory_time(application, chip, batch, context, n, assumptions),
+            liminal2025.exposed_time(application, n, stages, t_tp, assumptions),
+        ),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*closed form of")
+@pytest.mark.parametrize("chapter", WITHIN)
+def test_no_cell_of_a_chapter_stops_under_a_variant_and_its_box_follows(chapter, coarse):
+    plt.switch_backend("agg")
+    names, boxes = {"__name__": "cell"}, []
+    with variant(*WITHIN[chapter]):
+        for statement in statements(chapter):
+            run(statement, names)
+            if statement.shows.startswith("explorers."):
+                boxes.append((statement.text, eval(statement.text, names)._repr_html_()))
+    (box,) = boxes
+    assert eval(box[0], names)._repr_html_() != box[1]

@@ -7,8 +7,6 @@ import pkgutil
 import shlex
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import inferlib
 import tokenprice
-from inferlib import Breakdown, frontier, lazy_toml, ops
+from inferlib import Breakdown, frontier, ops, validation
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -175,20 +173,10 @@ def test_lines_between_points_are_those_of_numpy(x):
     assert ops.interpolated(x, at, values) == np.interp(x, at, values)
 
 
-@pytest.mark.parametrize(
-    ("file", "key"),
-    [("inferlib/catalog/families.toml", "family"), ("tokenprice/operators.toml", "chips")],
-)
-def test_tables_that_are_read_one_by_one_are_those_of_the_file(file, key):
-    text = (Path(inferlib.__file__).parents[1] / file).read_text("utf-8")
-    found = lazy_toml.read(text, key)
-    assert found | {key: dict(found[key])} == tomllib.loads(text)
-
-
-@pytest.mark.parametrize("file", ["chips.toml", "models.toml", "names.toml", "prices.toml"])
-def test_tables_of_the_catalogue_are_those_of_the_file(file):
-    text = (Path(inferlib.catalog.__file__).parent / file).read_text("utf-8")
-    assert dict(lazy_toml.Tables(text)) == tomllib.loads(text)
+def test_a_slip_in_a_file_of_the_catalogue_names_file_and_line(tmp_path):
+    (tmp_path / "models.toml").write_text('["Mine"]\nsource = "a"\n\n["Mine"]\nsource = "b"\n')
+    with pytest.raises(ValueError, match=r"models\.toml is not TOML: .* line 4"):
+        validation.read_package_toml(str(tmp_path / "catalog.py"), "models.toml")
 
 
 def test_every_public_name_can_be_reached_and_every_public_function_has_a_docstring():

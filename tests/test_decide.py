@@ -210,7 +210,7 @@ def test_layouts_by_hand_and_what_is_tried():
         assert machine_sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
     assert (
         decide("Llama 3 8B", prompt_tokens=1, output_tokens=1, chips="B200", counts=8).best.concurrency
-        == 8192
+        == 1024
     )
 
 

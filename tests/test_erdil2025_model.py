@@ -14,12 +14,12 @@ from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025 import pareto, search
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import PROTOCOLS, chip_of, computing_at, model_of
+from inferlib.papers.erdil2025.records import PROTOCOLS, computing_at
 
-H100 = e.chips["H100"]
-LLAMA, LLAMA_8, SMALL = (e.models[f"Llama 3 {name}"] for name in ("70B", "70B 8-bit", "8B"))
+H100 = e.load_chip("H100")
+LLAMA, LLAMA_8, SMALL = (e.load_model(f"Llama 3 {name}") for name in ("70B", "70B 8-bit", "8B"))
 READINGS = e.Assumptions(), e.TABLE_5, e.Assumptions.corrected()
-GPT_4, DEEPSEEK = e.models["GPT-4"], e.models["DeepSeek-V3"]
+GPT_4, DEEPSEEK = e.load_model("GPT-4"), e.load_model("DeepSeek-V3")
 LL = next(p for p in PROTOCOLS if p.name == "LL")
 
 
@@ -34,7 +34,7 @@ def test_the_search_is_the_minimum_over_layouts():
     """The engine's shared pieces, against every layout by itself at random points."""
     random = np.random.default_rng(3)
     for name in ("Llama 3 70B", "GPT-4", "DeepSeek-V3", "Mixtral 8x22B"):
-        shape = e.models[name].shape
+        shape = e.load_model(name).shape
         chip = computing_at(H100, shape)
         for _ in range(6):
             n_gpu, batch = 2 ** random.uniform(6, 11), 2 ** random.uniform(0, 10)
@@ -46,7 +46,7 @@ def test_the_search_is_the_minimum_over_layouts():
                     if not search.infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions)
                 ]
                 at = {"context": context, "new_tokens": new, "assumptions": assumptions}
-                found = e.token_latency(e.models[name], H100, n_gpu, batch, **at)
+                found = e.token_latency(e.load_model(name), H100, n_gpu, batch, **at)
                 assert found == pytest.approx(min(times, default=math.inf), rel=1e-12)
 
 
@@ -75,7 +75,7 @@ def test_no_all_reduce_is_faster_than_its_bound():
 def test_no_cell_left_out_is_on_the_frontier(name, options, monkeypatch):
     """Every cell of a grid searched, against the few that the bounds let through."""
     monkeypatch.setattr(pareto, "GRID", 200)
-    model = e.models[name]
+    model = e.load_model(name)
     curve = e.frontier(model, H100, **options)
     shape, assumptions = model.shape, options.get("assumptions", e.Assumptions())
     n_gpu, batch = np.meshgrid(*pareto.grid(shape, computing_at(H100, shape), assumptions), indexing="ij")
@@ -113,7 +113,7 @@ def test_the_bytes_of_an_all_reduce_by_hand():
 
 def test_a_very_long_context_costs_its_cache_over_the_attainable_bandwidth():
     big = H100.replace(memory_capacity=1e18)
-    seconds = e.token_latency(e.models["Mistral Large 2"], big, 8, 1, context=1e8)
+    seconds = e.token_latency(e.load_model("Mistral Large 2"), big, 8, 1, context=1e8)
     assert seconds == pytest.approx(360_448 * 1e8 / (8 * 0.75 * 3.3e12), rel=0.01)
 
 
@@ -174,7 +174,7 @@ def test_what_does_not_fit_says_so_and_a_breakdown_adds_up():
 def test_decode_step():
     model, system, work = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8), Workload(32, 4096)
     step = e.decode_step(model, system, work)
-    by_hand = e.token_latency(model_of(model), chip_of(system.chip), 8, 32, context=4096)
+    by_hand = e.token_latency(e.load_model(model), e.load_chip(system.chip), 8, 32, context=4096)
     assert step.total == pytest.approx(by_hand, rel=1e-12) and "layout_latency" in str(audit.explain(step))
     halves = e.decode_step(model, system, work, Layout(tp=4, dp=2))
     alone = e.decode_step(model, System(system.chip, 4), Workload(16, 4096), Layout(tp=4))
@@ -185,10 +185,10 @@ def test_decode_step():
 
 test_argument_checks = refused(
     (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
-    (lambda: e.token_latency("Llama", H100, 8, 1), TypeError, "model is a str"),
+    (lambda: e.token_latency(70e9, H100, 8, 1), TypeError, "model is a float"),
     (lambda: e.token_latency(LLAMA, load_chip("TPU v4"), 8, 1), ValueError, "describes GPUs"),
     (lambda: e.token_latency(LLAMA, load_chip("RTX 4090"), 8, 1), ValueError, "scale_up_bandwidth"),
-    (lambda: e.token_latency(e.models["Llama 3 70B 4-bit"], e.chips["A100"], 8, 1), LookupError, "fp4"),
+    (lambda: e.token_latency(e.load_model("Llama 3 70B 4-bit"), e.load_chip("A100"), 8, 1), LookupError, "fp4"),
     (lambda: e.frontier(LLAMA, H100, draft=LLAMA, acceptance=1.0), ValueError, "acceptance is 1.0"),
     (lambda: e.frontier(LLAMA, H100, context=[1000.0, 2000.0]), ValueError, "context is"),
     (lambda: e.frontier(LLAMA, H100, assumptions=e.FIGURE_1), TypeError, "assumptions"),
@@ -198,12 +198,12 @@ test_argument_checks = refused(
 
 def test_catalogue_maps_onto_the_papers_records():
     """The vendors' numbers are the paper's, rounded; the same shape gives the same model."""
-    theirs, ours = H100, chip_of(load_chip("H100 SXM"))
+    theirs, ours = H100, e.load_chip(load_chip("H100 SXM"))
     assert ours.flops == pytest.approx(theirs.flops, rel=0.02)
     assert ours.memory_bandwidth == pytest.approx(theirs.memory_bandwidth, rel=0.02)
     assert ours.scale_up_bandwidth == theirs.scale_up_bandwidth
     for name in ("Llama 3 70B", "Mixtral 8x7B"):
-        shapes = model_of(load_model(name)).shape, e.models[name].shape
+        shapes = e.load_model(load_model(name)).shape, e.load_model(name).shape
         ours, theirs = (e.token_latency(e.Model.of(shape), H100, 64, 8) for shape in shapes)
         assert ours == theirs
 
@@ -218,6 +218,6 @@ def test_figure_9_is_the_notebooks_own_output():
 
 
 def test_the_shape_of_a_model_follows_its_format_and_no_other_sum():
-    dense = e.models["Llama 3 70B"]
+    dense = e.load_model("Llama 3 70B")
     assert dense.replace(weight_bytes=1).shape.weight_bytes == 1
     assert dense.replace(n_layers=3).shape is None

@@ -19,14 +19,16 @@ from inferlib.papers.erdil2025.derivations import bytes_of_an_all_reduce
 from inferlib.papers.erdil2025.equations import model as model_equations, printed
 from inferlib.papers.erdil2025.records import computing_at
 
-H100 = e.chips["H100"]
-SEVENTY, EIGHT_BIT, MISTRAL = (e.models[n] for n in ("Llama 3 70B", "Llama 3 70B 8-bit", "Mistral Large 2"))
+H100 = e.load_chip("H100")
+SEVENTY, EIGHT_BIT, MISTRAL = (
+    e.load_model(n) for n in ("Llama 3 70B", "Llama 3 70B 8-bit", "Mistral Large 2")
+)
 
 
 @pytest.mark.parametrize("chip", economics.GENERATIONS)
 def test_rents_are_those_that_the_text_rounds(chip):
     rent = grading.as_number(grading.published("erdil2025")["Text 4", "rents", chip].text)
-    assert e.chips[chip].price == pytest.approx(rent, abs=0.01)
+    assert e.load_chip(chip).price == pytest.approx(rent, abs=0.01)
 
 
 def printed_latency(shape, chip, n_gpu, batch, context):
@@ -56,7 +58,7 @@ def general_latency(shape, chip, n_gpu, batch, context):
 @pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
 def test_printed_equations_are_the_2d_layout(name):
     """Equations 30 to 44 put together, and one layout of the general model read literally."""
-    shape, draw = e.models[name].shape, random.Random(4)
+    shape, draw = e.load_model(name).shape, random.Random(4)
     chip = computing_at(H100, shape)
     for _ in range(100):
         n_gpu, batch = 2 ** draw.uniform(1, 12), 2 ** draw.uniform(0, 12)
@@ -75,7 +77,7 @@ def test_the_printed_equations_leave_out_what_swiglu_moves():
     assert printed_latency(*gated) < general_latency(*gated)
 
 
-GPT = e.models["GPT-3"].shape
+GPT = e.load_model("GPT-3").shape
 
 
 def test_the_extra_all_reduce_by_hand():
@@ -238,7 +240,7 @@ def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
         nearly = curve[curve.tokens_per_second >= 0.9 * wall].usd_per_million.min()
         return nearly / curve.usd_per_million.min(), wall
 
-    halved, drafted = economics.HALVED, e.models[economics.DRAFT]
+    halved, drafted = economics.HALVED, e.load_model(economics.DRAFT)
     found = [slope_and_wall(**one) for one in ({}, {"network": True}, {"waits": halved}, {"draft": drafted})]
     slopes, walls = zip(*found, strict=True)
     assert walls == pytest.approx((152, 152, 249, 189), rel=0.01)  # the first is Table 4's

@@ -12,7 +12,7 @@ from inferlib import Breakdown, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
 
-H100, LLAMA, SMALL = e.chips["H100"], e.models["Llama 3 70B"], e.models["Llama 3 8B"]
+H100, LLAMA, SMALL = e.load_chip("H100"), e.load_model("Llama 3 70B"), e.load_model("Llama 3 8B")
 MODEL, BOX = load_model("Llama 3 70B"), System(load_chip("H100 SXM"), 8)
 HOP = 1e-6
 
@@ -25,12 +25,12 @@ def test_published_parameter_counts_and_one_gpu_by_hand():
     """Meta states 8.03 and 70.6 billion; Brown et al. 175; Chowdhery et al. 540."""
     published = {"Llama 3 8B": 8.03e9, "Llama 3 70B": 70.6e9, "GPT-3": 175e9, "PaLM-540B": 540e9}
     for name, count in published.items():
-        assert e.models[name].n_params == pytest.approx(count, rel=0.01)
+        assert e.load_model(name).n_params == pytest.approx(count, rel=0.01)
     # 16 GB of weights over 3.3 TB/s; b* is half a FLOP per byte ratio at 16 bits
     assert e.single_gpu_latency(SMALL, H100, 1) == pytest.approx(16.06e9 / 3.3e12, rel=1e-4)
     assert e.critical_batch(LLAMA, H100) == pytest.approx(1e15 / 3.3e12)
     # section 4.3: reading a cache of 36 GB over 3.3 TB/s
-    seconds = limits.cache_read_time(e.models["Mistral Large 2"], H100, 1e5)
+    seconds = limits.cache_read_time(e.load_model("Mistral Large 2"), H100, 1e5)
     assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
 
 
@@ -38,12 +38,12 @@ def test_published_parameter_counts_and_one_gpu_by_hand():
     "name", ["Llama 3 8B", "Llama 3 70B", "Mixtral 8x7B", "Mixtral 8x22B", "Mistral Large 2"]
 )
 def test_a_released_configuration_is_the_model_of_the_paper(name):
-    assert e.model_of(load_model(name)).shape == e.models[name].shape
+    assert e.load_model(load_model(name)).shape == e.load_model(name).shape
 
 
 def test_no_instance_beats_the_optimum():
     """Brute force over a fine grid of sizes finds the closed forms of equations 13 and 14."""
-    for model in e.models.values():
+    for model in map(e.load_model, e.models()):
         sizes = np.geomspace(1, 1000, 200_001)
         times = latency(sizes, e.critical_batch(model, H100), model)
         best = times.argmin()
@@ -144,7 +144,7 @@ def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout
 test_argument_checks = refused(
     (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
     (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
-    (lambda: e.chips["H100 SXM"], LookupError, "did you mean 'H100'"),
+    (lambda: e.load_chip("HH100"), LookupError, "the source itself has H100"),
     (lambda: e.toy_frontier(LLAMA, H100, demand=-1), ValueError, "demand is -1"),
     (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
     (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),

@@ -39,7 +39,7 @@ from inferlib.papers import erdil2025 as e
 from tokenprice import ask
 
 CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "H20")}  # no list offers an H20
-MODELS = {name: e.models[name] for name in ("Llama 3 70B", "Llama 3 8B")}
+MODELS = {name: e.load_model(name) for name in ("Llama 3 70B", "Llama 3 8B")}
 INPUTS = [
     Slider("n_gpu", "GPUs", 1, 512, 8, log=True),
     Slider("hop", "Time of one hop", 0, 10, 1, "us"),

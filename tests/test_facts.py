@@ -86,7 +86,7 @@ def says(name):
 
 
 def test_powers_on_the_cheat_sheet_are_those_of_the_equations():
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
     def fastest(bandwidth, hop):
         return erdil2025.minimum_latency_large(llama, h100.replace(memory_bandwidth=bandwidth), hop)
@@ -163,7 +163,7 @@ def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
     chips = [load_chip(name) for name in inferlib.catalog.chips()]
     boxes = [chip for chip in chips if chip.scale_up_size == 8 and chip.scale_out_bandwidth]
     widest = max(load_model(name).d_model for name in inferlib.catalog.models())
-    blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.chip_of(chip)) for chip in boxes}
+    blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.load_chip(chip)) for chip in boxes}
     assert [name for name, block in blocks.items() if block < widest] == ["H20"]
 
 

@@ -233,7 +233,7 @@ def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, scram
 
 def test_a_tree_holds_what_the_number_was_made_from_and_no_more():
     """Worked by hand on three equations: a ratio has two trees, the larger one its own, what is not used none."""
-    at = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
     def compute():
         reading, computing = erdil2025.weight_time(*at, 8), erdil2025.arithmetic_time(*at, 8, 64)

@@ -58,14 +58,12 @@ ASKED = Question(
         (request, "first_token_time", ASKED.replace(concurrency=64)),
         (request, "queue_time", ASKED.replace(concurrency=4000)),
         (request, "machine_cost", ASKED.replace(paid_hours_used=0.5)),
-        (queueing, "answer_gap", ASKED.replace(concurrency=None, request_rate=5)),
-        (queueing, "first_token_time", ASKED.replace(concurrency=None, request_rate=5)),
     ],
 )
 def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked):
     assert ask(asked).feasible
     right = getattr(room, name)
-    monkeypatch.setattr(room, name, lambda *given: -1 - right(*given))
+    monkeypatch.setattr(room, name, lambda *given: -1000 - right(*given))
     found = ask(asked)
     assert found.status == "n/a" and "please report the question" in found.reason
     offers = decide(
@@ -75,7 +73,9 @@ def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked)
 
 
 def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
-    monkeypatch.setattr(queueing, "answer_gap", lambda *_: -0.0218)
+    monkeypatch.setattr(
+        queueing.Server, "state", lambda self, arrivals, *_: queueing.SteadyState(0.1, 1, 0, -0.0218, 1)
+    )
     line = [
         "ask",
         "DeepSeek-V3",
@@ -106,7 +106,7 @@ def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
         layout="DP8 EP8",
         prompt_tokens=30_000,
         output_tokens=10,
-        prefill_chunk=2048,
+        max_num_batched_tokens=2048,
         concurrency=8,
     )
     assert found.feasible and found.request.decode_batch == 8

@@ -11,7 +11,7 @@ import xarray as xr
 
 from inferlib.papers import erdil2025
 
-AT = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+AT = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
 
 def test_labelled_axes_stay_lazy():

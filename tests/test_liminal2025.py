@@ -26,7 +26,7 @@ from inferlib.papers.liminal2025 import derivations
 
 HBM3 = lim.load_chip("HBM3")
 MODELS = {name: lim.transformer(name) for name in lim.models()}
-APPS = {name: lim.model_of(model) for name, model in MODELS.items()}
+APPS = {name: lim.load_model(model) for name, model in MODELS.items()}
 FIXED = lim.Assumptions.corrected()
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
 LLAMA, WORK = inferlib.load_model("Llama 3 70B"), inferlib.Workload(batch=32, context=4096)
@@ -140,12 +140,12 @@ def test_the_largest_batch_is_the_largest_that_fits():
 # --- Readings --------------------------------------------------------------------------------------------
 def test_low_rank_attention_and_windows_are_those_of_the_released_models():
     model, counting = MODELS["DeepSeekV3"], ablation.counting(lim.multiplied_out, lim.without_routers)
-    low, counted = lim.model_of(model, lim.PRINTED.replace(counting=counting)), model.parameters()
+    low, counted = lim.load_model(model, lim.PRINTED.replace(counting=counting)), model.parameters()
     outside = counted["norms"] + counted["embeddings"] + counted["head"] + 58 * 256  # biases of routers
     assert lim.stored_weights(low) == model.n_params - outside
     # windows cap cache and arithmetic
     local = lim.PRINTED.replace(counting=ablation.counting(lim.whole_contexts))
-    oss = lim.model_of(MODELS["GPT-OSS-120B"], local)
+    oss = lim.load_model(MODELS["GPT-OSS-120B"], local)
     assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
     grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)
     assert grown == 18 * 2 * 8 * 64 * 1000  # only half of the layers keep more
@@ -155,7 +155,7 @@ def test_low_rank_attention_and_windows_are_those_of_the_released_models():
 def test_the_complete_reading_loads_what_the_library_counts(name):
     """A second count: bytes of a step by Transformer, which knows nothing of this paper."""
     complete, model = lim.Assumptions.complete(), MODELS[name]
-    app = lim.model_of(model, complete)
+    app = lim.load_model(model, complete)
     read = model.bytes_read(batch=32, context=50_000, weights="fp8", cache="fp8")
     assert lim.bytes_loaded(app, 32, 50_000, complete) == pytest.approx(sum(read.values()), rel=2e-5)
     assert lim.stored_weights(app, complete) == pytest.approx(model.n_params, rel=2e-5)
@@ -168,7 +168,7 @@ def test_fitted_reading_is_equation_8(end, printed):
     fitted = lim.Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
 
     step = lim.decode_step(LLAMA, BOX, WORK, assumptions=fitted)
-    at = lim.model_of(LLAMA, fitted), lim.chip_of(BOX.chip, "bf16"), 32, 4096, 8
+    at = lim.load_model(LLAMA, fitted), lim.load_chip(BOX.chip, "bf16"), 32, 4096, 8
     assert step.total == pytest.approx(lim.real_time(*at, printed, fitted))
 
 
@@ -296,7 +296,7 @@ def test_decode_step_agrees_with_the_equations_and_sweeps():
     work = inferlib.Workload(batch=4, context=2048, weights="fp8", cache="fp8")
     pod = inferlib.System(BOX.chip, 16, domain=8)
     step = lim.decode_step(LLAMA, pod, work, inferlib.Layout(tp=8, pp=2))
-    at = lim.model_of(LLAMA), lim.chip_of(BOX.chip), 4, 2048, 8, 2, lim.collective_latency(8)
+    at = lim.load_model(LLAMA), lim.load_chip(BOX.chip), 4, 2048, 8, 2, lim.collective_latency(8)
     assert step.total == pytest.approx(lim.batch_time(*at))
     assert step.terms["pipeline"] == pytest.approx(100e-9)
     batch = xr.DataArray([1, 8, 64], dims="batch")
@@ -308,7 +308,7 @@ def test_decode_step_agrees_with_the_equations_and_sweeps():
 # --- Doors -----------------------------------------------------------------------------------------------
 test_argument_checks = refused(
     (lambda: lim.transformer("DeepSeek V3"), LookupError, "DeepSeekV3"),
-    (lambda: lim.model_of("Llama 3 70B"), TypeError, "must be a Transformer"),
+    (lambda: lim.load_model(70e9), TypeError, "must be a Transformer"),
     (lambda: lim.Assumptions.fitted("median"), LookupError, "low, mean, high"),
     (lambda: experts.simulate(8, 9, 1), ValueError, "n_active"),
     (lambda: efficiency.sweep("Kimi-K2", "HBM3", 131072, n=8), ValueError, "does not fit"),
@@ -325,8 +325,8 @@ def test_latent_attention_without_a_query_latent_cannot_be_multiplied_out():
     attention, block = shapes.LatentAttention(16, 512, 128, 64, 128), shapes.FeedForward(1000)
     small = inferlib.Transformer(2048, 100, (shapes.Layers(2, attention, block),))
     with pytest.raises(ValueError, match="no latent of queries"):
-        lim.model_of(small)
-    assert lim.model_of(small, FIXED).latent_layers == 2
+        lim.load_model(small)
+    assert lim.load_model(small, FIXED).latent_layers == 2
 
 
 def test_the_scalar_engine_and_collectives_of_dense_blocks_by_hand():

@@ -18,7 +18,7 @@ from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import fits, stages
 
 SHARED = inferlib.load_model("DeepSeek V3")
-V3, K2 = mz.model_of("DeepSeek V3"), mz.model_of("Kimi K2")
+V3, K2 = mz.load_model("DeepSeek V3"), mz.load_model("Kimi K2")
 FIXED = mz.Assumptions.corrected()
 FOUR, NINE, RACK = map(mz.setup, mz.setups())
 
@@ -107,7 +107,7 @@ def _core(parts):
 )
 def test_sizes_agree_with_the_shared_library(name, ours, theirs):
     """An independent count: shapes and FLOP of the Transformer, which knows nothing of this source."""
-    assert ours(mz.model_of(name)) == pytest.approx(theirs(inferlib.load_model(name)))
+    assert ours(mz.load_model(name)) == pytest.approx(theirs(inferlib.load_model(name)))
 
 
 HALF, MOVED = mz.Deployment(4, balancedness=0.5), 3 * 8 * 7168 * 9 / 4 / 0.5
@@ -239,10 +239,10 @@ def test_no_batch_lifts_the_ceiling(own):
 def test_memory_bound_is_a_property_of_chip_and_factor():
     factor = mz.Assumptions(value_flop=2.0)
     for chip, printed, right in (("H100 SXM", 1850, 2757), ("B200", 2053, 3231), ("H200", 4957, 40338)):
-        gpu = mz.chip_of(chip)
+        gpu = mz.load_chip(chip)
         assert derivations.compute_bound_context(V3, gpu) == pytest.approx(printed, rel=3e-3)
         assert derivations.compute_bound_context(V3, gpu, factor) == pytest.approx(right, rel=2e-2)
-    assert derivations.compute_bound_context(V3, mz.chip_of("H20")) == math.inf
+    assert derivations.compute_bound_context(V3, mz.load_chip("H20")) == math.inf
 
 
 def test_attention_outweighs_the_experts_from_65_gpus_on():
@@ -309,7 +309,7 @@ def test_the_layout_of_the_source_may_be_named():
 
 test_argument_checks = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
-    (lambda: mz.chip_of(1.0), TypeError, "chip is a float"),
+    (lambda: mz.load_chip(1.0), TypeError, "chip is a float"),
     (lambda: mz.setup("9x8 H200"), LookupError, "did you mean '9x8 H100'"),
     (lambda: mz.deployment(2.5), ValueError, "n_gpus is 2.5"),
     (lambda: mz.deployment(8, 9), ValueError, "n_nodes is 9"),
@@ -320,7 +320,7 @@ test_argument_checks = refused(
 def test_heads_whose_keys_are_wider_than_their_values():
     """DeepSeek V3 with 64 and 48 in the place of twice 128."""
     other = [g.replace(attention=g.attention.replace(nope_dim=64, value_dim=48)) for g in SHARED.layers]
-    model = mz.model_of(SHARED.replace(layers=tuple(other)))
+    model = mz.load_model(SHARED.replace(layers=tuple(other)))
     assert eq.output_weights(model) == 7168 * 128 * 48
     assert eq.key_up_weights(model) == 128 * 64 * 512 and eq.value_up_weights(model) == 128 * 48 * 512
     assert eq.value_up_flops(model, 1, 1) == 2 * 128 * 512 * 48

@@ -22,7 +22,7 @@ PALM = p.load_model("PaLM 540B", padded=True)
 TPU, MESH = p.load_chip(), p.load_mesh(64)
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
 LLAMA = inferlib.load_model("Llama 3 70B")
-OURS, CHIP = p.model_of(LLAMA), p.chip_of(BOX.chip)
+OURS, CHIP = p.load_model(LLAMA), p.load_chip(BOX.chip)
 PUBLISHED = grading.published("pope2022")
 
 
@@ -327,7 +327,7 @@ def test_exposed_communication_adds_and_one_chip_moves_nothing():
 
 @pytest.mark.parametrize(("work", "layout"), [({"context": 1024}, "WS"), ({"tokens": 4096}, "WG XYZ")])
 def test_many_tokens_gather_weights_and_few_do_not(work, layout):
-    chip = p.chip_of(inferlib.load_chip("B200"))
+    chip = p.load_chip(inferlib.load_chip("B200"))
     assert p.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
 
 

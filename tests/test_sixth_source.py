@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-GENERAL = [f"tests/test_{name}.py" for name in ("equations", "grading", "explorer", "floors")]
+GENERAL = [
+    f"tests/test_{name}.py"
+    for name in ("equations", "grading", "explorer", "floors", "papers", "print", "sweeps")
+]
 USE = """
 from book import audit
 import inferlib

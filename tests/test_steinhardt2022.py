@@ -19,9 +19,9 @@ MACHINES = [
     st.load_chip("A100, warm-up"),
     A100.replace(network_bandwidth=40e12),  # the network does not bind
     A100.replace(chips=1, weight_word=1.0),
-    st.chip_of(inferlib.load_chip("H100 SXM")),
-    st.chip_of(inferlib.load_chip("TPU v4"), network="links"),
-    st.chip_of(inferlib.load_chip("TPU v4"), network="none"),
+    st.load_chip(inferlib.load_chip("H100 SXM")),
+    st.load_chip(inferlib.load_chip("TPU v4"), network="links"),
+    st.load_chip(inferlib.load_chip("TPU v4"), network="none"),
 ]
 some_machine = some.builds(
     Machine,
@@ -148,25 +148,25 @@ H100, TPU = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
     ],
 )
 def test_what_a_machine_of_chips_is(chip, count, network, chips, bandwidth):
-    machine = st.chip_of(chip, count, network=network)
+    machine = st.load_chip(chip, count, network=network)
     assert (machine.chips, machine.network_bandwidth) == (chips, bandwidth)
 
 
 def test_a_machine_says_when_its_chips_were_given():
-    assert st.chip_of(H100, 4).sources["chips"] == "given"
-    assert "given" not in st.chip_of(H100).sources["chips"]
+    assert st.load_chip(H100, 4).sources["chips"] == "given"
+    assert "given" not in st.load_chip(H100).sources["chips"]
 
 
 def test_a_chip_without_a_network_beyond_its_domain_makes_no_machine():
     with pytest.raises(ValueError, match="scale_out_bandwidth"):
-        st.chip_of(TPU)
+        st.load_chip(TPU)
 
 
 @pytest.mark.parametrize("network", ["scale-out", "links", "none"])
 @pytest.mark.parametrize("bad", [0, -1, 2.5, math.nan, "8", True])
 def test_a_machine_has_a_whole_number_of_chips(network, bad):
     with pytest.raises((ValueError, TypeError), match="count"):
-        st.chip_of(inferlib.load_chip("H100 SXM"), bad, network)
+        st.load_chip(inferlib.load_chip("H100 SXM"), bad, network)
 
 
 # --- Derivations -----------------------------------------------------------------------------------------
@@ -198,7 +198,10 @@ def test_decode_step_by_hand():
 def test_decode_step_is_a_starred_equation():
     """With equal multiplies the total is the starred equation at that block, times their number."""
     tpu = inferlib.load_chip("TPU v4")
-    for chip, count, machine in ((H100, 16, st.chip_of(H100)), (tpu, 4096, st.chip_of(tpu, network="none"))):
+    for chip, count, machine in (
+        (H100, 16, st.load_chip(H100)),
+        (tpu, 4096, st.load_chip(tpu, network="none")),
+    ):
         step, m = st.decode_step(LLAMA, inferlib.System(chip, count), WORK), math.sqrt(COUNT / 160 / count)
         assert step.total == pytest.approx(160 * st.block_time(machine, m, 32))
         if chip is H100:
@@ -220,10 +223,10 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
 # --- Doors -----------------------------------------------------------------------------------------------
 test_argument_checks = refused(
     (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),
-    (lambda: st.chip_of("H100"), TypeError, "accelerator"),
-    (lambda: st.chip_of(H100, network="link"), LookupError, "links"),
-    (lambda: st.chip_of(UNLINKED), ValueError, "no bandwidth"),
-    (lambda: st.chip_of(H100.replace(scale_up_size=None)), ValueError, "count must be given"),
+    (lambda: st.load_chip(70e9), TypeError, "must be an Accelerator"),
+    (lambda: st.load_chip(H100, network="link"), LookupError, "links"),
+    (lambda: st.load_chip(UNLINKED), ValueError, "no bandwidth"),
+    (lambda: st.load_chip(H100.replace(scale_up_size=None)), ValueError, "count must be given"),
     (lambda: st.decode_step(LLAMA, BOX, WORK, None, None), TypeError, "assumptions"),
 )
 

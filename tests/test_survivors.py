@@ -17,7 +17,7 @@ from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import format_bytes
 from tokenprice import ask, energy
 
-H100, LLAMA = e.chips["H100"], e.models["Llama 3 70B"]
+H100, LLAMA = e.load_chip("H100"), e.load_model("Llama 3 70B")
 
 
 def test_bits_of_formats_are_those_of_their_names():
@@ -37,7 +37,7 @@ def test_a_frontier_prefers_speed_to_the_third_power_when_nothing_is_said():
 
 def test_checking_drafts_costs_the_arithmetic_of_all_of_them():
     """A batch of 64 that checks four tokens each multiplies, and sends, as much as a batch of 256 without context."""
-    shape, chip = LLAMA.shape, e.chips["H100"]
+    shape, chip = LLAMA.shape, e.load_chip("H100")
     a = e.Assumptions()
     for stages in (1.0, 4.0):
         cut = model.Cut(stages, 1.0, "1D")
@@ -50,7 +50,7 @@ def test_checking_drafts_costs_the_arithmetic_of_all_of_them():
 
 def test_latent_attention_corrected_reads_the_matrices_of_the_released_model():
     """DeepSeek-V3's technical report, section 4.2: d 7168, 128 heads of 128, latents of 512 and 1536."""
-    shape = e.models["DeepSeek-V3"].shape
+    shape = e.load_model("DeepSeek-V3").shape
     d, heads, width, keys, queries = 7168, 128, 128, 512, 1536
     assert (shape.d_model, shape.n_heads, shape.head_dim) == (d, heads, width)
     assert (shape.kv_rank, shape.q_rank) == (keys, queries)

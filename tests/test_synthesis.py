@@ -98,7 +98,7 @@ def test_a_version_answers_beside_its_source_and_has_no_vote():
     assert everybody.index(key) == everybody.index("liminal2025") + 1 and key not in papers.sources()
     assert papers.source_of(key) == "liminal2025" and predictors.label(key) == "LIMINAL 2025, eq. 8"
     with_it = grid.what_doubling_buys(*ASKED)
-    without = grid.what_doubling_buys(*ASKED, keys=papers.sources())
+    without = grid.what_doubling_buys(*ASKED, keys=grid.FIVE)
     for column in ("lowest", "highest", "sources"):
         assert with_it[column].equals(without[column]), column
     # it would have been the lowest: a third of the time is spent reading
@@ -233,8 +233,11 @@ def test_the_finder_holds_every_row_and_leads_to_chapters(card):
     table = appendices.scorecard()
     rows = table.rows()
     assert len(rows) == len(card)
-    for row, place in zip(rows, card.artefact, strict=True):
-        text, address = row[list(table.frame).index("place")]
+    for row, source, place in zip(rows, card.source, card.artefact, strict=True):
+        shown = row[list(table.frame).index("place")]
+        if source not in grid.FIVE and shown == place:  # a source whose chapter is not written yet
+            continue
+        text, address = shown
         assert text == place
         assert (BOOK / (address.split("#")[0].removesuffix(".html") + ".ipynb")).exists()
     # of a claim only the grade is shown

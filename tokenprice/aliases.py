@@ -11,9 +11,10 @@ FORMER = {
     "prompt": "prompt_tokens", "output": "output_tokens", "users": "concurrency", "arrivals": "request_rate",
     "machines": "replicas", "rounds": "requests_per_user", "equal": "fixed_lengths", "hold": "batching_wait_iters",
     "memory": "memory_utilization", "cache": "kv_cache_dtype", "keep": "layer_formats", "drafted": "draft_tokens",
-    "length": "acceptance_length", "reader": "prefill_machine", "chunk": "prefill_chunk", "highest": "price_max",
-    "utilisation": "paid_hours_used", "token": "tpot", "first_token": "ttft", "token_p99": "tpot_p99",
-    "first_token_p99": "ttft_p99", "dollars": "usd_per_million",
+    "length": "acceptance_length", "reader": "prefill_machine", "chunk": "max_num_batched_tokens",
+    "prefill_chunk": "max_num_batched_tokens", "highest": "price_max", "utilisation": "paid_hours_used",
+    "token": "tpot", "first_token": "ttft", "token_p99": "tpot_p99", "first_token_p99": "ttft_p99",
+    "dollars": "usd_per_million",
 }  # fmt: skip
 # Names in other programs.
 OTHERS = {
@@ -23,7 +24,7 @@ OTHERS = {
     "rps": "request_rate", "rate": "request_rate", "batch_size": "batch", "max_batch_size": "batch",
     "gpu_memory_utilization": "memory_utilization", "kv_cache_free_gpu_memory_fraction": "memory_utilization",
     "num_speculative_tokens": "draft_tokens", "speculative_num_draft_tokens": "draft_tokens",
-    "prefill": "prefill_machine", "chunked_prefill_size": "prefill_chunk", "quantization": "weights",
+    "prefill": "prefill_machine", "max_num_tokens": "max_num_batched_tokens", "quantization": "weights",
     "dtype": "weights", "backend": "engine", "gpu": "machine",
 }  # fmt: skip
 ALIASES = FORMER | OTHERS
@@ -31,9 +32,8 @@ ALIASES = FORMER | OTHERS
 REFUSED = {
     "mem_fraction_static": "is the share of weights and KV cache alone: give memory_utilization, which counts the "
     "engine's own buffers too",
-    "max_num_batched_tokens": "counts prompts and decodes of a step together: give prefill_chunk, the prompt tokens of "
-    "a step",
-    "max_num_tokens": "counts prompts and decodes of a step together: give prefill_chunk, the prompt tokens of a step",
+    "chunked_prefill_size": "counts the prompt tokens of a step, in which nothing decodes: give "
+    "max_num_batched_tokens and order='prefill first'",
 }
 
 

@@ -26,7 +26,7 @@ from tokenprice.parallelism import layout_error, layouts
 from tokenprice.parsing import Mean
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
-from tokenprice.question import REQUEST, Question, list_fields, read_record, recorded
+from tokenprice.question import REQUEST, SERVING, Question, list_fields, read_record, recorded
 from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import AskOptions
@@ -296,10 +296,12 @@ class Answer:
         if self.fleet is not None:
             for name, many in (
                 (_format_request_rate(q), self.fleet),
-                ("prompts read apart", self.disaggregated),
+                ("prompts read apart, by formula", self.disaggregated),
             ):
                 lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
-            lines.append("means of a formula; percentiles: tokenprice simulate, with the same words")
+            server = self.fleet.server
+            policy = server.scheduler.summary(server.costs.in_step)
+            lines.append(f"means of {server.requests:,} simulated requests; engine: {policy}")
         elif self.request is not None:
             lines.append(f"a step alone, with no prompt in the way: {_ms(self.step.total)} ms")
         if self.speedup_if_doubled:
@@ -423,8 +425,8 @@ def _source(key, question):
     return Answer(question, key, step, step.status, step.reason)
 
 
-def ask_kernel_model(question):
-    """The kernel model's answer; its decode step is computed once."""
+def ask_kernel_model(question, simulated=True):
+    """The kernel model's answer; its decode step is computed once. ``simulated``: whether fleets are played."""
     q, running = question, question.workload
     if refused := _unfit(q, q.machine, q.layout, q.resolved_layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
@@ -434,13 +436,14 @@ def ask_kernel_model(question):
         if refused := _unfit(prompts, q.prefill_machine, q.layout if same else None, 1):
             return _no_answer(q, *refused, q.prefill_machine)
     if q.is_request:
-        running = running.replace(batch=min(running.batch, int(max_sequences_of(q, q.machine, q.layout))))
+        places, copies = max_sequences_of(q, q.machine, q.layout), q.layout.lanes if q.layout else 1
+        running = running.replace(batch=min(running.batch, int(places), q.scheduler().max_num_seqs * copies))
     step = step_of(q, q.machine, q.layout, _running_sequences(q, running.batch))
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
     if q.request_rate:
-        many, apart = _fleets(q)
+        many, apart = _fleets(q, simulated)
         if many is None:
             return _no_answer(q, "n/a", _overload_reason(q))
         request, step = many.request, many.request.step
@@ -495,20 +498,25 @@ def _running_sequences(q, running):
     """How many sequences a step has, of a batch or of users who ask again."""
     if not q.is_request or q.request_rate:
         return running
-    return decode_batch(running, q.layout, q.output_tokens, q.prefill_chunks, q.prefill_machine)
+    budget = q.scheduler().max_num_batched_tokens
+    return decode_batch(
+        running, q.layout, q.output_tokens, q.prompt_tokens - (q.cached or 0), budget, q.prefill_machine
+    )
 
 
-def _fleets(q):
+def _fleets(q, simulated):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
+    how = {"machines": q.replicas, "simulated": simulated}
     if q.prefill_machine is not None:
-        return fleet(q, q.machine, q.layout, reader=q.prefill_machine, machines=q.replicas), None
-    both = fleet(q, q.machine, q.layout, machines=q.replicas)
-    return both, None if q.replicas else fleet(q, q.machine, q.layout, reader=q.machine)
+        return fleet(q, q.machine, q.layout, reader=q.prefill_machine, **how), None
+    both = fleet(q, q.machine, q.layout, **how)
+    apart = simulated and not q.replicas
+    return both, fleet(q, q.machine, q.layout, reader=q.machine, simulated=False) if apart else None
 
 
 def _overload_reason(q):
     """Why so many machines are no answer."""
-    enough = fleet(q.replace(replicas=None), q.machine, q.layout, reader=q.prefill_machine)
+    enough = fleet(q.replace(replicas=None), q.machine, q.layout, reader=q.prefill_machine, simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
     load, some = enough.server.load(q.request_rate / q.replicas), "machines" if q.replicas > 1 else "machine"
@@ -521,7 +529,7 @@ def _request(q, step, running):
     own = q.layout if q.prefill_machine is None else None
     protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths), q.batching_wait_iters or 0.0)
     read = prefill_profile(q, q.prefill_machine or q.machine, own)
-    asks = {"chunk": q.prefill_chunk, "asking": q.workload.batch, "protocol": protocol}
+    asks = {"asking": q.workload.batch, "protocol": protocol}
     made = read.request(q, q.machine, q.layout, step, running, q.prefill_machine, **asks)
     return with_cautions(made, q, q.layout, q.workload.batch)
 
@@ -553,7 +561,7 @@ def _step_of(answer):
     q = answer.question
     if not q.is_request:
         return {}
-    lost = dict.fromkeys((*REQUEST, "prefill_machine", "prefill_chunk"))
+    lost = dict.fromkeys((*REQUEST, *SERVING))
     return lost | {"batch": Mean(answer.batch), "context": q.workload.context}
 
 

@@ -1,42 +1,21 @@
 """Where the constants of chips and engines come from: tables of timed operators, and fits to whole steps."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from numbers import Real
 from statistics import median
 
-from inferlib import lazy_toml, validation
-from inferlib.catalog import load_chip
+from inferlib import validation
+from inferlib.catalog import chip_fact, load_chip
 from inferlib.equation import Record, frozen, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
+from inferlib.units import parse
 from tokenprice import kernels
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
-# Whose operators are used where a chip has none in the tables: the one nearest in age and memory.
-KERNEL_FALLBACK = {
-    "V100 SXM2": "A100 80GB", "A100 40GB": "A100 80GB", "H100 PCIe": "H100 SXM", "H800": "H100 SXM",
-    "H20": "H200", "RTX 4090": "L40S", "MI250X GCD": "A100 80GB", "MI300X": "H100 SXM", "MI325X": "H200",
-    "MI355X": "B200", "TPU v4": "A100 80GB", "TPU v5e": "A100 80GB", "TPU v5p": "H100 SXM",
-    "TPU v6e": "H100 SXM", "Groq LPU": "H100 SXM", "H100 NVL": "H100 SXM", "GH200": "H200", "L4": "L40S",
-    "RTX 5090": "RTX PRO 6000", "RTX PRO 6000 Workstation": "RTX PRO 6000", "RTX 3090": "L40S", "A10G": "L40S",
-    "T4": "L40S", "DGX Spark": "RTX PRO 6000", "Gaudi 3": "H100 SXM", "Trainium 2": "H100 SXM",
-    "TPU7x Ironwood": "B200",
-}  # fmt: skip
-# MiB of one chip as its driver shows them, in public logs of nvidia-smi and rocm-smi, where that is not what the data
-# sheet says: H20 in NVIDIA/nvtrust#128, MI300X in ROCm/legacy-rocm-build#4750, TPU v6e in vllm-project/vllm#16211;
-# GB200, GB300, B300, MI250X and MI355X in several repositories. Of MI325X and TPU v5e none was found.
-DRIVER_MEMORY_MIB = {
-    "V100 SXM2": 16160, "A100 40GB": 40960, "A100 80GB": 81920, "H100 SXM": 81559, "H100 PCIe": 81559,
-    "H100 NVL": 95830, "H200": 143771, "GH200": 97871, "B200": 183359, "H20": 97871, "H800": 81559, "B300": 275040,
-    "GB200 NVL72": 189471, "GB300 NVL72": 284208, "MI250X GCD": 65520, "MI300X": 196592, "MI355X": 294896,
-    "TPU v6e": 31996, "L4": 23034, "L40S": 46068, "RTX 4090": 24564,
-    "RTX 5090": 32607, "RTX PRO 6000": 97887, "RTX PRO 6000 Workstation": 97887, "RTX 3090": 24576, "A10G": 23028,
-    "T4": 15360,
-}  # fmt: skip
 CARDS = 8  # that share a box and its PCIe, where they have no links of their own
 COMPILED_STEP_PREFIX = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
 ANY_DTYPE = "any"
@@ -112,13 +91,13 @@ class Operators(Record):
 @cache
 def load_operators():
     """``operators.toml``, read."""
-    return lazy_toml.read(validation.read_package_file(__file__, "operators.toml"), "chips")
+    return validation.read_package_toml(__file__, "operators.toml")
 
 
 @cache
 def engines():
     """``engines.toml``, read: the constants of each class, and whose software belongs to it."""
-    return tomllib.loads(validation.read_package_file(__file__, "engines.toml"))
+    return validation.read_package_toml(__file__, "engines.toml")
 
 
 def engine(name=None):
@@ -148,14 +127,21 @@ def engine_class(software):
     return next(known, "serving")
 
 
+@cache
+def driver_memory(name):
+    """Bytes of a chip of the catalogue as its driver shows them, or None where that is not known."""
+    shown = chip_fact(name, "driver_memory")
+    return shown and parse(shown, "B")
+
+
 def memory(chip):
     """Bytes of a chip as the driver shows them; its own where that is not known, or somebody changed it."""
-    return DRIVER_MEMORY_MIB[chip.name] * 2**20 if is_shown(chip) else chip.memory_capacity
+    return driver_memory(chip.name) if is_shown(chip) else chip.memory_capacity
 
 
 def is_shown(chip):
     """Whether it is known what the driver shows of a chip's memory."""
-    return chip.name in DRIVER_MEMORY_MIB and load_chip(chip.name).memory_capacity == chip.memory_capacity
+    return bool(driver_memory(chip.name)) and load_chip(chip.name).memory_capacity == chip.memory_capacity
 
 
 def chips_per_node(chip):
@@ -170,7 +156,7 @@ def correction_factor(chip):
 
 def fallback_chip(chip):
     """The chip whose operators stand for this one: itself, a neighbour, or the H100 where nobody is near."""
-    return chip if chip in load_operators()["chips"] else KERNEL_FALLBACK.get(chip, "H100 SXM")
+    return chip if chip in load_operators()["chips"] else chip_fact(chip, "kernel_fallback") or "H100 SXM"
 
 
 @cache
@@ -330,6 +316,27 @@ def block_fallback_chip(chip, kind):
     return chip if has(chip) else kin_of(fallback_chip(chip), has)
 
 
+class Later(Mapping):
+    """A mapping whose values are made of those of another one, each when it is asked for first."""
+
+    def __init__(self, of, make):
+        self._of, self._make, self._made = cache(of), make, {}
+
+    def __getitem__(self, name):
+        if name not in self._made:
+            self._made[name] = self._make(self._of()[name])
+        return self._made[name]
+
+    def __contains__(self, name):
+        return name in self._of()
+
+    def __iter__(self):
+        return iter(self._of())
+
+    def __len__(self):
+        return len(self._of())
+
+
 def blocks_of(chip):
     """All blocks of a chip, another's where it has none of a kind."""
 
@@ -338,7 +345,7 @@ def blocks_of(chip):
         lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
         return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
 
-    return lazy_toml.Later(rows, _block)
+    return Later(rows, _block)
 
 
 def stored_bytes(name):

@@ -7,11 +7,11 @@ from typing import NamedTuple, Unpack
 
 from inferlib import validation
 from inferlib.equation import frozen, unchecked
-from inferlib.lazy_toml import Later
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System
 from inferlib.transformer import Experts
 from tokenprice import calibration
+from tokenprice.calibration import Later
 from tokenprice.decode import decode_step
 from tokenprice.formatting import format_layout
 from tokenprice.parallelism import heads_reason
@@ -321,5 +321,6 @@ def _token(q, request, chip, operators, engine):
     read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators)
     return request_of(
         q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.concurrency,
-        cached_tokens=tokens[1], layout=q.layout, chunk=request.prefill_chunk, protocol=request.arrival_process,
+        cached_tokens=tokens[1], layout=q.layout, chunk=request.max_num_batched_tokens,
+        protocol=request.arrival_process,
     ).tpot  # fmt: skip

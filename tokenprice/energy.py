@@ -1,6 +1,5 @@
 """Energy: what part of its rated power a chip draws while it reads, calculates and waits."""
 
-import tomllib
 from functools import cache, partial
 
 from inferlib import validation
@@ -41,7 +40,7 @@ def idle_energy(draw: Draw, power, chips, tokens):
 @cache
 def load_energy():
     """``energy.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "energy.toml"))
+    return validation.read_package_toml(__file__, "energy.toml")
 
 
 def draw():

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
-from tokenprice import calibration
+from tokenprice import calibration, workload
 from tokenprice.prefill import STEPS, chunked_time, prefill_until_first_token
 from tokenprice.queueing import step_of
 from tokenprice.request import lane_time, synchronised_replicas
@@ -93,17 +93,16 @@ def of_step(seconds, factor):
 def of_request(q, request, layout=None, fleet=None):
     """What :func:`violated` says of a request, of a loop or of a fleet; None where all bounds hold."""
     r, copies = request, layout.lanes if layout else 1
-    pieces = 1 if fleet else q.prefill_chunks
-    lanes = (
-        pieces * maximum(r.concurrency / copies, 1),
-        r.output_tokens,
-        copies,
-        synchronised_replicas(q.model, layout),
-    )
+    pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
+    in_step = 1 if q.dp_balance else synchronised_replicas(q.model, layout)
+    lanes = pieces * maximum(r.concurrency / copies, 1), r.output_tokens, copies, in_step
     if r.prefill_machine:
         apart = layout.lanes if fleet and layout and r.prefill_machine == r.system else 1
         lanes = r.concurrency, r.output_tokens, apart, 1
-    alone = fleet.server.steps[0] if fleet else step_of(q, r.system, layout, min(copies, r.concurrency)).total
+    shortest = (
+        {"context": min(workload.support(q.prompt_tokens))} if fleet else {}
+    )  # what is played has contexts of its own
+    alone = step_of(q, r.system, layout, copies if fleet else min(copies, r.concurrency), **shortest).total
     found = {
         "alone": alone, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
         "token_low": r.tpot_interval[0], "token_high": r.tpot_interval[1],
@@ -113,9 +112,13 @@ def of_request(q, request, layout=None, fleet=None):
     kinds = ["request"]
     if fleet is None:
         asking = maximum(q.concurrency or 1, r.concurrency)
-        read = prefill_until_first_token(q.model, r.prompt.total, q.prefill_chunks, q.engine)
-        door = calibration.engine(q.engine).door + (q.batching_wait_iters or 0) * r.step.total
-        reading = chunked_time(q.prefill_chunks, read, r.step.total)
+        read = prefill_until_first_token(q.model, r.prompt.total, pieces, q.engine)
+        door = (
+            calibration.engine(q.engine).door
+            + (q.batching_wait_iters or 0) * r.step.total
+            + (q.dp_balance or 0) * r.tpot
+        )
+        reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.concurrency
         if r.prefill_machine is not None:  # nobody reads beside it
             among = r.concurrency, asking, r.concurrency
@@ -128,7 +131,7 @@ def of_request(q, request, layout=None, fleet=None):
         found["paced"] = minimum(paced, r.made) if q.requests_per_user else paced
         kinds.append("loop")
     else:
-        full = fleet.server.load(fleet.request_rate / fleet.replicas)
+        full = fleet.estimate.load
         tokens = fleet.request_rate * r.output_tokens
         found |= {"paced": tokens, "made": tokens / full}
     if r.priced:

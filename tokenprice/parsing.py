@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from os import PathLike
 
 from inferlib import validation
-from inferlib.catalog import is_chip, load_chip, load_model, resolve
+from inferlib.catalog import load_model, load_system, resolve
 from inferlib.formats import FORMATS, SPELLED
-from inferlib.system import Accelerator, Layout, System
+from inferlib.system import Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
+from tokenprice.scheduler import ORDERS, ROUTERS
 
 # Units of each kind of number, in lower case and without blanks: what one of them is worth.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
@@ -35,7 +36,7 @@ LENGTHS = (
     "prompt_tokens",
     "output_tokens",
     "cached",
-    "prefill_chunk",
+    "max_num_batched_tokens",
 )  # which alone take commas between thousands
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
@@ -170,6 +171,16 @@ def parse_bool(name, value) -> bool:
     return known[validation.one_of(name, str(value).strip().lower(), known)]
 
 
+def order(name, value) -> str:
+    """What an engine does first: ``"decode first"`` or ``"prefill first"``."""
+    return validation.one_of(name, str(value).strip().lower(), ORDERS)
+
+
+def router(name, value) -> str:
+    """How requests are dealt to machines: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
+    return validation.one_of(name, str(value).strip().lower(), ROUTERS)
+
+
 def parse_fraction(name, value) -> float:
     """A part of a whole, above 0 and at most 1: ``0.4`` or ``"40%"``."""
     if isinstance(value, str):
@@ -267,26 +278,7 @@ def parse_machine(name, value, chips=None) -> System:
     >>> print(parse_machine("machine", "4x H100"), parse_machine("machine", "H100:4"), sep=", ")
     4 × H100 SXM, 4 × H100 SXM
     """
-    if isinstance(value, (System, Accelerator)):
-        return value if isinstance(value, System) else System(value, 1)
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
-    known, said = chips or {}, value.strip()
-
-    if said in known:
-        return System(known[said], 1)
-    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
-    number, chip = before.groups() if before else ("1", said)
-    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
-    if after and not before and not is_chip(said):
-        chip, number = after.groups()
-    try:
-        found = known[chip] if chip in known else load_chip(chip)
-    except LookupError as error:
-        if not (before and chip[-1] in "sS"):
-            raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
-        found = parse_machine(name, chip[:-1], chips).chip  # 8 H100s
-    return System(found, parse_int(f"{name} {said!r}: chips", number))
+    return load_system(value, chips, name)
 
 
 def parse_layout(name, value) -> Layout:

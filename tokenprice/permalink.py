@@ -28,7 +28,11 @@ LEFT_OUT = {
     "requests_per_user": "the page asks what goes on for long",
     "fixed_lengths": "the page asks answers that end at random",
     "batching_wait_iters": "the page asks engines as they come",
-    "prefill_chunk": "the page reads prompts whole",
+    "max_num_batched_tokens": "the page takes the engine's own tokens of a step",
+    "max_num_seqs": "the page takes the engine's own sequences",
+    "order": "the page decodes first",
+    "router": "the page deals requests by chance",
+    "dp_balance": "the page does not balance copies",
     "price_max": "the page has one price for a chip",
     "tpot_p99": "the page prints the call that simulates",
     "ttft_p99": "the page prints the call that simulates",
@@ -143,17 +147,12 @@ def trace_summary(question, cached) -> dict:
         for group in groups.values()
     )
     return {
-        "trace": Path(question.trace.path).name,
-        "told": recorded(question, cached),
-        "prompt": float(question.prompt_tokens),
-        "output": float(question.output_tokens),
-        "cached": float(cached),
-        "context": workload.mean_context(question),
-        "longest": question.longest,
-        "varies": workload.squared_cv(question.output_tokens),
-        "answers": workload.output_deciles(question.output_tokens),
+        "trace": Path(question.trace.path).name, "told": recorded(question, cached),
+        "prompt": float(question.prompt_tokens), "output": float(question.output_tokens),
+        "cached": float(cached), "context": workload.mean_context(question), "longest": question.longest,
+        "varies": workload.squared_cv(question.answers), "answers": question.answers,
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
-    }
+    }  # fmt: skip
 
 
 def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more) -> str:

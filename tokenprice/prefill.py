@@ -4,7 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
-from inferlib.ops import maximum, minimum, sqrt, where
+from inferlib.ops import log, maximum, minimum, sqrt, where
 from inferlib.system import NotDescribed, decode_model
 from inferlib.transformer import Attention
 from tokenprice import calibration
@@ -107,10 +107,18 @@ def prompts_ahead(burst, group, users):
     return group + burst * (users - group) / 2
 
 
-@equation(unit="s", arrivals="1/s", prompt_time="s")
-def queueing_delay(arrivals, prompt_time):
-    """Wait for prompts that happen to come together: a queue with random arrivals and equal service."""
-    return arrivals * prompt_time**2 / (2 * (1 - arrivals * prompt_time))
+@equation(prompts="1 > 0", copies="1 > 0")
+def balance_steps(prompts, copies, timeout):
+    """Steps for which a prompt is held until each copy has one, of so many ``prompts`` a step and copy.
+
+    The longest of so many waits at random is the logarithm of their number, and 0.4, times as long as one in the mean.
+
+    Examples
+    --------
+    >>> round(balance_steps(prompts=0.1, copies=8, timeout=60), 1), balance_steps(prompts=0.01, copies=8, timeout=60)
+    (24.8, 60)
+    """
+    return minimum((log(copies) + 0.4) / prompts, timeout)
 
 
 @equation(pieces="1 > 0")
@@ -120,7 +128,8 @@ def queued_prefills(others, between, pieces):
     Time is counted in steps, for answers go on in those alone. So it is a queue of equal services whose line is
     ``r / 2(1 - r)`` at a load ``r`` of the others who are answered, and who comes finds the others as they are without
     them (mean value analysis in Schweitzer's form; a quadratic equation). An answer ends with a step, as the next of
-    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met.
+    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met. Where pieces
+    are parts of a step (below 1), others are read in one's own, as many as come in a step and fit.
 
     Examples
     --------
@@ -131,13 +140,14 @@ def queued_prefills(others, between, pieces):
     """
     more = 2 * (others - between) - 1
     line = (more + sqrt(more**2 + 8 * others)) / 4
-    return minimum(line + 2 * line / (1 + 2 * line) / pieces, others)
+    beside = maximum(1 - pieces, 0) * others / maximum(between * pieces, 1)
+    return minimum(line + 2 * line / (1 + 2 * line) / pieces + beside, others)
 
 
-@equation(pieces="1 > 0")
-def concurrent_answers(users, output_tokens, pieces):
-    """Users of a loop whose answers go on together: each step reads a piece of a prompt, and ends so many at most."""
-    return minimum(users, maximum(output_tokens / pieces, 1))
+@equation(output_tokens="1 > 0", budget="1 > 0")
+def concurrent_answers(users, output_tokens, prompt_tokens, budget):
+    """Users of a loop whose answers go on together: a step has a token for each, and reads the prompts that begin."""
+    return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
 @equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
@@ -195,13 +205,16 @@ def prefill_until_first_token(model, prompt_time, pieces=1, engine=None):
     return maximum(late * prompt_time, pieces * launch_floor(model, engine))
 
 
-def max_sequences(model, system, workload, layout=None, keep=None, *, longest=None, engine=None, share=None):
+def max_sequences(
+    model, system, workload, layout=None, keep=None, *, longest=None, reserved=None, engine=None, share=None
+):
     """Sequences whose caches fit beside the weights.
 
     vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not fit.
 
     Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
-    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``engine``: the class of
+    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``reserved``: the mean
+    length for which TensorRT-LLM keeps memory, the longest if not said. ``engine``: the class of
     engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
     their default. Not rounded; below one if not even one sequence fits.
     """
@@ -209,7 +222,7 @@ def max_sequences(model, system, workload, layout=None, keep=None, *, longest=No
         model, system, workload.replace(context=0), layout, keep, engine=calibration.engine(engine)
     )
     longest = longest or workload.context
-    mean = longest if empty.engine.name == "compiled" else workload.context
+    mean = (reserved or longest) if empty.engine.name == "compiled" else workload.context
     return sequences_that_fit(
         empty, empty.sequence(mean), empty.sequence(longest), *empty.engine_memory(share)
     )
@@ -218,6 +231,8 @@ def max_sequences(model, system, workload, layout=None, keep=None, *, longest=No
 def max_sequences_of(q, system, layout=None):
     """:func:`max_sequences` for the requests of a question."""
     own = {"longest": q.longest, "engine": q.engine, "share": q.memory_utilization}
+    # a sequence grows at an even rate, so it ends as far above its mean as it begins below
+    own["reserved"] = 2 * q.workload.context - q.prompt_tokens
     return max_sequences(q.model, system, q.workload, layout, q.formats[2], **own)
 
 

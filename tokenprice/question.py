@@ -17,6 +17,7 @@ from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, parsing, workload
+from tokenprice.scheduler import Scheduler
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -39,15 +40,35 @@ CHOSEN = (
     "concurrency",
     "layout",
     "prefill_machine",
-    "prefill_chunk",
     "price",
     "draft_tokens",
     "acceptance_length",
 )
 
+# What an engine does with requests, and nothing to a step.
+SERVING = ("prefill_machine", "max_num_batched_tokens", "max_num_seqs", "order", "router", "dp_balance")
+# What cannot be asked of requests that arrive by themselves, and why.
+BESIDE_ARRIVALS = {
+    "concurrency": "belongs to users who ask again, not to request_rate: leave one of them out; the sequences that an "
+    "engine runs at most are max_num_seqs",
+    "requests_per_user": "belongs to users who ask again: leave it or request_rate out",
+    "paid_hours_used": "follows from request_rate: leave one of them out",
+}
+
 # Options of a question by what they are about; what stands nowhere is asked in Python only.
 GROUPS = {
-    "machine": ("machine", "layout", "engine", "memory_utilization", "prefill_machine", "prefill_chunk"),
+    "machine": (
+        "machine",
+        "layout",
+        "engine",
+        "memory_utilization",
+        "prefill_machine",
+        "max_num_batched_tokens",
+        "max_num_seqs",
+        "order",
+        "router",
+        "dp_balance",
+    ),
     "load": (
         "batch",
         "context",
@@ -166,7 +187,7 @@ class Question(ParsedRecord):
     )
     concurrency: float | None = parsed_field(
         parsing.parse_count,
-        "users at a time, each of whom asks again when answered; 1. With arrivals: places in a machine",
+        "users at a time, each of whom asks again when answered; 1",
         "users",
         "32",
     )
@@ -216,8 +237,30 @@ class Question(ParsedRecord):
     prefill_machine: System | None = parsed_field(
         parsing.parse_machine, "a machine of its own that reads prompts", example="2x H100"
     )
-    prefill_chunk: float | None = parsed_field(
-        parsing.parse_count, "tokens in which a prompt is read at a time; all at once", "tokens", "2k"
+    max_num_batched_tokens: float | None = parsed_field(
+        parsing.parse_count, "tokens of a step, prompts and answers; the engine's own", "tokens", "2k"
+    )
+    max_num_seqs: float | None = parsed_field(
+        parsing.parse_count,
+        "sequences that each copy of the model runs at most; the engine's own",
+        "sequences",
+        "256",
+    )
+    order: str | None = parsed_field(
+        parsing.order,
+        "what an engine does first, 'decode first' or 'prefill first' (SGLang)",
+        example="prefill first",
+    )
+    router: str | None = parsed_field(
+        parsing.router,
+        "how requests are dealt to machines, 'random', 'round robin' or 'least loaded'; random",
+        example="least loaded",
+    )
+    dp_balance: float | None = parsed_field(
+        parsing.parse_count,
+        "steps for which copies that share experts hold a prompt until each has one; none",
+        "steps",
+        "50",
     )
     price: float | None = parsed_field(
         parsing.parse_dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50"
@@ -256,22 +299,15 @@ class Question(ParsedRecord):
             )
         if request and (self.prompt_tokens is None or self.output_tokens is None):
             raise ValueError("a request needs both prompt_tokens and output_tokens")
-        if not request and (self.prefill_machine is not None or self.prefill_chunk is not None):
-            raise ValueError(
-                "prefill_machine and prefill_chunk belong to a request: give prompt_tokens and output_tokens"
-            )
+        served = [name for name in SERVING if getattr(self, name) is not None]
+        if not request and served:
+            raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
         if self.request_rate is None and self.replicas is not None:
             raise ValueError("replicas belongs to request_rate: say how many requests arrive per second")
-        loop = next(
-            (name for name in ("requests_per_user", "batching_wait_iters") if getattr(self, name)), None
-        )
-        if self.request_rate is not None and (loop or self.paid_hours_used):
-            why = (
-                f"{loop} belongs to users who ask again"
-                if loop
-                else "paid_hours_used follows from request_rate"
-            )
-            raise ValueError(f"{why}: leave one of them out")
+        if self.request_rate is not None:
+            for name, why in BESIDE_ARRIVALS.items():
+                if getattr(self, name):
+                    raise ValueError(f"{name} {why}")
         if isinstance(self.cached, str):
             part, prompts = (
                 parsing.parse_fraction("cached", self.cached),
@@ -334,21 +370,41 @@ class Question(ParsedRecord):
             return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
+    def scheduler(self, system=None) -> Scheduler:
+        """The engine's own scheduler on a chip, with what is said otherwise."""
+        said = {
+            "max_num_batched_tokens": self.max_num_batched_tokens,
+            "order": self.order,
+            "router": self.router,
+            "max_num_seqs": self.max_num_seqs,
+            "dp_balance": self.dp_balance,
+            "batching_wait_iters": self.batching_wait_iters,
+        }
+        own = Scheduler.of(calibration.engine(self.engine).name, (system or self.needs_machine()).chip)
+        return own.replace(**{name: value for name, value in said.items() if value is not None})
+
     @property
     def prefill_chunks(self) -> float:
-        """Steps in which a prompt is read, in the mean."""
-        return (
-            workload.prefill_chunks(self.prompt_tokens, self.cached or 0, self.prefill_chunk)
-            if self.prefill_chunk
-            else 1
-        )
+        """Steps in which a prompt is read, in the mean; below 1 where several are read in one."""
+        budget = self.scheduler(self.prefill_machine).max_num_batched_tokens
+        return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
+
+    @cached_property
+    def answers(self) -> tuple:
+        """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
+        if self.trace is not None:
+            return workload.parts(self.output_tokens.support)
+        alike = self.request_rate is None if self.fixed_lengths is None else self.fixed_lengths
+        if isinstance(self.output_tokens, workload.LengthDistribution) or alike:
+            return workload.support(self.output_tokens)
+        return workload.drawn(self.output_tokens)
 
     @property
     def longest(self) -> float:
         """Tokens of the longest sequence."""
         if self.trace is not None:
             return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
-        return max(workload.support(self.prompt_tokens)) + max(workload.support(self.output_tokens))
+        return max(workload.support(self.prompt_tokens)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
         """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.

@@ -1,252 +1,217 @@
 """A fleet: how many machines serve requests that come by themselves, at what load, with what waits and speed.
 
-Each copy of a model is a queue of its own. Prompts have it for themselves, one after another, and whoever is being
-answered waits meanwhile; what time they leave makes answers, a step for all of them at once. So answers are a birth and
-death process whose states are known in closed form (Harchol-Balter 2013; where every answer takes the same time, it is
-Erlang's formula), and prompts are a queue of equal services in front of it.
+How many requests a machine can serve is a closed formula, :func:`capacity`; load, headroom and refusal follow from it.
+What requests wait is played event by event (:mod:`tokenprice.replica`). Where many machines are compared, a fixed
+point stands in for that, :meth:`Server.steady`, and the best are played.
 """
 
 from dataclasses import replace
-from functools import cache, partial
-from math import exp
+from functools import cache, cached_property, partial
+from math import ceil, floor, inf, isfinite
 
 from inferlib.equation import equation, frozen
+from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown, Layout, System
 from tokenprice import calibration, energy, workload
 from tokenprice.decode import decode_step
 from tokenprice.formatting import format_durations, format_number
-from tokenprice.prefill import (
-    first_token_time,
-    max_sequences_of,
-    prefill_until_first_token,
-    prompt_pass,
-    queueing_delay,
-)
-from tokenprice.request import (
-    Request,
-    lane_time,
-    load,
-    machine_time,
-    request_of,
-    synchronised_replicas,
-    with_cautions,
-)
+from tokenprice.prefill import max_sequences_of, prefill_until_first_token, prompt_pass
+from tokenprice.replica import Costs, Played, counted, play, uniforms
+from tokenprice.request import Request, request_of, synchronised_replicas, with_cautions
+from tokenprice.scheduler import MOST, Scheduler
 from tokenprice.speculation import acceptance, drafted_step
 
 equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
-MAX_ITERATIONS, TOLERANCE = 200, 1e-9  # of a fixed point
-NEGLIGIBLE_STEP, READER_PLACES = (
-    1e-6,
-    64,
-)  # of a prompt, a step in which nobody is answered; places where nobody stays
-MAX_PLACES = 8192  # places of a machine beyond which nobody looks
+MAX_ITERATIONS = 60  # of a fixed point
+NEVER = 1e-9  # tokens of a step that a sequence takes of one that neither decodes nor reads
+NEGLIGIBLE_STEP = 1e-6  # of a prompt, a step in which nobody is answered
+REQUESTS = 2000  # that are played for a mean, times as many as prompts are uneven
+WARM = 3  # times as many requests as a copy holds pass before the first is counted, and after the last
+LEAST_WARM = 300
+TRIES = 10  # numbers of machines that are played, from what the fixed point asks for on
+TOGETHER = 20  # machines that are played where a router looks at all of them
+
+
+@equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
+def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides=1):
+    """Sequences of a copy that is never idle: as many as memory holds, the engine takes, or a step has tokens for.
+
+    Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prompts, and a new prompt
+    once in ``output_tokens`` steps. ``held``: tokens of cache of a sequence in the mean.
+    """
+    each = maximum(rides + prompt_tokens / output_tokens, NEVER)
+    return minimum(minimum(cache_tokens / held, max_num_seqs), budget / each)
+
+
+@equation(copies="1 > 0")
+def longest_pack(prompts, copies):
+    """Prompts that the slowest of so many copies in step reads, each of which has so many in the mean of all steps.
+
+    The mean of the greatest of equally distributed numbers whose variance is their mean, as of arrivals at random, is
+    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them.
+
+    Examples
+    --------
+    >>> [round(longest_pack(prompts=n, copies=4), 2) for n in (0.1, 2, 8)]
+    [0.4, 3.51, 11.01]
+    """
+    above = maximum(sqrt(2 * log(copies)) - 0.6, 0)
+    return minimum(copies * prompts, prompts + above * sqrt(prompts))
+
+
+@equation(unit="1/s", output_tokens="1 > 0", step="s > 0", prompt_time="s", copies="1 > 0")
+def capacity(sequences, output_tokens, step, prompt_time, copies):
+    """Requests a second that a copy serves if it is never idle: each step ends and begins so many answers.
+
+    A step takes its own time and the passes of the prompts that begin, those of other copies in step included.
+
+    Examples
+    --------
+    >>> capacity(sequences=100, output_tokens=200, step=0.01, prompt_time=0.02, copies=1)
+    25.0
+    """
+    begun = sequences / output_tokens
+    return begun / (step + prompt_time * longest_pack(begun, copies))
+
+
+@equation(unit="s", step="s > 0", prompt_time="s")
+def residual(step, prompts, prompt_time, uneven):
+    """What is left of a step in progress when a request comes: the mean residual life of a renewal process.
+
+    A step reads so many ``prompts`` in the mean, and their number varies as that of arrivals at random, so long
+    steps are met more often than short ones (Pollaczek and Khinchine's term). ``uneven``: mean square of their seconds
+    over the square of the mean.
+    """
+    whole = step + prompts * prompt_time
+    return (whole + prompts * uneven * prompt_time**2 / whole) / 2
 
 
 @frozen
 class SteadyState:
-    """One machine in its steady state: means over its requests, in seconds; ``waits`` is for a place."""
+    """One machine: its load, and means over its requests, in seconds; ``wait`` is until a prompt begins to be read."""
 
     load: float
     running: float
-    blocked: float
     wait: float
     tpot: float
     ttft: float
 
 
-@equation(
-    unit="s",
-    arrivals="1/s > 0",
-    prompt_time="s",
-    pieces="1 > 0",
-    output_tokens="1 > 0",
-    step="s > 0",
-    cleared="1 > 0",
-)
-def answer_gap(arrivals, prompt_time, pieces, output_tokens, step, cleared):
-    """Time between two tokens of one user: a step, and a piece of a prompt with a certain probability.
-
-    Prompts go first, so behind one's own those that came meanwhile are read, a token of one's answer with each piece;
-    short answers see little else. ``cleared`` is the root of :func:`clearing_root`. Exact where steps are equally
-    long and
-    an answer ends with equal probability after each of its tokens.
-    """
-    ends, busy = 1 / output_tokens, arrivals * (prompt_time + pieces * step)
-    idle = arrivals * step * cleared  # who come in a step, so that 1 - exp(-idle) needs few terms
-    came = idle * (1 - idle / 2 * (1 - idle / 3 * (1 - idle / 4)))
-    during = 1 - (1 - ends) ** pieces  # an answer ends while a prompt is read
-    alone = (1 - busy) * ends * came / (during * arrivals * step * (ends + (1 - ends) * came))
-    return step + prompt_time / pieces * (1 - alone)
-
-
-def clearing_root(busy, pieces, output):
-    """The root y of ``1 - y = (1 - 1/output)^pieces exp(-busy y)``: an answer ends before one prompt less waits."""
-    stays, y = (1 - 1 / output) ** pieces, 1.0
-    for _ in range(50):
-        left = stays * exp(-busy * y)
-        y -= (left + y - 1) / (1 - busy * left)
-    return y
-
-
 @frozen
 class Server:
-    """One machine as a queue, or as many as it has copies and stages.
+    """One machine as so many ``copies`` of a model, each with its ``costs`` and scheduler; lengths are means.
 
-    ``prompt`` is how long a prompt has a copy for itself (0 where other machines read), in so many ``pieces``, each
-    read in a step of the others; ``steps`` the seconds of a step with 1, 2, ... sequences in each copy: as many as have
-    a place. ``door`` is the way in and out, and ``late`` how much later the first token of a prompt comes than those of
-    others beside it; both belong to the first token alone. ``scatter`` is the variance of the prompts' seconds,
-    ``varies`` that of answers over the square of their mean: 1 where they end at random, 0 where all are equally long.
-    ``answers`` are the lengths of those to which equal parts of all tokens belong.
-    So many copies go ``in_step``: each step takes as long as its longest, and ``met`` of them have a piece of another
-    copy's prompt, besides its own.
+    ``held``: tokens of cache that a sequence keeps.
     """
 
-    prompt: float
+    costs: Costs
+    scheduler: Scheduler
     output: float
-    steps: "np.ndarray"
+    held: float
     copies: int = 1
-    request_overhead: float = 0.0
-    prefill_chunks: int = 1
-    prompt_variance: float = 0.0
-    squared_cv: float = 1.0
-    answers: tuple = ()
-    synchronised: int = 1
-    ttft_delay: float = 0.0
+
+    @cached_property
+    def prompt(self):
+        """Seconds of a prompt in the mean, and their mean square over the square of it."""
+        passes = self.costs.passes
+        mean = sum(passes) / len(passes)
+        return mean, sum(one**2 for one in passes) / len(passes) / mean**2 if mean else 1.0
+
+    def step(self, n):
+        """Seconds of a step with so many sequences in each copy, whose answers are in progress."""
+        base, each = self.costs.step(max(floor(n), 1))
+        return base + each * self.context
+
+    @cached_property
+    def context(self):
+        """Tokens behind the mean token."""
+        costs = self.costs
+        prompt = sum(costs.prompts) / len(costs.prompts)
+        return prompt + (1 + workload.squared_cv(costs.answers)) * self.output / 2
 
     @property
-    def places(self) -> int:
-        """Sequences that have a place in a copy."""
-        return len(self.steps)
+    def together(self) -> int:
+        """Copies that read at different times, and wait for one another."""
+        return 1 if self.scheduler.dp_balance else self.costs.in_step
+
+    @cached_property
+    def sequences(self) -> float:
+        """Sequences of a copy that is never idle."""
+        policy, fresh = self.scheduler, sum(self.costs.fresh) / len(self.costs.fresh)
+        budget, most = policy.max_num_batched_tokens, min(policy.max_num_seqs, MOST)
+        most = max(min(self.costs.tokens / self.held, most), 1)
+        return most_sequences(most, 1, most, budget, fresh, self.output, int(policy.rides))
+
+    @cached_property
+    def capacity(self) -> float:
+        """Requests a second of all copies."""
+        read, n = self.prompt[0], self.sequences
+        return self.copies * capacity(n, self.output, self.step(n), read, self.together)
 
     def load(self, arrivals) -> float:
-        """Part of its throughput that the machine is asked for."""
-        return float(load(self.copies, self.full(self.steps[-1], self.places), arrivals))
-
-    def full(self, step, places):
-        """Seconds of a copy that a request takes where none is idle: numbers or symbols."""
-        read = lane_time(self.prompt, self.prefill_chunks * places, self.output, 1, self.synchronised)
-        return machine_time(read, self.output, step, places)
-
-    def others(self, arrivals, step):
-        """Of a copy's steps without a prompt of its own, ``step`` long: in how many another copy reads, and the cling.
-
-        That is how much more often, behind a step with a prompt. Numbers or symbols.
-        """
-        if self.synchronised == 1 or self.prompt == 0:
-            return 0.0, 0.0
-        run, begins = self.runs(arrivals, step, self.synchronised)
-        read = run * begins / (1 + run * begins)
-        own = arrivals * (self.prefill_chunks * step + self.prompt * read)
-        last, first = self.runs(arrivals, step, self.synchronised - 1)
-        return 1 - (1 - read) / (1 - own), 1 - 1 / last - first
-
-    def runs(self, arrivals, step, copies):
-        """How many steps with prompts of so many copies follow one another, and how often that begins.
-
-        Who comes in a long step is read in the next, together with others, so a run ends as if all steps were long.
-        """
-        came = arrivals * (step + self.prompt / self.prefill_chunks)
-        idle = (1 - arrivals * (step * self.prefill_chunks + self.prompt)) ** copies
-        run = (1 - idle) / (idle * (1 - (1 - came) ** copies))
-        return run, 1 - (1 - arrivals * step) ** copies
+        """Part of its capacity that the machine is asked for."""
+        return arrivals / self.capacity
 
     def slower(self, by):
         """The same machine, when everything that it does takes so many times as long."""
-        late, scatter = self.ttft_delay * by, self.prompt_variance * by**2
-        return replace(
-            self, prompt=self.prompt * by, steps=self.steps * by, ttft_delay=late, prompt_variance=scatter
-        )
+        return replace(self, costs=self.costs.slower(by))
 
-    def estimate(self, arrivals, before=0.0) -> SteadyState | None:
-        """The steady state with so many requests a second; None where there is none, because they pile up.
+    def steady(self, arrivals, before=0.0) -> SteadyState | None:
+        """Means by a fixed point: running = rate x answer x step(running, prompts read meanwhile); None if too many.
 
         ``before`` is what a request waits at the machine that reads its prompt, where it is another one.
-
-        Examples
-        --------
-        >>> found = Server(prompt=0, output=10, steps=np.array([0.1])).estimate(0.5)  # M/M/1: a second each, half busy
-        >>> round(found.wait, 12), round(found.tpot, 12), round(found.blocked, 12)
-        (1.0, 0.1, 0.5)
         """
-        each, busy, near = arrivals / self.copies, self.load(arrivals), (0.0, 0.0)
-        if busy >= 1:
+        load, each = self.load(arrivals), arrivals / self.copies
+        if load >= 1 or not before >= 0:
             return None
+        (read, uneven), (after, n) = self.prompt, (max(self.output - 1, 0), 1.0)
+        gap = self.step(1)
         for _ in range(MAX_ITERATIONS):
-            found = self.beside(each, busy, near, before)
-            if found is None:
-                return None
-            state, step = found
-            last, near = near, self.others(each, step - near[0] * self.prompt / self.prefill_chunks)
-            if abs(near[0] - last[0]) < TOLERANCE:
-                break
-        return state
+            came = each * gap
+            plain = self.step(min(n, self.sequences))
+            new = plain + read * longest_pack(came, self.together)
+            gap = (gap + new) / 2
+            n = max(each * after * gap, 1)
+        waits = residual(plain, came, read, uneven)
+        # whoever came in the step in progress is read in the same one
+        pack = read * (1 + 2 * each * waits)
+        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + plain
+        return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
 
-    def beside(self, each, busy, near, before):
-        """The state of a copy beside others as in :meth:`others`, and its mean step."""
-        met = near[0]
-        numbers, read = np.arange(1, self.places + 1), self.prompt * (1 - met)
-        steps = self.steps + met * self.prompt / self.prefill_chunks
-        # the time that prompts leave, so many answers at once
-        line = each * self.output * steps / numbers / (1 - each * read)
-        if line[-1] >= 1:
-            return None
-        odds = np.concatenate(([0.0], np.cumsum(np.log(line))))
-        with np.errstate(under="ignore"):  # states that never are
-            odds = np.exp(odds - odds.max())
-        odds[-1] /= 1 - line[-1]  # with those in line, who change nothing but the line
-        odds /= odds.sum()
-        seen = odds[1:] * numbers
-        step = float(seen.sum() / (seen / steps).sum())  # as tokens see it
-        reads = each * self.reading(step, met) if self.prompt else 0.0
-        if reads >= 1 or before < 0:
-            return None
-        blocked, queue = float(odds[-1]), (each, float(line[-1]), float(odds[-1]), step)
-        # of an answer one half is before its mean token, as of one that ends at random the whole
-        lengths = [max(one / 2, 1) for one in self.answers or (2 * self.output,)]
-        means = [
-            self.means(*queue, clearing_root(reads, self.prefill_chunks, n), before, n, *near)
-            for n in lengths
-        ]
-        waits, token, first = np.mean(means, axis=0)
-        running = each * self.copies * (self.reading(step, met) + (self.output - 1) * token)
-        return SteadyState(busy, float(running), blocked, float(waits), float(token), float(first)), step
+    @property
+    def requests(self) -> int:
+        """Requests that are played for a mean: more where few prompts take most of the time."""
+        return floor(REQUESTS * self.prompt[1] + 0.5)
 
-    def reading(self, step, met=0.0):
-        """How long a copy reads a prompt, with the steps in which its pieces ride."""
-        return self.prompt * (1 - met) + self.prefill_chunks * step
+    def played(self, arrivals, requests=None, seed=0, machines=1) -> Played:
+        """So many requests, else :attr:`requests`, to one of so many equal machines, which all get ``arrivals``
+        together.
 
-    def means(self, arrivals, line, blocked, step, cleared, before=0.0, answer=None, met=0.0, clings=0.0):
-        """Wait for a place, time of a token and time to the first, of the requests of a copy: numbers or symbols.
-
-        ``line`` is how many come while a full copy finishes one, ``blocked`` the probability that it is full,
-        ``answer`` the mean of answers that end at random; ``met`` and ``clings`` as in :meth:`others`.
+        Machines that are dealt requests by chance or in turn are independent, so one copy stands for all; a router
+        that looks is played with as many as :data:`TOGETHER`.
         """
-        # Lee and Longton: the line is half as long where all answers are equally long
-        waits = blocked * line / (1 - line) / arrivals * (1 + self.squared_cv) / 2
-        reading, piece = self.reading(step, met), self.prompt / self.prefill_chunks
-        # Pollaczek and Khinchine: who comes meets a long prompt more often than a short one
-        turn = (
-            queueing_delay(arrivals, reading) * (1 + self.prompt_variance / reading**2)
-            if self.prompt
-            else 0.0
-        )
-        # who comes while another copy reads waits for the rest of its step
-        plain = step - met * piece
-        turn += met * (plain + piece) ** 2 / (2 * step)
-        answer = answer or self.output
-        # an answer begins behind a prompt: the nearer, the more others read
-        after = met + (1 - met) * clings / (answer - (answer - 1) * clings)
-        token = answer_gap(
-            arrivals, self.prompt * (1 - after), self.prefill_chunks, answer, plain + after * piece, cleared
-        )
-        first = first_token_time(
-            self.request_overhead + self.ttft_delay + before, 1, reading - plain, waits + turn, plain
-        )
-        return waits, token, first
+        at, each = self.costs, arrivals * self.costs.in_step / self.copies / machines
+        looks, groups = self.scheduler.router == "least loaded", machines * self.copies // at.in_step
+        held = min(self.load(arrivals / machines), 1.0) * self.sequences * at.in_step
+        together = min(groups, TOGETHER) if looks else 1
+        warm = max(ceil(WARM * held * together), LEAST_WARM)
+        requests = requests or self.requests
+        n = requests + 2 * warm
+        turns = groups if self.scheduler.router == "round robin" else 1
+        gaps = -np.log(uniforms(seed, 0, n * turns)).reshape(n, turns).sum(axis=1)
+        came = np.cumsum(gaps / (each * together * turns)).tolist()
+        found, fleet = play(at, self.scheduler, came, together, seed=seed)
+        return counted(at, found, fleet, warm, warm + requests, (came[warm], came[warm + requests - 1]))
+
+    def state(self, arrivals, played, before=0.0) -> SteadyState:
+        """Means of what was played, beside the load."""
+        gap = played.gap or self.step(1)
+        running = played.running * self.copies / self.costs.in_step
+        first = float(np.mean(played.first)) + before
+        return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
 
 
 def step_of(q, system, layout, batch, **other):
@@ -263,45 +228,48 @@ def step_of(q, system, layout, batch, **other):
     return drafted_step(q.model, system, work, layout, drafted=q.draft_tokens, length=length, **how)
 
 
-def server_of(q, system, layout, prompt) -> Server:
-    """The queue that a machine is for a question's requests, each of whose prompts has it for so long."""
-    copies = layout.lanes if layout is not None else 1
-    places = min(max_sequences_of(q, system, layout), q.concurrency or MAX_PLACES, MAX_PLACES)
-    numbers = copies * np.arange(1, max(int(places / copies), 1) + 1)
-    steps = np.broadcast_to(step_of(q, system, layout, numbers).total, numbers.shape)
-    pieces = q.prefill_chunks if prompt else 1
-    late = first_token_delay(q, pieces, prompt)
-    varies, answers = (
-        workload.squared_cv(q.output_tokens, q.fixed_lengths),
-        workload.output_deciles(q.output_tokens, q.fixed_lengths),
+def server_of(q, system, layout, read=None) -> Server:
+    """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
+    copies, work = (layout.lanes if layout is not None else 1), q.workload
+    policy = q.scheduler(system)
+    prompts = read.prompts if read else workload.support(q.prompt_tokens)
+    fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
+    room, held = (
+        max_sequences_of(q, system, layout),
+        2 * work.context - q.prompt_tokens if policy.reserve else work.context,
     )
-    keeps = int(synchronised_replicas(q.model, layout))
-    door = calibration.engine(q.engine).door
-    return Server(
-        prompt,
-        q.output_tokens,
-        steps,
-        copies,
-        door,
-        pieces,
-        squared_cv=varies,
-        answers=answers,
-        synchronised=keeps,
-        ttft_delay=late,
-    )
+    tokens = room * held / copies if isfinite(room) else inf
+    late = prefill_until_first_token(q.model, read.full.total, 1, q.engine) - read.full.total if read else 0.0
+    costs = Costs(
+        step_table(q, system, layout, copies, tokens, policy), tokens, prompts, fresh, passes, q.answers,
+        calibration.engine(q.engine).door, late, int(synchronised_replicas(q.model, layout)),
+    )  # fmt: skip
+    return Server(costs, policy, float(q.output_tokens), held, copies)
 
 
-def prefill_server(q, read, layout) -> Server:
-    """The queue of a machine that only reads: answers of one token, whose steps take no time to speak of."""
+def step_table(q, system, layout, copies, tokens, policy):
+    """Seconds of a step with 1, 2, ... sequences in each copy: at no context, and for each token of it."""
+    most = min(policy.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers = copies * np.arange(1, max(int(most), 1) + 1)
+    roomy = System(system.chip.replace(memory_capacity=None), system.count, system.domain)
+    ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
+    low, high = (
+        np.broadcast_to(step_of(q, roomy, layout, numbers, context=one).total, numbers.shape) for one in ends
+    )
+    each = (high - low) / (ends[1] - ends[0])
+    base = (low - each * ends[0]).tolist()
+    each = each.tolist()
+    return lambda n: (base[n - 1], each[n - 1])
+
+
+def prefill_server(q, read, layout, system) -> Server:
+    """A machine that only reads: answers of one token, whose steps take no time to speak of."""
     copies, keeps = layout.lanes if layout is not None else 1, int(synchronised_replicas(q.model, layout))
-    prompt = read.full.total
-    steps = np.full(READER_PLACES, NEGLIGIBLE_STEP * prompt)
-    return Server(prompt, 1, steps, copies, prompt_variance=read.variance, synchronised=keeps)
-
-
-def first_token_delay(q, pieces, prompt):
-    """How much later the first token of a prompt comes than those of others beside it, in seconds."""
-    return prefill_until_first_token(q.model, prompt, pieces, q.engine) - prompt if prompt else 0.0
+    soon = NEGLIGIBLE_STEP * read.full.total
+    costs = Costs(
+        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,), in_step=keeps
+    )
+    return Server(costs, q.scheduler(system), 1.0, 1.0, copies)
 
 
 def with_prefix_cache(q, system, layout, machines=1):
@@ -314,17 +282,23 @@ def with_prefix_cache(q, system, layout, machines=1):
 
 @frozen
 class PrefillProfile:
-    """How prompts are read: what of them is in the cache, the mean by terms, its fresh part, and the variance."""
+    """How prompts are read: what of them is in the cache, the mean by terms, and its fresh part.
+
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds.
+    """
 
     cached: float
     full: Breakdown
     fresh: float
-    variance: float = 0.0
+    prompts: tuple
+    fresh_tokens: tuple
+    passes: tuple
 
     @property
     def uneven(self):
         """Mean square of the prompts' seconds over the square of their mean."""
-        return 1 + self.variance / self.full.total**2
+        mean = self.full.total
+        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
 
     def request(self, q, system, layout, step, users, reader=None, **other):
         """The request of a question with its prompts read so, and so many users or an array of them in a step."""
@@ -338,6 +312,8 @@ class PrefillProfile:
             q.output_tokens,
             users,
             cached_tokens=self.cached,
+            chunk=q.scheduler(reader or system).max_num_batched_tokens,
+            dp_balance=q.dp_balance or 0,
             layout=layout,
             engine=q.engine,
             price=q.hourly(system.chip),
@@ -353,14 +329,20 @@ def prefill_profile(q, system, layout, machines=1) -> PrefillProfile:
     """How so many machines read the prompts of a question."""
     asked = with_prefix_cache(q, system, layout, machines)
     cached, each = asked.cached or 0, prefill_of(asked, system, layout)
-    mean = (
-        workload.mean_breakdown
-        if isinstance(q.prompt_tokens, workload.LengthDistribution)
-        else lambda one: one
-    )
+    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
+    mean = (lambda one: one) if alone else workload.mean_breakdown
     whole = mean(each)
     fresh = mean(prefill_of(asked, system, layout, fresh=True)).total if cached else whole.total
-    return PrefillProfile(cached, whole, fresh, 0.0 if whole is each else float(np.var(each.total)))
+    passes = [each.total] if alone else np.ravel(each.total).tolist()
+    kinds = zip(
+        workload.uncached_tokens(q.prompt_tokens, cached),
+        workload.support(q.prompt_tokens),
+        passes,
+        strict=True,
+    )
+    # in the order in which a link groups the prompts of a file
+    tokens, prompts, seconds = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
+    return PrefillProfile(cached, whole, fresh, prompts, tokens, seconds)
 
 
 def prefill_of(q, system, layout, fresh=False) -> Breakdown:
@@ -391,6 +373,8 @@ class Fleet:
     prefill_machine: System | None = None
     prefill_replicas: int = 0
     prefill_load: float = 0.0
+    simulated: bool = True
+    server_that_reads: Server | None = None
 
     @property
     def chips(self) -> int:
@@ -422,8 +406,7 @@ class Fleet:
     @property
     def headroom(self) -> float:
         """How many times as many requests may come before they pile up at the slow end of the interval."""
-        full = max(self.server.load(self.request_rate / self.replicas), self.prefill_load)
-        return 1 / (full * self.factor)
+        return 1 / (max(self.estimate.load, self.prefill_load) * self.factor)
 
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
@@ -462,10 +445,10 @@ class Fleet:
         at = self.estimate
         room = f", room for {format_number(self.headroom)} × these arrivals"
         first, waits, late = format_durations(at.ttft), at.wait, self.slow_end.wait
-        line = f"{format_durations(waits)} of it" if waits >= 5e-4 else "nobody"
-        slow = f" ({format_durations(late)} at the slow end of the interval)" if late >= 5e-4 else ""
+        line = f"{format_durations(waits)} of it until its prompt is read"
+        slow = f" ({format_durations(late)} at the slow end of the interval)"
         found = [f"{self.machinery}, {at.running:,.3g} answers at a time in each{room}"]
-        found += [f"{1 / at.tpot:.3g} tokens/s per user, first token {first}, {line} in line{slow}"]
+        found += [f"{1 / at.tpot:.3g} tokens/s per user, first token {first}, {line}{slow}"]
         if self.dollars_per_hour is None:
             return found
         dollars = self.request.per_million["output"]
@@ -478,7 +461,9 @@ class Fleet:
     __repr__ = __str__
 
 
-def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> Fleet | None:
+def fleet(
+    q, system, layout=None, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
+) -> Fleet | None:
     """The fewest machines for a question's arrivals, whose state is ``kept``; None where no number is enough.
 
     Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
@@ -486,80 +471,101 @@ def fleet(q, system, layout=None, *, reader=None, machines=None, kept=None) -> F
 
     ``q``, ``system``, ``layout``: requests with ``arrivals``, and the machine that decodes. ``reader``: the
     system that reads prompts; those that decode do when not given. ``machines``: how many, if that is not the
-    question. ``kept``: of two states, at the estimate and at the slow end: whether they are as promised.
+    question. ``kept``: whether a state is as promised, that at the slow end if ``sure``. ``simulated``: whether states
+    are played; else they are those of :meth:`Server.steady`, whose numbers of machines and readers are ``near``.
     """
     lies = layout if reader in (None, system) else None
-    lanes = lies.lanes if lies is not None else 1
-    empty = server_of(q, system, layout, 0.0 if reader else 1.0)
+    copies, lanes = (at.lanes if at is not None else 1 for at in (layout, lies))
+
     shared = q.trace is not None and q.trace.blocks
 
-    @cache
+    def same(of):  # memory of more machines matters to prompts that share, and to no others
+        of = cache(of)
+        return of if shared else lambda _: of(1)
+
+    @same
     def read(n):
         return prefill_profile(q, reader or system, lies, n)
 
-    def reads(n):  # memory of more machines holds more of prompts that share
-        return read(n if shared else 1)
+    @same
+    def server(n):
+        return server_of(q, system, layout, None if reader else read(n))
 
-    def station_of(n):
-        one, asked = reads(n), q.replace(cached=reads(n).cached or None)
-        if reader:
-            return empty
-        prompt, pieces = one.full.total, asked.prefill_chunks
-        late = first_token_delay(q, pieces, prompt)
-        return replace(
-            empty, prompt=prompt, prefill_chunks=pieces, prompt_variance=one.variance, ttft_delay=late
-        )
+    @same
+    def reading(n):
+        return prefill_server(q, read(n), lies, reader)
 
     def mean(users, n):  # the request of so many in a machine
-        step = step_of(q, system, layout, max(users, empty.copies))
-        made = reads(n).request(q, system, layout, step, users, reader, apart=lanes)
+        users = max(min(users, room), 1)
+        step = step_of(q, system, layout, max(users, copies))
+        made = read(n).request(q, system, layout, step, users, reader, apart=lanes)
         return with_cautions(made, q, layout, users)
 
-    one = mean(empty.copies, 1)
+    room = max_sequences_of(q, system, layout)
+    one = mean(copies, 1)
     factor = one.step_factor
-    times = [by * read(1).full.total for by in (1.0, factor)]
 
-    def states(n, before=times if reader else (0.0, 0.0)):
-        at = station_of(n)
-        found = [
-            end.estimate(q.request_rate / n, waits)
-            for end, waits in zip((at, at.slower(factor)), before, strict=True)
-        ]
-        if found[1] is None:
+    def able(of, n):
+        return of(n).load(q.request_rate / n) * factor < 1
+
+    @cache
+    def end(of, n, by, before=0.0):
+        at, each = of(n).slower(by) if by != 1 else of(n), q.request_rate / n
+        return (
+            at.state(each, at.played(q.request_rate, machines=n), before)
+            if simulated
+            else at.steady(each, before)
+        )
+
+    @cache
+    def state(n, readers=0, by=1.0):
+        if not able(server, n) or readers and not able(reading, readers):
             return None
-        late = max(found[1].ttft, found[0].ttft * one.first_factor)
-        return found[0], replace(found[1], ttft=late)
+        before = by * read(1).full.total if reader else 0.0
+        before = end(reading, readers, by).ttft if readers else before
+        return end(server, n, by, before)
 
-    def reading(n):
-        one = prefill_server(q, reads(n), lies)
-        found = [one.slower(by).estimate(q.request_rate / n) for by in (1.0, factor)]
-        return None if None in found else [state.ttft for state in found]
+    def states(n, readers=0):
+        now, slow = (state(n, readers, by) for by in (1.0, factor))
+        return now, slow and replace(slow, ttft=max(slow.ttft, now.ttft * one.first_factor))
 
-    def good(found):
-        return found and (kept is None or kept(*found))
+    def good(n, readers=0):
+        if not state(n, readers):
+            return False
+        return kept is None or kept(states(n, readers)[1] if sure else state(n, readers))
 
-    # the time of answers alone takes so many, or of prompts
-    least = max(int(replace(empty, prompt=0.0).load(q.request_rate)), 1)
-    n, readers = machines or smallest_number(lambda n: good(states(n)), least=least), 0
-    if reader and n:
-        least = 1 if shared else max(int(q.request_rate * times[0] / lanes), 1)
-        readers = smallest_number(lambda m: (before := reading(m)) and good(states(n, before)), least=least)
-    if not n or (reader and not readers) or not states(n):
+    def smallest(of, good):
+        least = 1 if shared else max(int(of(1).load(q.request_rate) * factor), 1)
+        n = smallest_number(lambda n: able(of, n), least=least)
+        return n and (n if kept is None else smallest_number(good, least=n))
+
+    if near:
+        n, readers = near
+        if not readers and n > 1 and good(n - 1):
+            n -= 1
+        for turn in range(TRIES):
+            if good(n, readers):
+                break
+            n, readers = (n, readers + 1) if readers and turn % 2 == 0 else (n + max(n // 20, 1), readers)
+    else:
+        n = machines or smallest(server, good)
+        readers = n and reader and smallest(reading, partial(good, n)) or 0
+    if not n or reader and not readers or not (state(n, readers) if machines else good(n, readers)):
         return None
-    state, slow = states(n, reading(readers)) if readers else states(n)
-    # requests that are being read have no place yet
-    request = mean(min(max(state.running, 1), empty.places * empty.copies), readers or n)
+    now, slow = states(n, readers)
+    request = mean(max(now.running, 1), readers or n)
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
     busy = busy if reader else [sum(busy)] * 2
     request = replace(
-        request, tpot=state.tpot, ttft=state.ttft, paid_hours_used=busy[0], reading=busy[1],
+        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
         slow_end=(slow.tpot, slow.ttft),
     )  # fmt: skip
-    full = prefill_server(q, reads(readers), lies).load(q.request_rate / readers) if readers else 0.0
+    full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, system, layout, n, station_of(n), factor, state, slow, request, reader, readers, full
-    )
+        q.request_rate, system, layout, n, server(n), factor, now, slow, request, reader, readers, full, simulated,
+        reading(readers) if readers else None,
+    )  # fmt: skip
 
 
 def smallest_number(kept, most=None, least=1):

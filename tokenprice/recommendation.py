@@ -284,7 +284,9 @@ class Decision:
                 lines += [f"   Caution: {caution}." for caution in offer.warnings]
                 lines += [f"   Ranked by its slow end: {offer.unsure_reason}."] if offer.unsure_reason else []
             if self.question.request_rate and not self.best.simulations:
-                lines.append("Means of a formula: promise tpot_p99 or ttft_p99 for 99 of 100 requests.")
+                lines.append(
+                    "Means of simulated requests: promise tpot_p99 or ttft_p99 for 99 of 100 requests."
+                )
             if len(self.offers) > most:
                 lines.append(f"{len(self.offers) - most} more machines keep it.")
         lines += [f"{self.narrower}."] if self.narrower else []
@@ -375,7 +377,8 @@ def decide(
             "decide chooses machine, layout and users itself: give model, prompt_tokens and output_tokens"
         )
     if any(
-        one is not None for one in (q.draft_tokens, q.prefill_machine, q.prefill_chunk, q.price, q.price_max)
+        one is not None
+        for one in (q.draft_tokens, q.prefill_machine, q.max_num_batched_tokens, q.price, q.price_max)
     ):
         raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
     offers, left_out = _offered(chips, prices)
@@ -404,10 +407,13 @@ def decide(
     found = sorted(search.offers, key=_place)
     if promise.percentiles:
         found = search.played(found)
-    elif q.request_rate and not sure:
-        told = {offer.system.chip.name for offer in found[:OFFERS_SHOWN]}
-        slow = sorted(searched([one for one in offers if one[0].name in told], True).offers, key=_place)
-        cheapest = {offer.system.chip.name: offer.fleet for offer in reversed(slow)}
+    elif q.request_rate:
+        found = search.simulated(found, OFFERS_SHOWN)
+    if q.request_rate and not sure and not promise.percentiles:
+        cheapest = {}
+        for chip in dict.fromkeys(offer.system.chip.name for offer in found[:OFFERS_SHOWN]):
+            slow = searched([one for one in offers if one[0].name == chip], True)
+            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1)), None)
         found[:OFFERS_SHOWN] = [
             replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:OFFERS_SHOWN]
         ]
@@ -492,7 +498,8 @@ class _Search:
         if reason := ShardedModel(q.model, system, q.workload, layout, q.formats[2]).refusal():
             return self._miss(system, layout, NOT_DESCRIBED, reason)
         places = max_sequences_of(q, system, layout)
-        rounds = int(min(places, MAX_USERS) // layout.dp)
+        most = q.scheduler(system).max_num_seqs * layout.lanes
+        rounds = int(min(places, most, MAX_USERS) // layout.dp)
         if rounds < 1:
             full = step_of(q, system, layout, layout.dp, context=q.longest)
             return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
@@ -520,7 +527,8 @@ class _Search:
         others = [one for one in others if not layout_error(q.model, one)]
         others = [one for one in others if max_sequences_of(reading, one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, system, *others)
-        found = [fleet(q, system, layout, reader=one, kept=self._promised) for one in readers]
+        how = {"kept": self._kept, "sure": self.sure, "simulated": False}
+        found = [fleet(q, system, layout, reader=one, **how) for one in readers]
         # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
         best = min(
             filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
@@ -538,6 +546,32 @@ class _Search:
         if broken := invariants.of_request(asked, request, layout, fleet):
             return self._miss(system, layout, NOT_DESCRIBED, broken)
         self.offers.append(Offer(system, layout, request, seller, fleet))
+
+    def simulated(self, offers, most):
+        """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
+        offers = sorted(offers, key=_place)
+        while (
+            k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
+        ) is not None:
+            one, old = offers[k], offers[k].fleet
+            how = {
+                "reader": old.prefill_machine,
+                "kept": self._kept,
+                "sure": self.sure,
+                "near": (old.replicas, old.prefill_replicas),
+            }
+            if found := fleet(self.q, one.system, one.layout, **how):
+                request = replace(found.request, price_ratio=one.request.price_ratio)
+                offers[k] = replace(one, request=request, fleet=replace(found, request=request))
+            else:
+                self._miss(one.system, one.layout, *self._late(offers.pop(k).fleet))
+            offers.sort(key=_place)
+        return offers
+
+    def _late(self, many):
+        """What is not as promised where a fleet is played: reason, detail, factor."""
+        late = many.estimate.ttft / self.promise.limit("ttft")
+        return TOO_LATE, f"with {many.replicas} machines and more, simulated", max(late, 1.0)
 
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
@@ -557,7 +591,7 @@ class _Search:
 
         def good(n):
             load = {"replicas": n} if offer.fleet else {"concurrency": n * offer.layout.dp}
-            found = ask_kernel_model(self.q.replace(**at, **load))
+            found = ask_kernel_model(self.q.replace(**at, **load), simulated=False)
             if not found.feasible:
                 return False
             ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
@@ -577,7 +611,7 @@ class _Search:
             n = fewer and max(rounds + 1 - fewer, 1)
         if not n:
             return self._miss(offer.system, offer.layout, *self._rare(list(made.values())[-1][-1]))
-        found = made[n][0].answer
+        found = ask_kernel_model(made[n][0].answer.question)
         factor = found.request.step_factor
         ends = [
             simulate_requests(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)
@@ -596,10 +630,6 @@ class _Search:
         )
         return reason, f"99 of 100 simulated within {format_durations(waits[what])} at {load}", times[what]
 
-    def _promised(self, at, slow):
-        """Whether a steady state is as promised, at its slow end where that must be."""
-        return self._kept(slow if self.sure else at)
-
     def _kept(self, state):
         soon = state.ttft <= self.promise.limit("ttft")
         return soon and state.tpot <= self.promise.limit("tpot")
@@ -613,8 +643,10 @@ class _Search:
         return low
 
     def _served(self, system, layout, read, users):
-        step = step_of(self.q, system, layout, decode_batch(users, layout, self.q.output_tokens, 1))
-        return read.request(self.q, system, layout, step, users)
+        q, budget = self.q, self.q.scheduler(system).max_num_batched_tokens
+        fresh = q.prompt_tokens - (q.cached or 0)
+        step = step_of(q, system, layout, decode_batch(users, layout, q.output_tokens, fresh, budget))
+        return read.request(q, system, layout, step, users)
 
     def _times(self, tried, layout):
         """Time between tokens and to the first one, at the slow end where that must keep the promise."""

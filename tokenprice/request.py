@@ -11,6 +11,7 @@ from tokenprice import calibration, energy, formatting, sparse_attention, worklo
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
+    balance_steps,
     chunked_time,
     concurrent_answers,
     first_token_time,
@@ -74,12 +75,6 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
-@equation(users="1 > 0", seconds="s", arrivals="1/s")
-def load(users, seconds, arrivals):
-    """Part of its throughput that a machine is asked for: requests that arrive over those it can answer."""
-    return arrivals * seconds / users
-
-
 @frozen
 class Request:
     """What one request takes of a machine and of a user's patience, and what it costs."""
@@ -105,7 +100,7 @@ class Request:
     reading: float | None = None  # utilisation of what reads prompts, where that differs
     read_rate: float | None = None  # and its dollars for a chip and hour
     price_ratio: float = 1.0  # how many times as much the most expensive seller asks
-    prefill_chunk: int | None = None  # tokens of the prompt that are read in a step
+    max_num_batched_tokens: int | None = None  # tokens of the prompt that are read in a step
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
 
@@ -271,31 +266,43 @@ def _span(seconds, spread):
 def request_of(
     model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
     engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
-    uneven=1.0, apart=1,
+    uneven=1.0, apart=1, pieces=None, dp_balance=0,
 ):  # fmt: skip
     """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
     and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
-    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time.
+    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time. ``chunk``: tokens of a step;
+    ``pieces``: the steps of a prompt that follow. ``dp_balance``: steps for which copies that keep step hold a prompt.
     """
     copies = layout.lanes if layout is not None and reader is None else 1
     asking = running if asking is None else asking
-    pieces = workload.prefill_chunks(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    if pieces is None:
+        pieces = workload.prefill_chunks(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    own = prefill_until_first_token(model, read.total, pieces, engine)
+    own = prefill_until_first_token(model, read.total, whole, engine)
     wait = protocol.batching_wait_iters * step.total
     each = read.total, own, pieces, output_tokens, step.total, calibration.engine(engine).door + wait
-    in_step = synchronised_replicas(model, layout) if reader is None else 1
+    in_step, balance = synchronised_replicas(model, layout) if reader is None else 1, 0.0
+    if dp_balance and in_step > 1:  # all copies read in the same steps
+        begun = among / output_tokens
+        balance = balance_steps(begun, in_step, dp_balance) * (step.total + begun * read.total)
+        in_step = 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
     burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
-    seen, first = time_to_first_token(burst, protocol.group, among, *each, uneven, met)
+    new = prompt_tokens - cached_tokens
+    most = None if chunk is None else chunk / (1 + new / output_tokens)
+    seen, first = time_to_first_token(burst, protocol.group, among, *each, uneven, met, most)
+    together = decode_batch(running, layout, output_tokens, new, chunk, reader)
     # prompts for which one waits before the first token are not read between the others
-    others = inter_token_wait(among, output_tokens, read.total, met, seen, pieces)
-    together = decode_batch(running, layout, output_tokens, pieces, reader)
-    share = lane_time(1.0, pieces * among, output_tokens, copies, in_step) if reader is None else 1 / apart
+    others = inter_token_wait(among, output_tokens, read.total, met, seen, whole)
+    if chunk is not None and reader is None:  # where some wait, each step reads all prompts that fit
+        others = where(among > together / copies, read.total * most / output_tokens, others)
+    each = maximum(running / copies, 1)
+    share = lane_time(1.0, whole * each, output_tokens, copies, in_step) if reader is None else 1 / apart
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(model, layout, engine)
@@ -308,7 +315,7 @@ def request_of(
         cached_tokens=cached_tokens,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=first + queue_time(asking, running, done),
+        ttft=first + balance + queue_time(asking, running, done),
         decode_batch=together,
         tpot=token_time(step.total, others),
         fresh_seconds=fresh * share,
@@ -318,7 +325,7 @@ def request_of(
         price_per_chip_hour=system.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
-        prefill_chunk=chunk,
+        max_num_batched_tokens=chunk,
         arrival_process=protocol,
     )
 
@@ -337,37 +344,41 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
     return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
 
 
-def decode_batch(running, layout, output_tokens, pieces, reader=None):
+def decode_batch(running, layout, output_tokens, fresh_tokens, budget, reader=None):
     """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
-    if reader is not None:
+    if reader is not None or budget is None:
         return running
     copies = layout.lanes if layout is not None else 1
-    return copies * concurrent_answers(running / copies, output_tokens, pieces)
+    return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
 
 
 def time_to_first_token(
-    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1
+    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
 ):
     """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
 
     ``burst``: the part of all requests that come at once, at the start. ``group``: see
     :attr:`~tokenprice.prefill.ArrivalProcess.group`. ``own``: seconds of a prompt as its own first token sees them, see
     :func:`~tokenprice.prefill.prefill_until_first_token`; ``users`` of each of so many ``copies`` that keep step.
+    ``most`` answers go
+    on together.
     """
     group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
-    reading = chunked_time(pieces, prompt_time, step)
+    # a step has tokens for answers too
+    taken = pieces if most is None else maximum(pieces, output_tokens / most)
+    reading = chunked_time(taken, prompt_time, step)
     # in the burst nobody comes at random
     at_random = (1 - burst) * (users - group)
-    between = output_tokens / pieces + door / reading
-    met = queued_prefills(at_random, between, pieces)
+    between = output_tokens / taken + door / reading
+    met = queued_prefills(at_random, between, taken)
     if uneven != 1:  # who comes meets a long prompt more often than a short one
         met = minimum(met * uneven, at_random)
     seen = met + ahead - group
     # who comes waits for a prompt of another copy too, if its own reads none
     busy = minimum(users / (between + seen + 1), 1)
     beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
-    passes = chunked_time(pieces - 1, own, step)
+    passes = chunked_time(maximum(pieces, 1) - 1, own, step)
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 

@@ -32,7 +32,11 @@ class QuestionFields(TypedDict, total=False):
     draft_tokens: str | int
     acceptance_length: str | float
     prefill_machine: str | System
-    prefill_chunk: str | float
+    max_num_batched_tokens: str | float
+    max_num_seqs: str | float
+    order: str
+    router: str
+    dp_balance: str | float
     price: str | float
     price_max: str | float
     electricity: str | float

@@ -1,9 +1,7 @@
 """A fleet or a loop of users, request by request: the percentiles that no formula gives."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
-from itertools import cycle, islice
+from collections import Counter
+from dataclasses import replace
 from math import ceil, inf
 from typing import Unpack
 
@@ -14,20 +12,13 @@ from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number
 from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
-from tokenprice.queueing import (
-    Server,
-    prefill_of,
-    prefill_profile,
-    prefill_server,
-    server_of,
-    with_prefix_cache,
-)
+from tokenprice.queueing import prefill_of, prefill_profile, server_of, with_prefix_cache
+from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 PERCENTILES = (50, 90, 99)
-WARM_UP = 5  # times as many requests as a machine holds pass before one is counted, and after
-FAR = 2_000_000  # of these: half a minute
+WARM_UP = 3  # times each user of a loop has been answered before a request is counted
 
 
 @frozen
@@ -35,7 +26,8 @@ class Simulation:
     """What happened to each of the counted requests, in seconds.
 
     ``first`` is the time to the first token and ``token`` the mean time of the tokens after it, of each request;
-    ``gaps`` holds the times between two tokens, and ``many`` how often each came.
+    ``gaps`` holds the times between two tokens, and ``many`` how often each came. ``preempted``: how often a sequence
+    was computed again, for want of memory.
     """
 
     answer: Answer
@@ -45,6 +37,7 @@ class Simulation:
     token: "np.ndarray"
     gaps: "np.ndarray"
     many: "np.ndarray"
+    preempted: int = 0
 
     def percentile(self, what, share) -> float:
         """What so many per cent do not exceed, of ``"first"``, ``"token"`` or ``"gaps"``."""
@@ -85,27 +78,24 @@ class Simulation:
     def to_dict(self) -> dict:
         """Everything as plain numbers, in SI units."""
         return {
-            "requests": len(self.first),
-            "seed": self.seed,
-            "answer": self.answer.to_dict(),
-            "kept": self.slo_attainment,
+            "requests": len(self.first), "seed": self.seed, "preempted": self.preempted,
+            "answer": self.answer.to_dict(), "kept": self.slo_attainment,
             "usd_per_million_kept": self.usd_per_million_within_slo,
             "mean": {what: self.mean(what) for what in self.kinds},
-            **{
-                f"p{share}": {what: self.percentile(what, share) for what in self.kinds}
-                for share in PERCENTILES
-            },
-        }
+            **{f"p{share}": {what: self.percentile(what, share) for what in self.kinds} for share in PERCENTILES},
+        }  # fmt: skip
 
     def __str__(self):
         told = self.answer.fleet or self.answer.request
         lines = [str(told), f"{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:"]
-        lines.append(f"{'':26}formula    mean" + "".join(f"{f'p{share}':>8}" for share in PERCENTILES))
+        lines.append(f"{'':26}    ask    mean" + "".join(f"{f'p{share}':>8}" for share in PERCENTILES))
         known = {"first": self.answer.request.ttft, "gaps": self.answer.seconds}
         for what, name in self.kinds.items():
             values = [self.mean(what), *(self.percentile(what, share) for share in PERCENTILES)]
             formula = f"{1e3 * known[what]:7,.0f}" if what in known else " " * 7
             lines.append(f"{name:26}{formula}" + "".join(f"{1e3 * value:8,.0f}" for value in values))
+        if self.preempted:
+            lines.append(f"{self.preempted:,} times a sequence was computed again, for want of memory")
         if self.slo.percentiles:
             lines.append(f"p99 as promised: {'yes' if self.meets_slo else 'no'}")
         if self.slo.tpot or self.slo.ttft or self.slo.percentiles:
@@ -130,10 +120,9 @@ def simulate(
 ) -> Simulation:
     """What requests wait, one by one: percentiles, and the price of a token that kept its promise.
 
-    Requests come at random, to a copy of a machine drawn at random; or from users each of whom asks again when
-    answered. A copy reads prompts as they come, one by one, each in a step of the others (in several, with ``chunk``),
-    and every step gives every running request a token. Lengths of answers are geometric, or equal with ``equal``. How
-    long a prompt and a step take is what the kernel model says.
+    Requests come at random, or as a trace says; or from users each of whom asks again when answered, after answers
+    that lie within a tenth of their mean (``equal``: exactly there). Machines do what
+    :class:`tokenprice.scheduler.Scheduler` says. How long a prompt and a step take is what the kernel model says.
 
     Parameters
     ----------
@@ -152,8 +141,6 @@ def simulate(
     q, promise = question_and_slo(question, machine, promise, options, chips)
     if not q.is_request:
         raise ValueError("prompt_tokens and output_tokens are missing: requests are simulated, not a step")
-    if q.batching_wait_iters:
-        raise ValueError("batching_wait_iters is not simulated: ask says what it costs in the mean")
     q.needs_machine()
     found = ask_kernel_model(q)
     if not found.feasible:
@@ -163,210 +150,124 @@ def simulate(
 
 def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     """So many requests of an answer, on machines that do everything so many times slower."""
-    at, draw = _station(found).slower(slower), np.random.default_rng(seed)
-    play = _arriving if found.question.request_rate else _asking
-    shortest, *counted = play(found, at, slower, draw, count)
-    made = Simulation(found, promise, seed, *counted)
-    facts = {"first_token": made.first.min(), "reading": shortest}
-    facts |= {"token": min(made.gaps, default=inf), "alone": at.steps[0]}
+    q, many = found.question, found.fleet
+    if many is None:
+        server, made = _loop(q, found.request, count, seed, slower)
+    elif q.trace is not None:
+        server, made = _trace(q, many, count, seed, slower)
+    else:
+        server, made = _arrivals(many, count, seed, slower)
+    facts = {"first_token": made.first.min(), "reading": min(server.costs.passes)}
+    base, each = server.costs.step(1)
+    facts |= {"token": min(made.gaps, default=inf), "alone": base + each * min(server.costs.prompts)}
     if broken := invariants.violated(facts, ["served"]):
         raise ValueError(broken)
-    return made
+    return Simulation(found, promise, seed, made.first, made.token, made.gaps, made.many, made.preempted)
 
 
-@dataclass
-class _Copies:
-    """Copies that keep step, or one alone; each has a line, a request that it reads, and those that run.
-
-    A step takes as long as its longest prompt, and as its sequences in the mean of all copies.
-    """
-
-    at: Server
-    draw: "np.random.Generator"
-    work: Callable  # of a user or number: seconds of a prompt, its pieces, tokens of the answer
-    lines: list  # of each copy: (when it came, user or number)
-    gaps: dict = field(default_factory=dict)  # seconds between two tokens: how often
-    span: tuple = (0.0, inf)  # of the clock, in which gaps are counted
-
-    def follow(self, left=None):
-        """Yield (number, came, first, mean gap) of each request; ``left``: how often each user still asks."""
-        at, lines, clock, steps, begun, each = self.at, self.lines, 0.0, 0, 0.0, 0.0
-        running, reads = [[] for _ in lines], [None] * len(lines)
-        for line in lines:
-            heapify(line)
-        while any(lines) or any(running) or any(reads):
-            many = sum(map(len, running))
-            if not many and not any(reads):
-                clock = max(clock, min(line[0][0] for line in lines if line))
-            new = 0
-            for copy, line in enumerate(lines):
-                while self.free(running, reads, copy) and line and line[0][0] <= clock:
-                    came, name = heappop(line)
-                    prompt, pieces, output = self.work(name)
-                    # the way in: the step in progress counts whole, as in the formula
-                    in_step = begun <= came < clock if many else False
-                    part = (
-                        at.request_overhead
-                        + at.ttft_delay
-                        + ((came - begun) % each if in_step else self.step(many))
-                    )
-                    if at.prompt:
-                        reads[copy] = [prompt / pieces, pieces, (name, came, part, output)]
-                        continue
-                    since, last = clock + self.step(many + new + 1), steps + output
-                    heappush(running[copy], (last, name, came, since + part + prompt, since, steps + 1))
-                    new += 1
-            each = self.step(many + new)
-            if any(reads):
-                longest = each + max(one[0] for one in reads if one)
-                clock, steps = clock + longest, steps + 1
-                self.gap(longest, many, clock)
-                begun = clock
-            else:
-                n = min(one[0][0] for one in running if one) - steps
-                soon = [line[0][0] for k, line in enumerate(lines) if line and self.free(running, reads, k)]
-                if soon:
-                    n = min(n, max(ceil((min(soon) - clock) / each - 1e-9), 1))
-                begun, clock, steps = clock, clock + n * each, steps + n
-                self.gap(each, n * (many + new) - new, clock)
-            for copy, one in enumerate(reads):
-                if one is None:
-                    continue
-                one[1] -= 1
-                if not one[1]:
-                    name, came, part, output = one[2]
-                    heappush(running[copy], (steps + output - 1, name, came, clock + part, clock, steps))
-                    reads[copy] = None
-            for copy, mine in enumerate(running):
-                while mine and mine[0][0] <= steps:
-                    _, name, came, first, since, began = heappop(mine)
-                    yield name, came, first - came, (clock - since) / max(steps - began, 1)
-                    if left is not None:
-                        left[name] -= 1
-                        if left[name] > 0:  # the way in and out passes before the machine hears of the next
-                            heappush(lines[copy], (clock + self.draw.exponential(at.request_overhead), name))
-
-    def free(self, running, reads, copy):
-        """Whether a copy reads nothing and has a place."""
-        return reads[copy] is None and len(running[copy]) < self.at.places
-
-    def step(self, many):
-        """Seconds of a step with so many sequences in all copies."""
-        return float(self.at.steps[max(ceil(many / len(self.lines)), 1) - 1])
-
-    def gap(self, seconds, tokens, clock):
-        """Count a time between two tokens, for so many of them."""
-        if tokens and self.span[0] <= clock <= self.span[1]:
-            self.gaps[seconds] = self.gaps.get(seconds, 0) + tokens
-
-
-def _station(found) -> Server:
-    """The queue that a machine of an answer is, of a fleet or of a loop."""
-    q = found.question
-    if found.fleet is not None:
-        return found.fleet.server
-    reads = 0.0 if q.prefill_machine else found.request.prompt.total
-    return server_of(q.replace(concurrency=None, requests_per_user=None), q.machine, q.layout, reads)
-
-
-def _drawn(q, asked, read, at, slower, draw):
-    """What each request is, by its number or user: of a trace in its order, else drawn; and the seconds of prompts."""
-    seconds, output = slower * np.ravel(prefill_of(asked, *read).total), workload.support(q.output_tokens)
-    pieces = [
-        ceil(one / q.prefill_chunk) if q.prefill_chunk and at.prompt else 1
-        for one in workload.uncached_tokens(q.prompt_tokens, asked.cached or 0)
-    ]
-
-    def work(name):
-        k = name % len(seconds) if q.trace else draw.integers(len(seconds)) if len(seconds) > 1 else 0
-        if q.trace:
-            tokens = output[name % len(output)]
-        elif isinstance(q.output_tokens, workload.LengthDistribution):
-            tokens = output[draw.integers(len(output))]
-        else:
-            tokens = q.output_tokens if q.fixed_lengths else draw.geometric(1 / q.output_tokens)
-        return float(seconds[k]), pieces[k], max(round(tokens), 1)
-
-    return work, seconds
-
-
-def _came(q, draw, count):
-    """When requests come: at random, or as in the trace, which begins again at its end."""
-    if q.trace is None:
-        return np.cumsum(draw.exponential(1 / q.request_rate, count))
-    slower, own = q.trace.rate / q.request_rate, np.array(q.trace.arrivals)
-    begins, number = np.divmod(np.arange(count), len(own))
-    return slower * (own[number] + begins * len(own) / q.trace.rate)
-
-
-def _arriving(found, at, slower, draw, count):
-    """Requests that come by themselves, first to a reader where there are some, then to a copy."""
-    many, q = found.fleet, found.question
-    lies = q.layout if many.prefill_machine in (None, many.system) else None
-    reads = many.prefill_machine or many.system
-    asked = with_prefix_cache(q, reads, lies, many.prefill_replicas or many.replicas)
-    work, seconds = _drawn(q, asked, (reads, lies), at, slower, draw)
-    warm = ceil(WARM_UP * max(many.estimate.running, 1) * many.replicas)
-    if warm > FAR:
-        raise ValueError(
-            f"{many.replicas:,} machines are too many to play request by request: ask about a part of them"
+def _arrivals(many, count, seed, slower):
+    """Requests that come at random: one machine stands for all, and one reader."""
+    server = many.server.slower(slower)
+    made = server.played(many.request_rate, count, seed, many.replicas)
+    if many.prefill_machine:
+        reads = many.server_that_reads.slower(slower).played(
+            many.request_rate, count, seed + 1, many.prefill_replicas
         )
-    came = _came(q, draw, count + 2 * warm)
-    requests = [work(n) for n in range(len(came))]
-    ready, first, token, gaps = came.copy(), came.copy(), np.zeros(len(came)), {}
+        made = replace(made, first=made.first + reads.first)
+    return server, made
 
-    def follow(at, lines, work, gaps):
-        copies = lines.max() + 1
-        for copy in range(0, copies, at.synchronised):
-            own = [np.flatnonzero(lines == k) for k in range(copy, copy + at.synchronised)]
-            line = [[(float(ready[n]), int(n)) for n in mine] for mine in own]
-            one = _Copies(at, draw, work, line, gaps, (came[warm], came[warm + count - 1]))
-            for n, asked, soon, mean in one.follow():
-                first[n], token[n] = asked + soon, mean
+
+def _trace(q, many, count, seed, slower):
+    """Requests as in a file, which begins again at its end, to machines drawn by chance or by what they hold."""
+    lies, reads = (
+        (q.layout if many.prefill_machine in (None, many.system) else None),
+        many.prefill_machine or many.system,
+    )
+    asked, server = (
+        with_prefix_cache(q, reads, lies, many.prefill_replicas or many.replicas),
+        many.server.slower(slower),
+    )
+    passes = (slower * np.ravel(prefill_of(asked, reads, lies).total)).tolist()
+    n = count
+    prompts, fresh = (
+        workload.support(q.prompt_tokens),
+        tuple(workload.uncached_tokens(q.prompt_tokens, asked.cached or 0)),
+    )
+    own = {"prompts": prompts, "fresh": fresh, "passes": passes}
+    places, outputs = (
+        [k % len(passes) for k in range(n)],
+        [max(round(one), 1) for one in q.output_tokens.support],
+    )
+    requests = places, [outputs[place] for place in places]
+    begins, number = np.divmod(np.arange(n), len(passes))
+    came = (
+        (np.array(q.trace.arrivals)[number] + begins * len(passes) / q.trace.rate)
+        * q.trace.rate
+        / q.request_rate
+    )
+    more = np.zeros(n)
+
+    def dealt(stream, machines, at):
+        groups = max(machines * at.copies // at.costs.in_step, 1)
+        return groups, (uniforms(seed, stream, n) * groups).astype(int).tolist()
 
     if many.prefill_machine:
-        reader = prefill_server(q, prefill_profile(q, reads, lies, many.prefill_replicas), lies)
-        whose = draw.integers(many.prefill_replicas * reader.copies, size=len(came))
-        follow(reader, whose, lambda n: (*requests[n][:2], 1), {})
-        ready, requests = first.copy(), [(0.0, *one[1:]) for one in requests]
-    lines = draw.integers(many.replicas * at.copies, size=len(came))
+        reader = many.server_that_reads.slower(slower)
+        groups, route = dealt(7, many.prefill_replicas, reader)
+        done, _ = play(
+            replace(reader.costs, **own),
+            reader.scheduler,
+            came.tolist(),
+            groups,
+            route,
+            seed,
+            (places, [1] * n),
+        )
+        more = np.array([r.first for r in done]) - came
+        own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
+    groups, route = dealt(6, many.replicas, server)
     if asked is not q:
-        lines = np.array(q.trace.routes(asked.cached, lines))
-    follow(at, lines, requests.__getitem__, gaps)
-    counted = range(warm, warm + count)
-    return seconds.min(), (first - came)[counted], token[counted], *_both(gaps)
+        route = q.trace.routes(asked.cached, route)
+    order = np.argsort(came + more, kind="stable")
+    ready, requests = (came + more)[order].tolist(), tuple([of[k] for k in order] for of in requests)
+    route, costs = [route[k] for k in order], replace(server.costs, **own)
+    done, fleet = play(costs, server.scheduler, ready, groups, route, seed, requests)
+    made = counted(costs, done, fleet, 0, n)
+    return server, replace(made, first=made.first + more[order])
 
 
-def _asking(found, at, slower, draw, count):
-    """Users of a loop, who begin together where they ask a number of rounds, else apart."""
-    q, copies = found.question, found.question.layout.lanes if found.question.layout else 1
-    lies = None if q.prefill_machine else q.layout
-    work, seconds = _drawn(q, q, (q.prefill_machine or q.machine, lies), at, slower, draw)
-    whole, rest = divmod(max(round(q.workload.batch), 1), copies)
-    first, token, gaps = [], [], {}
-    each = [whole + 1] * rest + [whole] * (copies - rest)
-    groups = [each[copy : copy + at.synchronised] for copy in range(0, copies, at.synchronised)]
-    for group in cycle(filter(any, groups)):
-        if len(first) >= count:
-            break
-        users = sum(group)
-        begin = np.zeros(users) if q.requests_per_user else draw.uniform(0, found.request.seconds, users)
-        asks = iter(enumerate(begin))
-        lines = [[(float(when), user) for user, when in islice(asks, many)] for many in group]
-        one = _Copies(at, draw, work, lines, gaps)
-        one.span = (0.0 if q.requests_per_user else inf, inf)
-        left, warm = [q.requests_per_user or inf] * users, 0 if q.requests_per_user else WARM_UP * users
-        enough = len(first) + ceil(count * users / q.workload.batch)
-        for n, (_, _, soon, mean) in enumerate(one.follow(left)):
-            if n == warm:
-                one.span = (0.0, inf)
-            if n >= warm:
-                first.append(soon)
-                token.append(mean)
-            if not q.requests_per_user and len(first) >= enough:
-                break
-    return seconds.min(), np.array(first), np.array(token), *_both(gaps)
-
-
-def _both(gaps):
-    return np.array(list(gaps)), np.array(list(gaps.values()))
+def _loop(q, request, count, seed, slower):
+    """Users of a loop, who begin together where they ask a number of rounds, else apart; equal copies once."""
+    read = None if q.prefill_machine else prefill_profile(q, q.machine, q.layout)
+    server = server_of(q, q.machine, q.layout, read).slower(slower)
+    costs = (
+        server.costs
+        if read
+        else replace(server.costs, door=server.costs.door + slower * request.prompt.total)
+    )
+    whole, rest = divmod(max(round(q.workload.batch), 1), server.copies)
+    each = [whole + 1] * rest + [whole] * (server.copies - rest)
+    groups = Counter(sum(each[k : k + costs.in_step]) for k in range(0, server.copies, costs.in_step))
+    found = []
+    for users, many in groups.items():
+        if users:
+            warm, n = 0 if q.requests_per_user else WARM_UP * users, ceil(count * users * many / sum(each))
+            done, fleet = loop(
+                costs,
+                server.scheduler,
+                users,
+                n + warm + users,
+                q.requests_per_user,
+                0.0 if q.fixed_lengths else AROUND,
+                seed,
+            )
+            last = len(done) if q.requests_per_user else warm + n
+            span = (
+                (0.0, inf) if q.requests_per_user else (done[warm].came, done[min(last, len(done) - 1)].came)
+            )
+            found.append(counted(costs, done, fleet, warm, last, span))
+    together = (
+        np.concatenate([getattr(one, name) for one in found])
+        for name in ("first", "waits", "token", "gaps", "many")
+    )
+    return server, Played(*together, found[0].running, sum(one.preempted for one in found))

@@ -5,7 +5,6 @@ in place of products and attention, never beside them. Layers that keep a state 
 however long the context is.
 """
 
-import tomllib
 from functools import cache
 from typing import NamedTuple
 
@@ -181,7 +180,7 @@ def state(at, attention, kind, flop):
 def load_rows():
     """``sparse_attention.toml``, read: by kind of attention, the models that were measured and the factors that hold
     80 %."""
-    return tomllib.loads(validation.read_package_file(__file__, "sparse_attention.toml"))
+    return validation.read_package_toml(__file__, "sparse_attention.toml")
 
 
 def measured_as(model):

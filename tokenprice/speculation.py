@@ -3,7 +3,6 @@
 What counts is how many tokens a step yields, and that is measured (``acceptance.toml``), not assumed.
 """
 
-import tomllib
 from functools import cache, partial
 
 from inferlib import validation
@@ -32,7 +31,7 @@ def drafted_token_time(verify, drafted, draft, length):
 @cache
 def measured_curves():
     """``acceptance.toml``, read: who measured how many tokens a step yields, by tokens drafted."""
-    return tomllib.loads(validation.read_package_file(__file__, "acceptance.toml"))
+    return validation.read_package_toml(__file__, "acceptance.toml")
 
 
 def acceptance(curve, drafted):

@@ -1,7 +1,6 @@
 """How far an answer may be off: errors of rows that the fit has not seen, wider for what was not measured."""
 
 import math
-import tomllib
 from collections.abc import Callable
 from functools import cache
 
@@ -14,7 +13,7 @@ from tokenprice import calibration, sparse_attention
 @cache
 def load_calibration():
     """``calibration.toml``, read: errors of rows left out, and what was measured at all."""
-    return tomllib.loads(validation.read_package_file(__file__, "calibration.toml"))
+    return validation.read_package_toml(__file__, "calibration.toml")
 
 
 def error_bar(model, layout=None, engine=None):

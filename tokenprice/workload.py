@@ -2,8 +2,8 @@
 
 import re
 from functools import cached_property
-from itertools import accumulate, chain
-from math import fsum, inf
+from itertools import chain, pairwise
+from math import fsum, inf, log
 from sys import float_info
 
 from inferlib import validation
@@ -80,8 +80,8 @@ def uncached_tokens(prompt, cached) -> list:
 
 
 def prefill_chunks(prompt, cached, chunk):
-    """Steps in which a prompt is read, so many tokens in each, in the mean: numbers or symbols."""
-    steps = [ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
+    """Steps in which a prompt is read, so many tokens in each, in the mean; a part of one where several fit into it."""
+    steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
     return sum(steps) / len(steps)
 
 
@@ -103,22 +103,32 @@ def mean_breakdown(read) -> Breakdown:
     return Breakdown(tuple(stages), source=read.source)
 
 
-def squared_cv(output, equal=False) -> float:
-    """Variance of answers over the square of their mean: 1 where they end at random, as when one length is given."""
-    if isinstance(output, LengthDistribution):
-        return fsum(one**2 for one in output.support) / len(output.support) / output**2 - 1
-    return 0.0 if equal else 1.0
+def drawn(mean) -> tuple:
+    """Equally likely lengths of answers that end with equal probability after each token, and have this mean.
+
+    The means of equal parts of an exponential distribution, so the mean is kept, behind the first token.
+
+    Examples
+    --------
+    >>> lengths = drawn(500)
+    >>> round(sum(lengths) / len(lengths), 6), round(max(lengths)), drawn(1)[0]
+    (500.0, 2543, 1.0)
+    """
+    ends = [PARTS / (PARTS - k) for k in range(PARTS)]
+    tails = [(1 + log(end)) / end for end in ends] + [0.0]
+    return tuple(1 + (mean - 1) * PARTS * (tails[k] - tails[k + 1]) for k in range(PARTS))
 
 
-def output_deciles(output, equal=False) -> tuple:
-    """Lengths of the answers to which each tenth of all tokens belongs; twice the mean where answers end at random."""
-    if not isinstance(output, LengthDistribution):
-        return (output if equal else 2 * output,)
-    from bisect import bisect_left
+def squared_cv(lengths) -> float:
+    """Variance of equally likely lengths over the square of their mean; 0 where all are equal."""
+    return fsum(one**2 for one in lengths) * len(lengths) / fsum(lengths) ** 2 - 1
 
-    ordered = sorted(output.support)
-    passed, wanted = list(accumulate(ordered)), fsum(ordered) / 10
-    return tuple(ordered[bisect_left(passed, (k + 0.5) * wanted)] for k in range(10))
+
+def parts(lengths) -> tuple:
+    """A few equally likely lengths in place of many: the means of equal parts of them, in order."""
+    ordered, n = sorted(lengths), min(PARTS, len(lengths))
+    ends = [k * len(ordered) // n for k in range(n + 1)]
+    return tuple(fsum(ordered[low:high]) / (high - low) for low, high in pairwise(ends))
 
 
 def mean_context(q) -> float:
@@ -128,8 +138,7 @@ def mean_context(q) -> float:
         return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(
             q.output_tokens.support
         )
-    longer = 1 + squared_cv(q.output_tokens) if isinstance(q.output_tokens, LengthDistribution) else 1
-    return q.prompt_tokens + longer * q.output_tokens / 2
+    return q.prompt_tokens + (1 + squared_cv(q.answers)) * q.output_tokens / 2
 
 
 @frozen
@@ -164,7 +173,7 @@ class Trace(Record):
         counts = [0] * (windows + 1)
         for came in self.arrivals:
             counts[min(int(came / width), windows)] += 1
-        return squared_cv(LengthDistribution(counts[:-1])) * fsum(counts[:-1]) / windows
+        return squared_cv(counts[:-1]) * fsum(counts[:-1]) / windows
 
     @cached_property
     def distances(self) -> tuple:

@@ -374,6 +374,12 @@ globalThis.inferlibAsk = function (D) {
       return ends[low] + (place - low) * (ends[low + 1] - ends[low]);
     });
   };
+  // Lengths of answers that end with equal probability after each token: tokenprice.workload.drawn.
+  const drawnLengths = (mean) => {
+    const parts = D.facts.points, tail = (k) => (k === parts ? 0
+      : (1 + Math.log(parts / (parts - k))) * (parts - k) / parts);
+    return Array.from({ length: parts }, (_, k) => 1 + (mean - 1) * parts * (tail(k) - tail(k + 1)));
+  };
   // What a formula takes of lengths: prompts with what is cached, the context of a token, the longest
   // sequence, how answers vary, and those to which equal parts of all tokens belong. A link may bring it.
   const mixed = (S) => {
@@ -384,18 +390,15 @@ globalThis.inferlibAsk = function (D) {
       return { ...S, prompt_tokens: prompt, output_tokens: output, cached,
         mix: { ...S.mix, words: { trace, ...none } } };
     }
-    const [prompts, outputs] = ["prompt_tokens", "output_tokens"].map((name) => lengths(name, S[name]));
-    const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(outputs);
+    const [prompts, said] = ["prompt_tokens", "output_tokens"].map((name) => lengths(name, S[name]));
+    const outputs = S.request_rate && said.length < 2 ? drawnLengths(said[0]) : said;
+    const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
     const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
-    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), differ = outputs.length > 1;
-    const varies = differ ? mean(outputs, (n) => n * n) / output ** 2 - 1 : 1;
-    const sorted = outputs.slice().sort((a, b) => a - b), all = total(outputs);
-    let sum = 0;
-    const passed = sorted.map((n) => (sum += n)), tenths = Array.from({ length: 10 }, (_, k) =>
-      sorted[passed.findIndex((n) => n >= (k + 0.5) / 10 * all)]);
-    const mix = { reads, varies, context: prompt + (differ ? 1 + varies : 1) * output / 2,
-      longest: Math.max(...prompts) + Math.max(...outputs), answers: differ ? tenths : [2 * output] };
+    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]);
+    const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
+    const mix = { reads, varies, context: prompt + (1 + varies) * output / 2,
+      longest: Math.max(...prompts) + Math.max(...outputs), answers: outputs };
     const words = { prompt_tokens: S.prompt_tokens, output_tokens: S.output_tokens,
       cached: prompts.length > 1 ? S.cached : cached };
     return { ...S, prompt_tokens: prompt, output_tokens: output, cached, mix: { ...mix, words } };
@@ -409,13 +412,15 @@ globalThis.inferlibAsk = function (D) {
     const terms = reads.length < 2 ? each[0].terms : each[0].terms.map(({ name }, k) =>
       ({ name, counts: true, seconds: mean(({ terms }) => terms[k].counts && terms[k].seconds) }));
     const fresh = S.cached ? mean((_, k) => pass(reads[k][1] - reads[k][2], 0).total) : all;
-    const scatter = mean((one) => (one.total - all) ** 2);
-    return { read: { terms, total: all }, fresh, scatter, uneven: 1 + scatter / all ** 2 };
+    const scatter = mean((one) => (one.total - all) ** 2), every = (of) => reads.flatMap((read, k) =>
+      Array(read[0]).fill(of(read, each[k])));
+    return { read: { terms, total: all }, fresh, uneven: 1 + scatter / all ** 2,
+      passes: every((_, one) => one.total), freshTokens: every(([, tokens, held]) => tokens - held) };
   };
-  const rooms = (at, { engine, mix: { longest, context } }) => {
+  const rooms = (at, { engine, prompt_tokens: prompt, mix: { longest, context } }) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
     const q = over(at.q, { longest: kept(at, longest, over(at.q)).kept });
-    return of(D.whole.room, at)(kept(at, engine === "compiled" ? longest : context, q))[0];
+    return of(D.whole.room, at)(kept(at, engine === "compiled" ? 2 * context - prompt : context, q))[0];
   };
 
   // Why a machine has no place for so many, or nothing; and a question whose prompts alone take places.
@@ -431,126 +436,168 @@ globalThis.inferlibAsk = function (D) {
     return { ...S, mix: { ...S.mix, context: S.prompt_tokens + 0.5, longest } };
   };
 
-  // A fleet as in tokenprice.queueing. A machine is a queue: seconds of its steps, asked when they are
-  // needed, and of the prompts.
-  const queue = (S, at, room) => {
-    const { lanes } = at.q, known = [], most = Math.min(room, S.concurrency || D.most, D.most),
-      { context } = S.mix;
+  // A fleet as in tokenprice.queueing. What an engine does in a step.
+  const scheduler = (S, { c }) => {
+    const kinds = D.schedulers, memory = c.values.chip_memory_capacity;
+    const small = (memory != null && memory < kinds.server_memory) || c.name.startsWith("A100");
+    const [budget, seqs, reserve] = kinds[S.engine === "compiled" ? "compiled" : small ? "small" : "server"];
+    return { budget, seqs, reserve, rides: true, balance: 0, wait: 0 };
+  };
+  // A machine whose copies take so many seconds for steps and prompts: what it can serve.
+  const server = (at, output, policy, held, costs) => {
+    const { answers, prompts, tokens, passes } = costs, own = mean(passes), fresh = mean(costs.fresh);
+    const [in_step] = D.glue.in_step(at.q), varies = mean(answers, (n) => n * n) / mean(answers) ** 2 - 1;
+    const context = mean(prompts) + (1 + varies) * output / 2;
+    const most = Math.max(Math.min(tokens / held, policy.seqs, D.most), 1);
+    const taken = { tokens: most, held: 1, most, budget: policy.budget, fresh, output };
+    const [sequences] = D.glue.sequences(taken);
     const step = (n) => {
-      if (n in known) return known[n];
-      const seconds = run(at, { batch: n * lanes, context });
-      return (known[n] = S.draft_tokens ? draftedAt(S, at, seconds).total : seconds);
+      const [base, each] = costs.step(Math.max(Math.floor(n), 1));
+      return base + each * context;
     };
-    return { at, lanes, step, places: Math.max(Math.floor(most / lanes), 1), ...passes(at, S) };
+    const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own }));
+    return { at, policy, output, held, own, sequences, step, lanes: at.q.lanes, capacity: at.q.lanes * rate,
+      costs: { ...costs, in_step }, uneven: own ? mean(passes, (one) => one * one) / own ** 2 : 1 };
   };
-  // Means over the requests of a copy, null where they pile up; copies in step slow one another.
+  const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
+    late: by * costs.late, passes: costs.passes.map((one) => by * one),
+    step: (n) => costs.step(n).map((one) => by * one) });
+  const promptsOf = ({ mix: { reads } }) => reads.flatMap(([n, tokens]) => Array(n).fill(tokens));
+  const queue = (S, at, room) => {
+    const read = passes(at, S), both = [read, null].map((one) => serverOf(S, at, room, one));
+    return { at, room, ...read, lanes: at.q.lanes, serves: both[0], decodes: both[1] };
+  };
+  // The machine of a question's requests; `read`: how their prompts are, where it reads them itself.
+  const serverOf = (S, at, room, read) => {
+    const { lanes } = at.q, { context, answers } = S.mix, known = [], policy = scheduler(S, at);
+    const ends = [S.prompt_tokens, Math.max(2 * context - S.prompt_tokens, S.prompt_tokens + 1)],
+      prompts = promptsOf(S);
+    const seconds = (n, length) => {
+      const plain = run(at, { batch: n * lanes, context: length });
+      return S.draft_tokens ? draftedAt(S, at, plain).total : plain;
+    };
+    const step = (n) => {
+      if (known[n]) return known[n];
+      const [low, high] = ends.map((length) => seconds(n, length)), each = (high - low) / (ends[1] - ends[0]);
+      return (known[n] = [low - each * ends[0], each]);
+    };
+    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total, pieces: 1 })) : [0];
+    const none = prompts.map(() => 0);
+    const { passes, freshTokens } = read || { passes: none, freshTokens: none };
+    const held = policy.reserve ? 2 * context - S.prompt_tokens : context, door = at.q.engine_door;
+    const tokens = Number.isFinite(room) ? room * held / lanes : Infinity;
+    const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late };
+    return server(at, S.output_tokens, policy, held, costs);
+  };
+  // A machine that only reads: answers of one token, whose steps take no time to speak of.
+  const readerOf = (S, { at, read, passes, freshTokens }) => {
+    const policy = scheduler(S, at), step = () => [D.soon * read.total, 0];
+    const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
+    return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
+  };
+  // Means by a fixed point, and of requests that are played.
   const steady = (s, all, before) => {
-    let met = 0, clings = 0, found = null;
-    for (let k = 0, last = NaN; k < 200 && !(Math.abs(met - last) < 1e-9); k++) {
-      found = copy(s, all, before, met, clings);
-      if (!found) return null;
-      const asked = over(s, { arrivals: all / s.lanes, step: found.step - met * s.own });
-      const [next, cling, keeps] = D.glue.others(asked);
-      if (keeps === 1 || !s.own) return found;
-      [last, met, clings] = [met, next, cling];
+    const load = all / s.capacity, each = all / s.lanes, after = Math.max(s.output - 1, 0);
+    if (!(load < 1) || !(before >= 0)) return null;
+    let n = 1, token = s.step(1), came = 0, plain = 0;
+    for (let k = 0; k < D.rounds; k++) {
+      came = each * token;
+      plain = s.step(Math.min(n, s.sequences));
+      const [met] = D.glue.met(over(s.at.q, { came }));
+      token = (token + (plain + s.own * met)) / 2;
+      n = Math.max(each * after * token, 1);
     }
-    return found;
+    const [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
+    const pack = s.own * (1 + 2 * each * waits), { door, late } = s.costs;
+    const first = door + late + before + waits + plain / 2 + pack + plain;
+    return { busy: load, held: each * s.lanes * (first + after * token), waits, token, first };
   };
-  const copy = (s, all, before, met, clings) => {
-    const arrivals = all / s.lanes, busy = arrivals * s.full, logs = [0], own = s.own * (1 - met);
-    const took = (n) => s.step(n) + met * s.own;
-    if (!(busy < 1)) return null;
-    let line = Infinity, most = 0;
-    for (let n = 1; n <= s.places && !(line < 1 && logs[n - 1] < most + NEVER); n++) {
-      line = arrivals * s.output * took(n) / n / (1 - arrivals * own);
-      logs.push(logs[n - 1] + Math.log(line));
-      most = Math.max(most, logs[n]);
-    }
-    const odds = logs.map((v) => Math.exp(v - most)), full = odds.length > s.places;
-    if (full && !(line < 1)) return null;
-    if (full) odds[s.places] /= 1 - line;
-    const sum = (of) => odds.reduce((sum, odd, n) => sum + odd * of(n), 0);
-    const step = sum(Number) / sum((n) => n && n / took(n)), kind = s.own ? "queue" : "apart";
-    const blocked = full ? odds[s.places] / sum(() => 1) : 0;
-    const told = { arrivals, before, step, line, blocked, met, clings, answer: s.output, cleared: 1 };
-    const asked = over(s, told);
-    const [reading] = D.glue[kind](asked), reads = s.own ? arrivals * reading : 0;
-    if (!(reads < 1 && before >= 0)) return null;
-    // of an answer one half is before its mean token, as of one that ends at random the whole
-    const each = s.answers.map((one) => Math.max(one / 2, 1)).map((answer) => {
-      let cleared = 1; // the root of tokenprice.queueing.clearing_root
-      for (let k = 0; k < 50; k++) {
-        const left = (1 - 1 / answer) * Math.exp(-reads * cleared);
-        cleared -= (left + cleared - 1) / (1 - reads * left);
-      }
-      return D.glue[kind](over(asked, { answer, cleared }));
-    });
-    const [waits, token, first] = [1, 2, 3].map((k) => mean(each, (one) => one[k]));
-    return { busy, held: all * (reading + (s.output - 1) * token), waits, token, first, step };
+  const playedMeans = (s, all, before) => {
+    const { in_step } = s.costs, load = all / s.capacity, held = Math.min(load, 1) * s.sequences * in_step;
+    const { requests, least, warm } = D.simulated, before_ = Math.max(Math.ceil(warm * held), least);
+    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes,
+      Math.floor(requests * s.uneven + 0.5), before_);
+    return { busy: load, held: found.running * s.lanes / in_step, waits: found.waits,
+      token: found.gap || s.step(1), first: found.first + before };
   };
-  const NEVER = -60; // logarithm of the odds of a state that nobody sees
   const fewest = (good, least = 1) => {
-    let low = least - 1, high = least;
+    let low = 0, high = least;
     const most = 2 ** 20 * least;
-    while (high <= most && !good(high)) [low, high] = [high, 2 * high];
+    while (!good(high)) {
+      if (high >= most) return false;
+      high *= 2;
+    }
+    low = Math.max(Math.floor(high / 2), least - 1);
     while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
-    return high <= most && high;
+    return high;
   };
-  // As few machines as have a steady state at both ends that is good; a reader is the queue of those that do
-  // nothing but read prompts.
-  const fleet = (S, one, reader, good = () => true) => {
-    const { request_rate: arrivals, output_tokens: output, prompt_tokens: prompt, mix } = S, { at, lanes,
-      places } = one, { read } = reader || one;
+  // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
+  // on they are played.
+  const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
+    const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
+      { read } = reader || one;
     const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt });
-    const own = reader ? 0 : read.total, scatter = reader ? 0 : one.scatter;
-    const full = D.glue.full(over(at.q, { own, output, step: one.step(places), users: places }))[0];
-    const late = reader ? 0 : D.glue.late(over(at.q, { read: read.total }))[0];
-    const ends = [1, factor].map((by) => over(at.q, { output, places, late: late * by, ...mix, own: own * by,
-      scatter: scatter * by ** 2, read: read.total * by, step: (n) => by * one.step(n), full: full * by }));
-    // The queue of a machine that only reads, in so many seconds each.
-    const reads = (read) => {
-      const step = D.soon * read, q = over(reader.at.q, { engine_door: 0, late: 0, output: 1, places: D.room,
-        answers: [2], varies: 1, scatter: reader.scatter * (read / reader.read.total) ** 2, own: read });
-      const [full] = D.glue.full(over(q, { step, users: D.room }));
-      return over(q, { full, step: () => step });
+    const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
+    const able = (s, n) => arrivals / n / s.capacity * factor < 1;
+    const end = (s, n, by, before = 0) => {
+      const name = [s === own, n, by, before].join();
+      const of = play ? playedMeans : steady;
+      return (known[name] ||= of(by === 1 ? s : slower(s, by), arrivals / n, before));
     };
-    // What a request waits where m machines read its prompt; none are counted yet without m.
-    const before = ({ read }, m) => {
-      if (!reader || !m) return reader ? read : 0;
-      const found = steady(reads(read), arrivals / m, 0);
-      return found ? found.first : NaN;
+    const state = (n, m, by = 1) => {
+      if (!able(own, n) || (m && !able(reads, m))) return null;
+      const before = m ? end(reads, m, by).first : reader ? by * read.total : 0;
+      return end(own, n, by, before);
     };
     const states = (n, m) => {
-      const [now, slow] = ends.map((s) => steady(s, arrivals / n, before(s, m)));
-      if (!slow) return null;
+      const now = state(n, m), slow = { ...state(n, m, factor) };
       slow.first = Math.max(slow.first, now.first * soon);
-      return good(now, slow) && [now, slow];
+      return [now, slow];
     };
-    // the time of answers alone takes so many, or of prompts
-    const atLeast = (seconds, copies) => Math.max(Math.floor(arrivals * seconds / copies), 1);
-    const n = S.replicas || fewest((k) => states(k), atLeast(output * one.step(places) / places, lanes));
-    const readers = reader && n
-      ? fewest((m) => states(n, m), mix.words.trace ? 1 : atLeast(read.total, reader.lanes)) : 0;
-    const found = n && readers !== false && states(n, readers);
-    if (!found) return null;
-    const [state, slow] = found, load = arrivals * full / lanes, parts = [[n, at]];
-    if (readers) parts.push([readers, reader.at]);
+    const fine = (n, m = 0) => Boolean(state(n, m)) && (!good || good(sure ? states(n, m)[1] : state(n, m)));
+    const smallest = (s, fine) => {
+      const n = fewest((k) => able(s, k), Math.max(Math.floor(arrivals / s.capacity * factor), 1));
+      return n && (good ? fewest(fine, n) : n);
+    };
+    let n, m;
+    if (near) {
+      [n, m] = near;
+      if (!m && n > 1 && fine(n - 1)) n--;
+      for (let turn = 0; turn < D.simulated.tries && !fine(n, m); turn++)
+        if (m && turn % 2 === 0) m++; else n += Math.max(Math.floor(n / 20), 1);
+    } else {
+      n = S.replicas || smallest(own, fine);
+      m = (n && reader && smallest(reads, (k) => fine(n, k))) || 0;
+    }
+    if (!n || (reader && !m) || !(S.replicas ? state(n, m) : fine(n, m))) return null;
+    const [now, slow] = states(n, m), load = arrivals / own.capacity, parts = [[n, at]];
+    if (m) parts.push([m, reader.at]);
     const hours = parts.map(([k, of]) => ({ chips: k * of.n, price: price(S, of.c.name) }));
-    const readerLoad = readers && arrivals * reads(read.total).full / reader.lanes / readers;
-    return { n, reader, readers, hours, chips: total(hours, (h) => h.chips), state, slow, factor, load,
-      readerLoad, hour: hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price),
-      headroom: 1 / factor / Math.max(load / n, readerLoad) };
+    const readerLoad = m && arrivals / m / reads.capacity;
+    const hour = hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price);
+    return { n, reader, readers: m, hours, chips: total(hours, (h) => h.chips), state: now, slow, factor,
+      load, play, readerLoad, hour, headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
   };
   const crowded = (S, ...more) => {
-    const enough = fleet({ ...S, replicas: null }, ...more), percent = (v) => even(100 * v) + "%";
+    const enough = fleet({ ...S, replicas: null }, ...more, { play: false });
+    const percent = (v) => even(100 * v) + "%";
     if (!enough) return "no number of machines has a steady state";
     const some = S.replicas > 1 ? "machines" : "machine", load = percent(enough.load / S.replicas);
     const most = percent(1 / enough.factor), [machines, few] = [S.replicas, enough.n].map(String);
     return filled(D.crowded, { machines, some, load, most, enough: few });
   };
-  const twice = (S) => (S.request_rate && S.paid_hours_used
-    ? "paid_hours_used follows from request_rate: leave one of them out" : "");
-  const together = (at, output, running) => D.glue.together({ lanes: at.q.lanes, output, running })[0];
+  const twice = (S) => {
+    const name = S.request_rate && Object.keys(D.beside).find((name) => S[name]);
+    return name ? name + " " + D.beside[name] : "";
+  };
+  // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
+  const budgetOf = (S, at) => {
+    const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
+    const steps = (fresh) => (fresh <= budget ? fresh / budget : Math.ceil(fresh / budget));
+    return { budget, pieces: total(reads, ([n, tokens, cached]) => n * steps(tokens - cached)) / often };
+  };
+  const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output_tokens, running,
+    tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).budget })[0];
   // Whoever asks the same for other numbers of users keeps how prompts are read.
   const request = (S, kept = {}) => {
     const at = asked(S), { output_tokens: output, request_rate: arrivals, mix } = S, refused = (reason) =>
@@ -564,8 +611,9 @@ globalThis.inferlibAsk = function (D) {
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
     if (full) return without(S, full, roomy, full.status === "infeasible" && at);
     const users = arrivals ? 1 : S.concurrency || 1, running = Number.isFinite(places)
-      ? D.glue.running({ users, places })[0] : users;
-    const step = stepAt(S, at, arrivals ? running : together(at, output, running), mix.context);
+      ? D.glue.running({ users, places: Math.min(places, scheduler(S, at).seqs * at.q.lanes) })[0]
+      : Math.min(users, scheduler(S, at).seqs * at.q.lanes);
+    const step = stepAt(S, at, arrivals ? running : together(S, at, running), mix.context);
     if (step.status !== "ok") return without(S, step, roomy, step.status === "infeasible" && at);
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
     const reads = S.prefill_machine && machineOf(S.prefill_machine), same = reads && reads.chip === S.chip;
@@ -578,19 +626,19 @@ globalThis.inferlibAsk = function (D) {
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
-    const apart = S.replicas || own ? null : fleet(S, one, one), found = inFleet(S, one, many);
+    const apart = S.replicas || own ? null : fleet(S, one, one, { play: false });
+    const found = inFleet(S, one, many);
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
   };
   // So many chips as a queue that reads prompts, each on all of them.
   const reading = (S, m, c, n) => {
     const at = machine(S, m, c, n, { tp: n, pp: 1, dp: 1, ep: 1 });
-    return { at, lanes: 1, ...passes(at, S) };
+    return { at, ...passes(at, S) };
   };
   // The mean request of a fleet.
   const inFleet = (S, one, many) => {
-    // requests that are being read have no place yet
-    const users = Math.min(Math.max(many.state.held, 1), one.places * one.lanes);
+    const users = Math.max(Math.min(many.state.held, one.room), 1);
     const step = stepAt(S, one.at, Math.max(users, one.lanes), S.mix.context);
     return served(S, one, step, users, users, many);
   };
@@ -598,9 +646,9 @@ globalThis.inferlibAsk = function (D) {
     const { at } = one, { prompt_tokens: tokens, output_tokens: output, request_rate: arrivals, cached,
       mix: { context } } = S;
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
-    const answered = reader ? running : together(at, output, running), hour = price(S, at.c.name);
+    const answered = reader ? running : together(S, at, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
+      ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
@@ -614,7 +662,8 @@ globalThis.inferlibAsk = function (D) {
       firstHigh = Math.max(firstHigh, many.slow.first);
     }
     // What holds whatever the model.
-    const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running), context });
+    const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
+      context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context });
     const paced = many ? sum : users * output / (first + output * token); // a user asks again a token later
     const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
@@ -655,7 +704,7 @@ globalThis.inferlibAsk = function (D) {
         over(of.q, { idle: n * of.n * Math.max(1 - busy, 0), a_second: arrivals * output }))[0]);
       if (many) found.joules += waits(at, many.n, taken * arrivals / many.n);
       if (reader) found.joules += waits(reader.at, many.readers,
-        arrivals * read.total / reader.lanes / many.readers);
+        arrivals * read.total / reader.at.q.lanes / many.readers);
       if (Number.isNaN(found.joules)) found.joules = null;
     }
     return found;
@@ -666,10 +715,11 @@ globalThis.inferlibAsk = function (D) {
   const token = (S, at, q) => {
     const { prompt_tokens: tokens, output_tokens: output, cached } = S, alone = S.mode !== "request" ||
       S.request_rate, users = q.batch;
-    const step = timed(at, "step", alone ? q : over(q, { batch: together(at, output, users) })).total;
+    const step = timed(at, "step", alone ? q : over(q, { batch: together(S, at, users) })).total;
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
-    const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read };
+    const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
+      ...budgetOf(S, at) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };
@@ -765,13 +815,14 @@ globalThis.inferlibAsk = function (D) {
     const miss = (reason, detail, times = Infinity) => out.misses.push({ ...name, reason, detail, times });
     const at = machine(S, m, c, n, l);
     if (at.late) return miss("not described", at.late);
-    const places = rooms(at, S), rounds = Math.floor(Math.min(places, D.most) / l.dp);
+    const places = rooms(at, S), most2 = scheduler(S, at).seqs * at.q.lanes;
+    const rounds = Math.floor(Math.min(places, most2, D.most) / l.dp);
     if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, mix.longest).reason
       || "room for " + few(Math.max(places, 0)) + " users");
     const one = queue(S, at, places), told = (found) => (found.status !== "ok" ? found : { ...found, ...name,
       users: found.running, dollars: found.request, million: found.million.output });
     const serve = (round) => {
-      const users = l.dp * round, step = stepAt(S, at, together(at, output, users), mix.context);
+      const users = l.dp * round, step = stepAt(S, at, together(S, at, users), mix.context);
       return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
@@ -787,12 +838,13 @@ globalThis.inferlibAsk = function (D) {
     if (S.request_rate) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
       const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief(S)) >= 1);
-      const good = (now, slow) => asPromised(S, S.sure ? slow : now);
-      const found = [null, one, ...others].map((r) => fleet(S, one, r, good)).filter(Boolean);
+      const how = { good: (state) => asPromised(S, state), sure: S.sure, play: false };
+      const found = [null, one, ...others].map((r) => fleet(S, one, r, how)).filter(Boolean);
       if (!found.length) return missed(serve(1), serve(1).million);
       // Of as many chips, those that keep the promise at the slow end as well come first.
       const order = (a, b) => a.chips - b.chips || asPromised(S, b.slow) - asPromised(S, a.slow);
-      return offer(told(inFleet(S, one, found.sort(order)[0])));
+      const again = (many) => ({ ...told(inFleet(S, one, many)), again, one });
+      return offer(again(found.sort(order)[0]));
     }
     const good = (found) => asPromised(S, seenOf(S, found)) && found.million <= most;
     const ladder = Array.from({ length: Math.floor(Math.log2(rounds)) + 1 }, (_, k) => serve(2 ** k));
@@ -814,7 +866,7 @@ globalThis.inferlibAsk = function (D) {
     const stem = "/" + m.name.split("/").pop().toLowerCase() + "-";
     return ["fp8", "fp4"].filter((w) => D.formats.each[w][0] < own).flatMap((w) => {
       const only = tried(S).filter((name) => w in D.chips[name].peaks && (!best || name === best.chip));
-      const other = decide({ ...S, weights: w, only, bare: true }).best;
+      const other = decide({ ...S, weights: w, only, bare: true }, 0).best;
       const less = other && best ? 1 - other.dollars / best.dollars : 1;
       if (!other || less < 0.01) return [];
       const known = Object.keys(D.models).find((name) => name.toLowerCase().includes(stem)
@@ -824,9 +876,25 @@ globalThis.inferlibAsk = function (D) {
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
-  const decided = (out, S) => {
+  // So many of the cheapest fleets are played, with as many machines as then keep the promise.
+  const playedOffers = (out, S, most) => {
     const rank = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
-    out.offers.sort((a, b) => rank(a) - rank(b) || a.n - b.n || a.token - b.token);
+    const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || a.n - b.n || a.token - b.token);
+    for (;;) {
+      order();
+      const k = out.offers.slice(0, most).findIndex((o) => o.many && !o.many.play);
+      if (k < 0) return;
+      const o = out.offers[k], { many } = o, how = { good: (state) => asPromised(S, state), sure: S.sure };
+      const found = fleet(S, o.one, many.reader, { ...how, near: [many.n, many.readers] });
+      out.offers.splice(k, 1, ...(found ? [o.again(found)] : []));
+      const { chip, n, layout, l } = o;
+      const times = Math.max(many.state.first / (S.ttft || Infinity), 1);
+      const detail = `with ${many.n} machines and more, simulated`, reason = "first token too late";
+      if (!found) out.misses.push({ chip, n, layout, l, reason, detail, times });
+    }
+  };
+  const decided = (out, S, most = D.shown) => {
+    playedOffers(out, S, most);
     const seen = new Set();
     out.best = out.offers[0] || null;
     out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
@@ -838,15 +906,15 @@ globalThis.inferlibAsk = function (D) {
     if (S.bare) return out;
     // of the chips that are shown, what the slow end needs
     const shown = out.best && out.best.many && !S.sure ? [out.best, ...out.runnersUp] : [];
-    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip, bare: true }).best; });
+    shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip, bare: true }, 1).best; });
     out.narrower = inFewerBits(out.best, S);
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });
-  const decide = (S) => {
+  const decide = (S, most) => {
     const out = search();
     machines(S).forEach((one) => judge(S, one, out));
-    return decided(out, S);
+    return decided(out, S, most);
   };
 
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and

@@ -20,13 +20,12 @@ from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System, Workload
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
-from tokenprice import calibration, decode, energy, invariants, prefill, request
+from tokenprice import calibration, decode, energy, invariants, prefill, queueing, request
 from tokenprice.change import BEST, PRICE, RESOURCES
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.operators import AllReduce, all_reduce
 from tokenprice.permalink import STORED, dimensions, without_vectors
 from tokenprice.question import Question
-from tokenprice.queueing import Server
 from tokenprice.speculation import drafted_token_time, with_draft
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
@@ -37,7 +36,7 @@ CUT, COPIED, WITHIN = range(3)
 
 def number(name):
     """The symbol of a number of a question; there may be no shared experts, nothing cached and one length."""
-    least = "nonnegative" if name in ("l_d_shared", "cached", "scatter", "varies") else "positive"
+    least = "nonnegative" if name in ("l_d_shared", "cached") else "positive"
     return sympy.Symbol(name, **{least: True})
 
 
@@ -243,34 +242,33 @@ def glue():
     a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
-    ``machine``: seconds of a machine that one of
-    ``users`` takes; ``full``: the same where none is idle; ``others``: what a copy meets of others; ``late``: what a
-    prompt takes longer to its first token; ``queue``: the means of a fleet's machine, where it reads prompts itself,
-    and ``apart`` where it does not.
+    ``machine``: seconds of a machine that one of ``users`` takes; ``late``: what a prompt takes longer to its first
+    token; ``sequences``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
-    bar, came = number("spread"), number("arrivals")
-    seen = [came, *(number(name) for name in ("line", "blocked", "step", "cleared", "before"))]
-    seen += number("answer"), number("met"), number("clings")
+    bar, came, sequences_of = number("spread"), number("came"), number("sequences")
+    sequences = [number(name) for name in ("tokens", "held", "most", "budget", "fresh", "output")]
+    keeps = request.synchronised_replicas(_Lengths(), _Copies())
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
     with as_written():
         asked = request.request_of(
             _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
             cached_tokens=cached, layout=_Copies(), price=price, asking=users,
-            engine=engine, uneven=number("uneven"),
+            engine=engine, uneven=number("uneven"), chunk=number("budget"), pieces=number("pieces"),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
-        own = prefill.prefill_until_first_token(_Lengths(), read, engine=engine)
-        beside = _copies(number("own"))
-        met, clings = beside.others(came, step)
-        everybody = engine.door, number("lanes"), users, running, own + step
+        whole = maximum(number("pieces"), 1)
+        own = prefill.prefill_until_first_token(_Lengths(), read, whole, engine)
+        everybody = engine.door, number("lanes"), users, running, own + whole * step
         each = maximum(running / number("lanes"), 1)
-        lanes = each, output, number("lanes"), request.synchronised_replicas(_Lengths(), _Copies())
+        lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "together": {"users": request.decode_batch(running, _Copies(), output, 1)},
+            "together": {
+                "users": request.decode_batch(running, _Copies(), output, tokens - cached, number("budget"))
+            },
             "waiting": {
                 "first_token": asked.ttft,
                 "token": asked.tpot,
@@ -293,27 +291,17 @@ def glue():
             "hourly": {"dollars": _asks(price).hourly(chip())},
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
-            "full": {"seconds": beside.full(step, users)},
-            "others": {"met": met, "clings": clings, "in_step": beside.synchronised},
+            "in_step": {"copies": keeps},
+            "sequences": {"most": queueing.most_sequences(*sequences)},
+            "capacity": {"rate": queueing.capacity(sequences_of, output, step, number("own"), keeps)},
+            "met": {"passes": queueing.longest_pack(came, keeps)},
+            "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
         }
-        for name, reads in (("queue", number("own")), ("apart", 0)):
-            at = _copies(reads, engine.door, number("late"))
-            means = zip(("waits", "token", "first"), at.means(*seen), strict=True)
-            found[name] = {"reading": at.reading(step, number("met")), **dict(means)}
         for name in ("request", "loop"):
             found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in invariants.KINDS[name]}
         return {name: (list(each), list(each.values())) for name, each in found.items()}
-
-
-def _copies(reads, door=0.0, late=0.0):
-    """A queue in symbols, of copies that share experts or not."""
-    keeps = request.synchronised_replicas(_Lengths(), _Copies())
-    about = {"prompt_variance": number("scatter"), "squared_cv": number("varies")}
-    return Server(
-        reads, number("output"), (), number("lanes"), door, synchronised=keeps, ttft_delay=late, **about
-    )
 
 
 class _Facts(dict):

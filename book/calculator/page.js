@@ -153,8 +153,7 @@ globalThis.inferlibPage = function (root, D) {
       else if (c) put(key, value);
       else refused[name] = `The link asks for ${name}, which is no input here`;
     });
-    if (S.request_rate &&
-      !given.some(([key]) => key === "concurrency")) S.concurrency = null; // places of a machine
+    if (S.request_rate && !given.some(([key]) => key === "concurrency")) S.concurrency = null;
     return true;
   };
 
@@ -392,8 +391,7 @@ globalThis.inferlibPage = function (root, D) {
       + `${bold(box(f.n, n, chip))} at ${load} load, room for ${digits(f.headroom)} × as many requests`;
   };
   const waits = ({ state, slow }) => {
-    const line = state.waits < 5e-4 ? "nobody" : `${time(state.waits)} of it`;
-    return `first token ${time(state.first)}, ${line} in line`
+    return `first token ${time(state.first)}, ${time(state.waits)} of it until its prompt is read`
       + (slow.waits < 5e-4 ? "" : ` (${time(slow.waits)} at the slow end)`);
   };
   const simulated = (why, line) => note(why) + tag("pre", "python", esc(line));
@@ -401,9 +399,11 @@ globalThis.inferlibPage = function (root, D) {
   const fleets = (q, { many: first, apart }) => many([first, apart].filter(Boolean), (f) => {
     const paid = f.hour ? `${usd(f.hour)} an hour, ${monthly(f)}, ${bold(usd(f.million))} a million out`
       : "no price is known";
-    return tag("p", "drafted", `${f.readers ? "Prompts read apart: " : "All machines read and decode: "}${
+    const who = !f.readers ? "All machines read and decode"
+      : `Prompts read apart${f.play ? "" : ", by formula"}`;
+    return tag("p", "drafted", `${who}: ${
       machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`);
-  }) + simulated("Means of a formula. Percentiles, simulated:", A.simulate(q));
+  }) + simulated("Means of simulated requests. Percentiles:", A.simulate(q));
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
     shown = one;
@@ -520,7 +520,7 @@ globalThis.inferlibPage = function (root, D) {
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
       const line = f && (q.tpot || q.ttft ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
       html("head", top(bigs, tiles) + note(spans) + surely(best) + fewer + told(best.cautions)
-        + (f ? simulated("Means of a formula. For 99 of 100 requests, simulated:", line) : ""));
+        + (f ? simulated("Means of simulated requests. For 99 of 100 of them:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
     const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
@@ -568,10 +568,13 @@ globalThis.inferlibPage = function (root, D) {
     const c = event.target, { key } = c.dataset;
     if (c.dataset.for) put(c.dataset.for, String(fromRange(c, +c.value)));
     else if (key) {
-      if (key === "request_rate" && !S.request_rate) S.concurrency = null; // places
       put(key, c.type === "checkbox" ? c.checked : c.value);
       if (c.tagName === "SELECT") chose(key);
     } else return;
+    const [one, other] = ["request_rate", "concurrency"]; // of which a question has one
+    const given = c.dataset.for || key;
+    if (given === one && S[one]) put(other, "");
+    if (given === other && S[other]) put(one, "");
     later(c);
   });
   root.addEventListener("change", (event) => {

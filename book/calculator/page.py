@@ -15,8 +15,9 @@ from inferlib.transformer import Attention
 from tokenprice import ask, calibration, decode, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
-from tokenprice.queueing import NEGLIGIBLE_STEP, READER_PLACES
-from tokenprice.recommendation import MAX_USERS
+from tokenprice.question import BESIDE_ARRIVALS
+from tokenprice.queueing import LEAST_WARM, MAX_ITERATIONS, NEGLIGIBLE_STEP, REQUESTS, TRIES, WARM
+from tokenprice.recommendation import MAX_USERS, OFFERS_SHOWN
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
 from tokenprice.speculation import measured_curves
 from tokenprice.uncertainty import CAUTIONS
@@ -107,7 +108,11 @@ def data():
         "levers": javascript.levers(),
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
-        "room": READER_PLACES,
+        "beside": BESIDE_ARRIVALS,
+        "rounds": MAX_ITERATIONS,
+        "schedulers": tables.schedulers(),
+        "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
+        "shown": OFFERS_SHOWN,
         "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
         "bounds": [
@@ -131,7 +136,7 @@ def _palette():
 
 def core():
     """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
-    scripts = f"{static_start.script('explorer', 'shared.js')}\n{script('ask.js')}"
+    scripts = f"{static_start.script('explorer', 'shared.js')}\n{script('replica.js')}\n{script('ask.js')}"
     return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 

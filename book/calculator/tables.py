@@ -16,6 +16,7 @@ from tokenprice import calibration, energy, permalink, sparse_attention, workloa
 from tokenprice.decode import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
+from tokenprice.scheduler import GIB, Scheduler
 from tokenprice.uncertainty import chip_facts, format_facts, limits, load_calibration as calibrated, step_bar
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
@@ -165,6 +166,19 @@ def engines():
         }
         for name, engine in found.items()
     }
+
+
+def schedulers():
+    """Tokens of a step, sequences, and whether memory is kept for whole answers: by engine, and by size of the chip."""
+    known = {
+        "compiled": Scheduler.of("compiled"),
+        "server": Scheduler(),
+        "small": Scheduler.of(chip=catalog.load_chip("L40S")),
+    }
+    numbers = {
+        name: [one.max_num_batched_tokens, one.max_num_seqs, one.reserve] for name, one in known.items()
+    }
+    return numbers | {"server_memory": 70 * GIB}
 
 
 # --- Cautions ---------------------------------------------------------------------------------------------------

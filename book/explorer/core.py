@@ -185,7 +185,7 @@ class Explorer:
         return [plan for _, plan in self._variants.values()]
 
     def _repr_html_(self):
-        forbid_override(f"the page's {self.title!r}")
+        forbid_override(f"the page's {self.title!r}", variants=False)
         if "page" not in self._memo:
             self._memo["page"] = page(self)
         return self._memo["page"]

@@ -187,21 +187,21 @@ def fleet(questions, loads=(0.2, 0.4, 0.6, 0.75), requests=2000):
 
 
 def _over_load(ax, question, loads, requests):
-    """The formula, its slow end, and a simulation; no curve where the formula has no steady state."""
+    """The fixed point, its slow end, and a simulation; no curve where there is no steady state."""
     rare = ask(question.replace(request_rate=1e-6, replicas=1))
     if not rare.feasible:
         return style.nothing(rare.summary(), ax)
     one = rare.fleet
     at, grid = one.server, np.linspace(0.01, 0.97, 97)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
-        states = [at.slower(by).estimate(load / at.load(1)) for load in grid]
+        states = [at.slower(by).steady(load * at.capacity) for load in grid]
         first = [
             state.ttft if state and load < 1 / one.factor else np.nan
             for state, load in zip(states, grid, strict=True)
         ]
         ax.plot(grid, first, line, color=style.PURPLE, label=name)
     asked_at = [
-        question.replace(request_rate=load / at.load(1), replicas=1)
+        question.replace(request_rate=load * at.capacity, replicas=1)
         for load in loads
         if load < 1 / one.factor
     ]

@@ -307,13 +307,13 @@ def told(answer, say):
 
 
 def first_in_words(question):
-    """The first token by formula, and simulated: its mean, and what 99 of 100 requests wait at most."""
+    """The first token as asked, and simulated: its mean, and what 99 of 100 requests wait at most."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.summary()
     played = tokenprice.simulate(question, requests=3000)
     known = answer.request.ttft, played.mean("first"), played.percentile("first", 99)
-    return "formula {:.2g} s, simulated {:.2g} s, 99 of 100 within {:.2g} s".format(*known)
+    return "ask {:.2g} s, simulated {:.2g} s, 99 of 100 within {:.2g} s".format(*known)
 
 
 def _parts(answer, parts):
@@ -346,7 +346,7 @@ def of_a_first_token(answer):
         q = answer.question
         own = {
             "way in and out": calibration.engine(q.engine).door, "two steps": STEPS * r.step.total,
-            "its own prompt": prefill_until_first_token(q.model, r.prompt.total, q.prefill_chunks, q.engine),
+            "its own prompt": prefill_until_first_token(q.model, r.prompt.total, max(q.prefill_chunks, 1), q.engine),
         }  # fmt: skip
         return own | {"prompts of others": r.ttft - sum(own.values()), "first token": r.ttft}
 

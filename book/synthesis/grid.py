@@ -30,6 +30,9 @@ from tokenprice.change import RESOURCES
 from tokenprice.decode import decode_step
 from tokenprice.predictors import KERNELS
 
+# The sources that the synthesis compares: what it says of them counts no further one.
+FIVE = ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025")
+
 
 @cache
 def questions():
@@ -190,7 +193,7 @@ def voices():
     Returns questions, by model (rows) and by the number of sources that answer (columns, from none to the most).
     """
     data = whole_grid()
-    ours = [key for key in data.who.values if key in sources()]
+    ours = [key for key in data.who.values if key in FIVE]
     many = data.latency.sel(who=ours).notnull().sum("who").to_series().rename("sources")
     table = many.groupby("model", sort=False).value_counts().unstack(fill_value=0)
     return table.sort_index(axis=1).loc[list(data.model.values)]
@@ -207,8 +210,8 @@ def constants_or_structure(own=None, same=None, *, without=()):
     """
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
-    without = [validation.one_of("source", key, sources()) for key in without]
-    ours = [key for key in own.who.values if key in sources() and key not in without]
+    without = [validation.one_of("source", key, FIVE) for key in without]
+    ours = [key for key in own.who.values if key in FIVE and key not in without]
     logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
     both = logs[0].notnull() & logs[1].notnull()
     enough = both.sum("who") >= 2
@@ -310,6 +313,6 @@ def what_doubling_buys(model, system, workload, keys=None):
     ]
     gains = {key: {change: speedup(key, change, *asked) for change in CHANGES} for key in keys}
     table = pd.DataFrame(gains, index=pd.Index(CHANGES, name="change"))
-    published = table[[key for key in keys if key in sources()]]
+    published = table[[key for key in keys if key in FIVE]]
     ends = {"lowest": published.min(axis=1), "highest": published.max(axis=1)}
     return table.rename(columns=predictors.label).assign(**ends, sources=published.count(axis=1))

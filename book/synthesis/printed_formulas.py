@@ -13,7 +13,7 @@ import pandas as pd
 
 from book.synthesis import comparison
 from inferlib import load_model
-from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, chips
+from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, load_chip
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.source import BOUND, versions
 from tokenprice import predictors
@@ -38,7 +38,7 @@ def rows(table=None):
 
 def times(rows):
     """Seconds per token by the printed formula, for :func:`rows`."""
-    assumptions, chip = PRINTED_EQUATIONS, chips[CHIP]
+    assumptions, chip = PRINTED_EQUATIONS, load_chip(CHIP)
     (protocol,) = assumptions.protocols
     reduce = printed.all_reduce_latency(protocol, rows.n_chips, np.ceil(rows.n_chips / NODE))
     each = assumptions.t_kernel + np.where(rows.n_chips > 1, reduce, 0.0)

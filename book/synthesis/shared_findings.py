@@ -5,8 +5,9 @@ from functools import cache
 import pandas as pd
 
 from book.synthesis import grid
+from book.synthesis.grid import FIVE
 from inferlib import validation
-from inferlib.papers.source import sources, versions
+from inferlib.papers.source import versions
 from inferlib.system import System
 from tokenprice import predictors
 from tokenprice.predictors import KERNELS
@@ -28,7 +29,7 @@ def around(model, system, workload):
 
 def buys(model, system, workload):
     """What every change buys, as the sources and the answers fitted to real servers see it."""
-    return grid.what_doubling_buys(model, system, workload, keys=(*sources(), *versions(), KERNELS))
+    return grid.what_doubling_buys(model, system, workload, keys=(*FIVE, *versions(), KERNELS))
 
 
 @cache
@@ -38,7 +39,7 @@ def gains(case):
     ``case``: one of :func:`cases`. As :func:`book.synthesis.grid.what_doubling_buys` returns it.
     """
     validation.one_of("case", case, cases())
-    return grid.what_doubling_buys(*cases()[case], keys=sources())
+    return grid.what_doubling_buys(*cases()[case], keys=FIVE)
 
 
 def answers(case, **changes):
@@ -51,7 +52,7 @@ def answers(case, **changes):
         validation.one_of("case", case, cases())
     model, system, workload = cases()[case] if isinstance(case, str) else case
     workload = workload.replace(**changes)
-    steps = {key: predictors.ask(key, model, system, workload) for key in sources()}
+    steps = {key: predictors.ask(key, model, system, workload) for key in FIVE}
     return {predictors.label(key): step for key, step in steps.items() if step.feasible}
 
 

@@ -1,6 +1,6 @@
 """Real chips and real models: only what a vendor or a published configuration states, each number sourced.
 
-Data live in ``chips.toml``, ``prices.toml`` and ``models.toml``; whole configurations of models that are served
+Data live in ``chips.toml`` and ``models.toml``; whole configurations of models that are served
 today in ``served.json``, by their name on Hugging Face; further names in ``names.toml``. What only one of the five
 sources assumes lives with that source.
 """
@@ -15,10 +15,11 @@ from functools import cache
 from inferlib import config, validation
 from inferlib.equation import quantities
 from inferlib.formats import FORMATS, SPELLED
-from inferlib.lazy_toml import Tables
-from inferlib.system import Accelerator
+from inferlib.system import Accelerator, System
 from inferlib.transformer import Transformer
 from inferlib.units import parse
+
+BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offer")
 
 
 def chips():
@@ -65,10 +66,54 @@ def load_chip(name):
     return _stated(resolve("chip", name))
 
 
+def load_system(value, chips=None, name="system"):
+    """Chips by their number and name; a System stays as it is, and an Accelerator is one chip.
+
+    ``chips``: further chips by name, such as :func:`load_chips` returns. ``name``: what an error calls the text.
+
+    Examples
+    --------
+    >>> print(load_system("8x H100"), load_system("H200:4"), sep=", ")
+    8 × H100 SXM, 4 × H200
+    """
+    if isinstance(value, (System, Accelerator)):
+        return value if isinstance(value, System) else System(value, 1)
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
+    known, said = chips or {}, value.strip()
+
+    if said in known:
+        return System(known[said], 1)
+    before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
+    number, chip = before.groups() if before else ("1", said)
+    after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
+    if after and not before and not is_chip(said):
+        chip, number = after.groups()
+    try:
+        found = known[chip] if chip in known else load_chip(chip)
+    except LookupError as error:
+        if not (before and chip[-1] in "sS"):
+            raise LookupError(str(error).replace(repr(chip), repr(said), 1)) from None
+        found = load_system(chip[:-1], chips, name).chip  # 8 H100s
+    return System(found, validation.number(f"{name} {said!r}: chips", int(number), minimum=1, maximum=1e12))
+
+
 @cache
 def _stated(name):
     """A chip of the catalogue; records are frozen, so one is enough."""
-    return _chip(name, _table("chips.toml")[name], _table("prices.toml").get(name))
+    entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
+    return _chip(name, entry, chip_fact(name, "offer"))
+
+
+def chip_fact(name, fact):
+    """What the catalogue says of one of its chips beside the fields of an Accelerator: one of ``BESIDE``, or None.
+
+    Examples
+    --------
+    >>> chip_fact("L40S", "memory_type"), chip_fact("L4", "kernel_fallback")
+    ('GDDR', 'L40S')
+    """
+    return _table("chips.toml").get(name, {}).get(fact)
 
 
 def load_chips(path):
@@ -401,4 +446,4 @@ def record(kind, entry, **other):
 
 @cache
 def _table(file):
-    return Tables(validation.read_package_file(__file__, file), where=file)
+    return validation.read_package_toml(__file__, file)

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 
-from inferlib import lazy_toml, validation
+from inferlib import validation
 from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
 from inferlib.transformer import (
     Attention,
@@ -39,7 +39,7 @@ UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # what a part left out 
 @cache
 def declarations():
     """The file of declarations: ``harmless`` keys of all families, and a table for each ``family``."""
-    return lazy_toml.read(validation.read_package_file(__file__, "../catalog/families.toml"), "family")
+    return validation.read_package_toml(__file__, "../catalog/families.toml")
 
 
 def families():

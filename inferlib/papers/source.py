@@ -8,11 +8,11 @@ import dataclasses
 import inspect
 import os
 import pkgutil
-import tomllib
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
+from types import ModuleType
 
-from inferlib import validation
+from inferlib import catalog, validation
 from inferlib.equation import Record, load_source
 from inferlib.optional_imports import is_array
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
@@ -99,12 +99,13 @@ def source_package(key):
 
 def ask(
     key: str,
-    model: Transformer,
-    system: System,
-    workload: Workload,
+    model: Transformer | str,
+    system: System | str,
+    workload: Workload | None = None,
     layout: Layout | None = None,
     *,
     constants: str = "own",
+    **work,
 ) -> Breakdown:
     """One decode step, as a source sees it.
 
@@ -112,14 +113,17 @@ def ask(
     ----------
     key : str
         A source, a version of one, or ``"principles"`` (the bound).
-    model : Transformer
-    system : System
-    workload : Workload
+    model : Transformer or str
+    system : System or str
+        Such as ``"8x H100"``.
+    workload : Workload, optional
     layout : Layout, optional
         Each chooses its own when none is given.
     constants : {"own", "same"}
         A source's own chip and latencies where it states them, or for all the catalogue's chip and the latencies
         of ``vocabulary.toml``.
+    **work
+        Fields of :class:`inferlib.Workload`, such as ``batch=32``: of the one given, or of one sequence.
 
     Returns
     -------
@@ -135,14 +139,15 @@ def ask(
 
     Examples
     --------
-    >>> import inferlib
-    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    >>> step = ask("principles", inferlib.load_model("Llama 3 8B"), box, inferlib.Workload(1, 1024))
+    >>> step = ask("principles", "Llama 3 8B", "8x H100", batch=1, context=1024)
     >>> f"{1e3 * step.total:.2f} ms"
     '0.57 ms'
     """
     validation.one_of("source", key, answerers())
     validation.one_of("constants", constants, ("own", "same"))
+    model = catalog.load_model(model) if isinstance(model, str) else model
+    system = catalog.load_system(system) if isinstance(system, str) else system
+    workload = (workload or Workload(batch=1)).replace(**work) if work or workload is None else workload
     _refuse_axes(system, workload)
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
@@ -171,6 +176,33 @@ def run(key, answer, model, system, workload, layout, **more):
         return answer(model, system, workload, layout, **more)
     except (ValueError, LookupError) as refusal:
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
+
+
+def load(what, given, kind, names, stated, view):
+    """A ``"model"`` or ``"chip"`` in a source's own record ``kind``: the loader of every source's package.
+
+    One of the ``names`` is made by ``stated(name)``. Any other name is the catalogue's. What is not of the ``kind``
+    after that is a Transformer or an Accelerator, of which ``view`` makes the source's record.
+    """
+    if isinstance(given, str):
+        try:
+            given = stated(given) if given in names else getattr(catalog, f"load_{what}")(given)
+        except LookupError as error:
+            own = f"; the source itself has {', '.join(names)}" if names else ""
+            raise LookupError(f"{error}{own}") from None
+    if isinstance(given, kind):
+        return given
+    return view(validation.instance(what, given, Transformer if what == "model" else Accelerator))
+
+
+def public_names(package):
+    """What ``import *`` takes from the globals of a source's package: what its own modules define."""
+    own = package["__name__"]
+    return sorted(
+        name for name, value in package.items()
+        if not (name.startswith("_") or isinstance(value, (ModuleType, partial)))
+        and (getattr(value, "__module__", None) or own).startswith(own)
+    )  # fmt: skip
 
 
 def printed_range(key, model, system, workload):
@@ -208,15 +240,13 @@ def with_constants(key, answer, system, constants):
     printed = getattr(source_package(key).Assumptions, version)() if version else default_assumptions(answer)
     if constants == "own":
         return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
-    made = getattr(source_package(key), "chip_of", None)
-    if made is not None:
-        try:
-            chip = made(system.chip)
-        except (ValueError, LookupError):
-            chip = None  # no chip of this source: the room will say so
-        # another room's own record of a chip is not what its decode_step takes
-        if isinstance(chip, Accelerator):
-            system = system.replace(chip=with_values(chip, same()))
+    try:
+        chip = source_package(key).load_chip(system.chip)
+    except (ValueError, LookupError):
+        chip = None  # no chip of this source: its decode_step will say so
+    # another record than an Accelerator is not what its decode_step takes
+    if isinstance(chip, Accelerator):
+        system = system.replace(chip=with_values(chip, same()))
     if printed is None:
         return system, {}
     return system, {"assumptions": with_values(printed, same())}
@@ -253,7 +283,7 @@ def _on_own_chip(key, system):
 @cache
 def vocabulary():
     """``vocabulary.toml``: common names of terms, and common constants."""
-    return tomllib.loads(validation.read_package_file(__file__, "vocabulary.toml"))
+    return validation.read_package_toml(__file__, "vocabulary.toml")
 
 
 def same():

@@ -108,19 +108,18 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
     for key in keys:
         validation.one_of("source", key, answerers())
 
+    model = catalog.load_model(model) if isinstance(model, str) else model
+    system = catalog.load_system(system) if isinstance(system, str) else system
+
     def answer(point):
-        chip = (
-            catalog.load_chip(point["chip"])
-            if isinstance(point.get("chip"), str)
-            else point.get("chip", system.chip)
-        )
-        machine = type(system)(chip, point.get("chips", system.count))
-        shape = point.get("model", model)
-        shape = catalog.load_model(shape) if isinstance(shape, str) else shape
-        work = workload.replace(
-            **{n: point[n] for n in ("batch", "context", "weights", "cache") if n in point}
-        )
-        return {key: of_step(ask(key, shape, machine, work, layout, constants=constants)) for key in keys}
+        chip = point.pop("chip", system.chip)
+        chip = catalog.load_chip(chip) if isinstance(chip, str) else chip
+        machine = type(system)(chip, point.pop("chips", system.count))
+        shape = point.pop("model", model)
+        return {
+            key: of_step(ask(key, shape, machine, workload, layout, constants=constants, **point))
+            for key in keys
+        }
 
     known = ("model", "chip", "chips", "batch", "context", "weights", "cache")
     for name in over:

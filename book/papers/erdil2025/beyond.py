@@ -5,7 +5,7 @@ import pandas as pd
 import xarray as xr
 
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import Assumptions, chips, computing_at, models
+from inferlib.papers.erdil2025.records import Assumptions, computing_at, load_chip, load_model
 from inferlib.papers.erdil2025.search import token_latency
 from inferlib.units import factor
 
@@ -18,7 +18,7 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     dollars for a million tokens, not computed yet: ``.compute()`` does it with threads of this machine, or on the
     cluster of a ``dask.distributed.Client``.
     """
-    model, chip = models[name], chips[chip]
+    model, chip = load_model(name), load_chip(chip)
 
     def axis(name, values, chunk):
         return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
@@ -31,8 +31,9 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     return cost.where(latency <= seconds).min(["n_gpu", "batch"])
 
 
-def one_box_by_batch(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8):
+def one_box_by_batch(model="Llama 3 70B", chip="H100", gpus=8):
     """Speed, utilisation and cost of one box of GPUs by batch: the paper's opening question."""
+    model, chip = load_model(model), load_chip(chip)
     batch = 2 ** np.arange(0, 11, 0.05)
     seconds = token_latency(model, chip, gpus, batch)
     flop = sum(m.flop_per_token(model.shape, 0, Assumptions()))

@@ -16,10 +16,9 @@ from inferlib.papers.erdil2025.records import (
     TABLE_5,
     Assumptions,
     Cut,
-    chips,
     computing_at,
-    model_of,
-    models,
+    load_chip,
+    load_model,
     stated_chip,
 )
 from inferlib.papers.erdil2025.search import speculative_time, token_latency
@@ -62,10 +61,15 @@ def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assu
 
     Another GPU may be given, and models of one's ``own``, which stand in place of the paper's of their names.
     """
-    known = models | {one.name: one for one in own}
-    drafting = {"draft": known[draft], "acceptance": acceptance} if draft else {}
-    chip = chips[chip] if isinstance(chip, str) else chip
-    return frontier(known[model], chip, context=context, assumptions=assumptions, **drafting)
+    known = {one.name: one for one in own}
+    drafting = {"draft": load_model(known.get(draft, draft)), "acceptance": acceptance} if draft else {}
+    return frontier(
+        load_model(known.get(model, model)),
+        load_chip(chip),
+        context=context,
+        assumptions=assumptions,
+        **drafting,
+    )
 
 
 def fastest(curve):
@@ -143,7 +147,7 @@ def offers(case, speeds):
     ``case``: a Question; its chip, formats, context and price count. ``speeds``: tokens per second of each user.
     """
     chip, users = case.machine.chip, np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
-    model = model_of(case.model, *case.formats[:2])
+    model = load_model(case.model, *case.formats[:2])
 
     def ours(gpus):
         return token_latency(
@@ -182,8 +186,8 @@ def seconds_at(setting, point):
     context = setting.get("context", 0)
 
     def pass_time(name, cut, new_tokens):
-        shape = models[name].shape
-        chip = computing_at(chips[setting.get("chip", "H100")], shape)
+        shape = load_model(name).shape
+        chip = computing_at(load_chip(setting.get("chip", "H100")), shape)
         return layout_latency(shape, chip, cut, point.n_gpu, point.batch, context, new_tokens, assumptions)
 
     target = Cut(point.stages, point.scale_down, point.kind)

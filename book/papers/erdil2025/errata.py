@@ -17,19 +17,19 @@ from book.papers.erdil2025.claims.economics import SEVENTY, cells_as_printed
 from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
 from book.papers.erdil2025.claims.toy import beyond_critical, palm_power
 from book.papers.erdil2025.economics import DRAFT, SOUND
-from inferlib import load_model
+from inferlib import catalog
 from inferlib.papers.erdil2025 import records
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, chips, models
+from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
 
 def of_section_2():
-    small, read = models["Llama 3 8B"], Reader("erdil2025", "Text 2.2.3")
+    small, read = load_model("Llama 3 8B"), Reader("erdil2025", "Text 2.2.3")
     curves = (toy.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
     without, based = (curve.tokens_per_second.max() for curve in curves)
     served = Reader("erdil2025", "Text 2.2.2")("Llama 3 8B at Fireworks", "tokens per second")
-    latency, cost = beyond_critical(models["Llama 3 70B"], 16)
+    latency, cost = beyond_critical(load_model("Llama 3 70B"), 16)
     rows = published("pope2022")  # its fastest decodes: 64 tokens of PaLM 62B, and one of PaLM 540B
     pope = [
         rows["Table 3", "low-latency decode", "latency"].value / 64,
@@ -69,7 +69,7 @@ def of_captions():
     return found | {
         "worth": f"{worth[0] / worth[1] - 1:.0%}",
         "rent": f"{H100.price:.2f}",
-        "rent_a100": f"{chips['A100'].price:.4f}",
+        "rent_a100": f"{load_chip('A100').price:.4f}",
         "batches": ", ".join(f"{batch:.2f}" for batch in batches.values()),
     }
 
@@ -150,7 +150,7 @@ def of_long_contexts():
         found |= {
             f"{short}_printed": f"{at.usd_per_million:.2f}",
             f"{short}_sound": f"{economics.curve(name, context=LONG, assumptions=SOUND).usd_per_million.min():.2f}",
-            f"{short}_cache": f"{models[name].cache_bytes * LONG * at.batch / 1e12:.0f}",
+            f"{short}_cache": f"{load_model(name).cache_bytes * LONG * at.batch / 1e12:.0f}",
             f"{short}_memory": f"{at.n_gpu * H100.memory_capacity / 1e12:.1f}",
         }
     half, shares = _printed("Text 4.3", "prefill", "utilisation"), takeaways.decoding_shares().values()
@@ -167,7 +167,7 @@ def of_long_contexts():
 
 
 def of_records():
-    ours, theirs = models["Llama 3.1 405B"], records.model_of(load_model("Llama 3.1 405B"))
+    ours, theirs = load_model("Llama 3.1 405B"), records.load_model(catalog.load_model("Llama 3.1 405B"))
     active = sum(m.flop_per_token(DEEPSEEK, 0, DEFAULT)) / DEEPSEEK.flop_per_weight
     looked_up = DEFAULT.replace(embedding_multiplied=False)
     setting, point = economics.settings()["Table 3", "Mixtral 8x22B"]
@@ -178,7 +178,7 @@ def of_records():
         "kv_heads": f"{ours.shape.n_heads / ours.shape.group_size:.0f}",
         "kv_heads_meta": f"{theirs.shape.n_heads / theirs.shape.group_size:.0f}",
         "cache_times": f"{ours.cache_bytes / theirs.cache_bytes:.0f}",
-        "deepseek_total": f"{models['DeepSeek-V3'].n_params / 1e9:.1f}",
+        "deepseek_total": f"{load_model('DeepSeek-V3').n_params / 1e9:.1f}",
         "deepseek_active": f"{active / 1e9:.1f}",
         "deepseek_s": f"{m.sparsity(DEEPSEEK, DEFAULT):.0f}",
         "deepseek_exact_s": f"{DEEPSEEK.n_experts / DEEPSEEK.n_active:.1f}",
@@ -188,7 +188,7 @@ def of_records():
 def of_narrow_weights():
     """Llama 3 70B with 8-bit weights where 16-bit activations are multiplied at the 16-bit rate."""
     slow = H100.replace(peaks=H100.peaks | {"fp8": H100.peaks["bf16"]})
-    curve = economics.frontier(models[SEVENTY], slow)
+    curve = economics.frontier(load_model(SEVENTY), slow)
     cheap = curve.usd_per_million.min() / economics.curve(SEVENTY).usd_per_million.min()
     return {
         "wide_speed": f"{economics.preferred(curve).tokens_per_second:.0f}",

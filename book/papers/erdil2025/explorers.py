@@ -14,20 +14,21 @@ from book.explorer import (
     sizes,
 )
 from book.papers.erdil2025.drawings import best
-from inferlib import load_chip
+from inferlib import catalog
 from inferlib.papers.erdil2025 import decode
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.equations.model import capacity_needed
-from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, chips, computing_at, models
+from inferlib.papers.erdil2025.records import Assumptions, Cut, computing_at, load_chip, load_model, models
 from inferlib.system import Breakdown, format_bytes
 from inferlib.units import factor
 
 PAPERS = "H100, the paper's"
-_CHIPS = {PAPERS: chips["H100"]} | {n: load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
-_MODELS = {name: models[name] for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
+LLAMA, H100 = load_model("Llama 3 70B"), load_chip("H100")
+_CHIPS = {PAPERS: H100} | {n: catalog.load_chip(n) for n in ("A100 80GB", "H100 SXM", "H200", "B200")}
+_MODELS = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "GPT-3", "PaLM-540B", "GPT-4")}
 
 
-def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop=1e-6):
+def waiting_against_reading(model=LLAMA, chip=H100, hop=1e-6):
     """The toy model of any instance: its terms over the size, and one token; it begins with what is given."""
 
     def given(hop, base, bits, model, chip, n_gpu, batch, **at):
@@ -75,12 +76,14 @@ def waiting_against_reading(model=models["Llama 3 70B"], chip=chips["H100"], hop
     )
 
 
-_SHAPES = {name: model.shape for name, model in models.items() if "bit" not in name and "MQA" not in name}
-_GPUS = {name: chip_of(load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")}
+_SHAPES = {name: load_model(name).shape for name in models() if "bit" not in name and "MQA" not in name}
+_GPUS = {
+    name: load_chip(catalog.load_chip(name)) for name in ("H100 SXM", "H200", "B200", "A100 80GB", "MI300X")
+}
 ONE_WAY, PRINTED = Cut(kind="1D"), Assumptions()
 
 
-def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32, context=4096,
+def one_layout(model=LLAMA, chip=H100, gpus=8, batch=32, context=4096,
                cut=ONE_WAY, assumptions=PRINTED):  # fmt: skip
     """Where the time of one token goes in one layout, ``cut``, or cut one way over all GPUs."""
     mine, cut = model.shape, cut or ONE_WAY
@@ -103,7 +106,7 @@ def one_layout(model=models["Llama 3 70B"], chip=chips["H100"], gpus=8, batch=32
             lambda layout, **at: parts(layout), lambda **at: at[name], "1", True, "Out of the layout's reach"
         )
 
-    named = PAPERS if chip == chips["H100"] else f"{chip.name}, as above"
+    named = PAPERS if chip == H100 else f"{chip.name}, as above"
     # structure, which the page cannot change: experts or none, and the kind of attention
     alike = {n: s for n, s in _SHAPES.items() if (s.n_experts > 1, s.latent) == (sparse, mine.latent)}
     layouts = {"as above": cut} if cut != ONE_WAY else {}

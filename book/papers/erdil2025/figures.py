@@ -7,13 +7,14 @@ from book import style
 from book.audit.grading import Reader
 from inferlib import axis
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, chips, models
+from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, load_chip, load_model
 
-H100 = chips["H100"]
+H100 = load_chip("H100")
+SMALL, LARGE = load_model("Llama 3 8B"), load_model("Llama 3 70B")
 READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 
 
-def figure_1_data(assumptions=FIGURE_1, shown=(models["Llama 3 8B"], models["Llama 3 70B"]), chip=H100):
+def figure_1_data(assumptions=FIGURE_1, shown=(SMALL, LARGE), chip=H100):
     """The frontiers of Figure 1 with their ``model`` and ``demand`` (tokens/s), at the chip's rent."""
     read = Reader("erdil2025", "Figure 1")
     parts = []

@@ -10,11 +10,11 @@ from book.audit.grading import Reader, WithNote, reproduces
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.figures import READINGS
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, chips, models
+from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
-H100, PRINTED = chips["H100"], ToyAssumptions()
+H100, PRINTED = load_chip("H100"), ToyAssumptions()
 MODELS = ("Llama 3 8B", "Llama 3 70B", "GPT-3", "PaLM-540B", "GPT-4")
 SERVED = ("Llama 3 8B", "Llama 3 70B")
 
@@ -23,7 +23,7 @@ SERVED = ("Llama 3 8B", "Llama 3 70B")
 def _table_1(read, assumptions=PRINTED):
     found = {}
     for name in MODELS:
-        at = *assumptions.applied_to(models[name], H100), assumptions.t_hop
+        at = *assumptions.applied_to(load_model(name), H100), assumptions.t_hop
         found[name, "tokens per second"] = 1 / toy.minimum_latency(*at)
         found[name, "GPUs"] = toy.optimal_n_gpu(*at)
     return found
@@ -53,7 +53,7 @@ def served(name, assumptions=FIGURE_1, demand="small"):
     speed, price = read(place, "tokens per second"), read(place, "price of a million tokens")
     demand = read("total demand", demand, artefact="Figure 1")
     rent = read("rent of one GPU") / factor("usd/h")
-    frontier = toy.toy_frontier(models[name], H100, demand=demand, price=rent, assumptions=assumptions)
+    frontier = toy.toy_frontier(load_model(name), H100, demand=demand, price=rent, assumptions=assumptions)
     fastest = frontier.tokens_per_second.max()
     cost = frontier.usd_per_million[frontier.tokens_per_second >= speed].min()
     over_cost = price / factor("usd/Mtok") / cost
@@ -78,7 +78,7 @@ def _cells(table, assumptions):
     for row, (setting, point) in rows.items():
         at = point(economics.curve(**setting))
         seconds = economics.seconds_at(setting, at)
-        price = inputs(chips[setting.get("chip", "H100")]).price * factor("usd/h")
+        price = inputs(load_chip(setting.get("chip", "H100"))).price * factor("usd/h")
         which = "fastest" if point is economics.fastest else "preferred"
         gpus = named(f"GPUs at the {which} point of the search", float(at.n_gpu))
         cells[row, "tokens per second"] = 1 / seconds

@@ -24,7 +24,7 @@ _WAITS = {"head": "head_layers", "latent": "latent_layers", "dense": "dense_laye
 def layer(shape, n, batch=1, context=4096):
     """Figure 1's callouts for a model's commonest layer: what an operator computes, loads, waits for."""
     common = max(shape.layers, key=lambda group: group.count)
-    app, rows = model.model_of(shape), {}
+    app, rows = model.load_model(shape), {}
     none = dict.fromkeys(_WAITS.values(), 0.0)
     for op in operators(replace(shape, layers=(common,))):
         if op.name in ("head", "embedding"):

@@ -12,7 +12,7 @@ from book.papers.liminal2025.figures import ticks
 from book.synthesis import comparison
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import Assumptions, chip_of, load_model, stated
+from inferlib.papers.liminal2025.equations import Assumptions, load_chip, load_model, stated
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3
@@ -47,7 +47,7 @@ def errors(data):
 
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    rows, chip, given = [], chip_of(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
+    rows, chip, given = [], load_chip(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
     bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
     ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
     for name, batch, k in product(given["models"], given["batches"], given["contexts"]):

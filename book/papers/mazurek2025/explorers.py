@@ -5,12 +5,12 @@ from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, 
 from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.decode import held_on_gpu, stages
-from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, chip_of, model_of, setup
+from inferlib.papers.mazurek2025.records import DEFAULT, Deployment, load_chip, load_model, setup
 from inferlib.system import Breakdown
 from inferlib.units import factor
 
-_CHIPS = {name: chip_of(name) for name in ("H100 SXM", "H200", "B200", "H20")}
-_MODELS = {name: model_of(name) for name in ("DeepSeek V3", "Kimi K2")}
+_CHIPS = {name: load_chip(name) for name in ("H100 SXM", "H200", "B200", "H20")}
+_MODELS = {name: load_model(name) for name in ("DeepSeek V3", "Kimi K2")}
 OVERHEAD = Slider("overhead", "Overhead of a layer", 0, 200, 0, "µs")
 SIZES = {"8": 8, "72, one rack": 72}
 NINE = setup("9x8 H100")

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, model_of, setup, setups
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, load_model, setup, setups
 
 CONTEXT = 4989  # tokens: see the text above
 TRUE = 2050  # tokens behind a sequence on average, by the lengths that SGLang states
 OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences a GPU
-MODEL = model_of("DeepSeek V3")
+MODEL = load_model("DeepSeek V3")
 # Section 3.1.2 prints two formulas for the experts of a GPU and not how they join.
 READINGS = {"capped": DEFAULT, "literal": Assumptions.uncapped()}
 
@@ -100,14 +100,14 @@ def free_memory(name="4x8 H100"):
 
 def kimi_over_deepseek(own, name, kimi=None, assumptions=DEFAULT):
     """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly."""
-    kimi = kimi or model_of("Kimi K2")
+    kimi = kimi or load_model("Kimi K2")
     extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (CONTEXT, assumptions)
     return speed(name, own, *how, model=kimi, extra_experts=extra) / speed(name, own, *how)
 
 
 def more_experts():
     """DeepSeek V3 with Kimi K2's number of experts and nothing else changed."""
-    return MODEL.replace(n_routed=model_of("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
+    return MODEL.replace(n_routed=load_model("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
 
 
 def lengthening(own=8):

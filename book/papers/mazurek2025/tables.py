@@ -9,10 +9,10 @@ from book.audit.grading import WithNote, reproduces
 from book.audit.published_rows import published
 from book.papers.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.papers.mazurek2025.systems import best_overlap_gain
-from inferlib.catalog import load_chip, load_model
+from inferlib import catalog
 from inferlib.equation import untraced
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, model_of
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, load_model
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "mazurek2025")
@@ -25,9 +25,10 @@ def _introduction(read):
 
 @reproduces("Text 1")
 def _text_1(read):
-    ours = eq.cache_per_token(model_of("DeepSeek V3"))
-    qwen, llama = (_cache(load_model(name)) for name in ("Qwen3 32B", "Llama 3.1 405B"))
-    forty = load_model("Qwen3 32B").cache_bytes() * 40 / load_model("Qwen3 32B").n_layers
+    ours = eq.cache_per_token(load_model("DeepSeek V3"))
+    qwen, llama = (_cache(catalog.load_model(name)) for name in ("Qwen3 32B", "Llama 3.1 405B"))
+    qwen3 = catalog.load_model("Qwen3 32B")
+    forty = qwen3.cache_bytes() * 40 / qwen3.n_layers
     active = active_parameters()
     return {
         ("parameters one token activates", ""): WithNote(
@@ -59,7 +60,7 @@ def _cache(model):
 
 @reproduces("Figure 5")
 def _figure_5(read):
-    shape = inputs(model_of("DeepSeek V3"))
+    shape = inputs(load_model("DeepSeek V3"))
     return {
         ("shared experts", ""): lambda read: WithNote(
             read("experts") - read("routed experts"), "its own count in the same caption, 257 less 256"
@@ -91,7 +92,7 @@ def _text_2_2(read):
 @reproduces("Text 2.4")
 def _text_2_4(read):
     def outweighs(read):
-        model, most = model_of("DeepSeek V3"), untraced(outweighing)()
+        model, most = load_model("DeepSeek V3"), untraced(outweighing)()
         attention = eq.attention_weights(model)
         on = [eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in (most, most + 1)]
         return WithNote(
@@ -111,7 +112,7 @@ def _text_2_4(read):
 
 @reproduces("Text 2.5")
 def _text_2_5(read):
-    model, tensor_parallel = model_of("DeepSeek V3"), 1
+    model, tensor_parallel = load_model("DeepSeek V3"), 1
     gain, where = best_overlap_gain()
     return {
         ("traffic over that of tensor parallelism", ""): eq.messages(model) / tensor_parallel,
@@ -131,7 +132,7 @@ def _text_3(read):
 
 @reproduces("Text 3.1.1")
 def _text_3_1_1(read):
-    model = model_of("DeepSeek V3")
+    model = load_model("DeepSeek V3")
     rounded = sum(round(matrix(model) / MB, 1) for matrix in eq.ATTENTION.values())
     return {
         **{(name, ""): matrix(model) for name, matrix in eq.ATTENTION.items()},
@@ -146,7 +147,7 @@ def _text_3_1_1(read):
 
 @reproduces("Text 3.1.2")
 def _text_3_1_2(read, assumptions=DEFAULT):
-    model = model_of("DeepSeek V3")
+    model = load_model("DeepSeek V3")
     one, activations = eq.expert_matrix(model), eq.all_expert_activations(model, 1, assumptions)
     attention = eq.attention_activations(model, 1)
     rounded = activations / attention * round(attention / MB, 1)
@@ -171,12 +172,12 @@ def _text_3_1_2(read, assumptions=DEFAULT):
 
 @reproduces("Text 3.1.3")
 def _text_3_1_3(read):
-    return {("both embedding matrices", ""): eq.embedding_weights(model_of("DeepSeek V3"))}
+    return {("both embedding matrices", ""): eq.embedding_weights(load_model("DeepSeek V3"))}
 
 
 @reproduces("Text 3.3")
 def _text_3_3(read, assumptions=DEFAULT):
-    model = model_of("DeepSeek V3")
+    model = load_model("DeepSeek V3")
     two, share = eq.two_experts_traffic(model, 8), eq.link_traffic(model, Deployment(8), 8)
     fullest = eq.held_experts(model.replace(n_routed=8, n_shared=1), Deployment(8))
     return {
@@ -197,14 +198,14 @@ def _table_2(read):
     row = "CX7, fully connected"
     return {
         (row, "bandwidth"): lambda read: read(row, "Gbit/s of a port") * factor("GB/s") / 8,
-        ("NVLink H100/H200", "bandwidth"): load_chip("H100 SXM").scale_up_bandwidth,
-        ("NVLink B200", "bandwidth"): load_chip("B200").scale_up_bandwidth,
+        ("NVLink H100/H200", "bandwidth"): catalog.load_chip("H100 SXM").scale_up_bandwidth,
+        ("NVLink B200", "bandwidth"): catalog.load_chip("B200").scale_up_bandwidth,
     }
 
 
 @reproduces("Text 3.4")
 def _text_3_4(read):
-    model, row = model_of("DeepSeek V3"), "2x8 H100, shared expert on one GPU"
+    model, row = load_model("DeepSeek V3"), "2x8 H100, shared expert on one GPU"
     n = int(read(row, "nodes") * read(row, "GPUs of a node"))
     load, share = eq.shared_expert_load_corrected(model, n), model.n_active / n
     note = (
@@ -247,7 +248,7 @@ def _text_4(read):
 
     def largest(read):
         free = read(row, "memory for the cache of one GPU") * read(row, "nodes") * read(row, "GPUs of a node")
-        exact = eq.cache_per_token(model_of("DeepSeek V3"))
+        exact = eq.cache_per_token(load_model("DeepSeek V3"))
         found = free / (read(row, "cache of one token") * read(row, "context"))
         return WithNote(found, f"{free / (exact * read(row, 'context')):.1f} with the exact cache of a token")
 
@@ -276,7 +277,7 @@ TABLE_1 = {
 
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    rows, model, table = published("mazurek2025"), model_of("DeepSeek V3"), []
+    rows, model, table = published("mazurek2025"), load_model("DeepSeek V3"), []
     for row, (name, key, field) in TABLE_1.items():
         configured = rows["Figure 4", key, ""].printed if key else ""
         here = f"{getattr(model, field):.0f}"

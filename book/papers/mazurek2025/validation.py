@@ -8,9 +8,9 @@ from functools import cache
 
 from book import measured as measurements
 from book.papers.mazurek2025.systems import MODEL, speed
-from inferlib import load_chip
+from inferlib import catalog
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, chip_of, deployment
+from inferlib.papers.mazurek2025.records import DEFAULT, deployment, load_chip
 
 # The seven points of SGLang that Figures 13 and 14 compare with: both systems as its second post draws them.
 COMPARED = {"9x8 H100": ("ep-31", "ep-32", "ep-33"), "12x4 B200": ("ep-23", "ep-24", "ep-25", "ep-26")}
@@ -35,14 +35,14 @@ def placed(row_id):
     """The deployment of a measured row, with as few copies of experts as make every GPU hold equally many."""
     row = measured().loc[row_id]
     n = int(row.n_gpus)
-    nodes = -(-n // int(min(load_chip(row.hardware).scale_up_size, n)))
+    nodes = -(-n // int(min(catalog.load_chip(row.hardware).scale_up_size, n)))
     extra = (-MODEL.n_routed) % n
     return deployment(n, nodes, extra_experts=extra, two_batch=row.overlap == "two-batch")
 
 
 def predicted(row, assumptions=DEFAULT):
     """Tokens per second and GPU of a measured row, at its own lengths."""
-    gpu = chip_of(row.hardware)
+    gpu = load_chip(row.hardware)
     return eq.gpu_throughput(MODEL, gpu, placed(row.name), row.sequences, row.mean_context, assumptions)
 
 

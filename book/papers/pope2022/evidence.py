@@ -141,11 +141,11 @@ def run_of(case):
     if name in pope.models():
         model = pope.load_model(name, padded=name == "PaLM 540B" and count >= SLICE).at(weights)
     else:
-        model = pope.model_of(case.model, weights, cache)
+        model = pope.load_model(case.model, weights, cache)
     if chip.name == TPU.name:
         known = count in pope.meshes()
         return model, TPU, pope.load_mesh(count) if known else pope.torus(*_cube(count))
-    return model, pope.chip_of(chip), pope.Mesh(*_cube(count))
+    return model, pope.load_chip(chip), pope.Mesh(*_cube(count))
 
 
 def _cube(count):
@@ -190,7 +190,7 @@ def advised(case, batch, new, held):
     """The best way to cut a pass of ``new`` tokens for each of ``batch`` sequences, or why there is none."""
     work = f"{batch} × {new:,} tokens read" if new > 1 else f"{batch} tokens written after {held:,} each"
     try:
-        model, chip = pope.model_of(case.model, *case.formats[:2]), pope.chip_of(case.machine.chip)
+        model, chip = pope.load_model(case.model, *case.formats[:2]), pope.load_chip(case.machine.chip)
         best = pope.best_plan(model, chip, case.machine.count, batch, new, held)
     except ValueError as refused:
         return f"{work}: {refused}"

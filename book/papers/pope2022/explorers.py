@@ -17,7 +17,7 @@ def switch(model=None, mesh=None, tokens=64):
         "PaLM 62B": pope.load_model("PaLM 62B"),
         # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
         "MT-NLG 530B": pope.load_model("MT-NLG 530B").replace(parallel=True),
-        "Llama 3 70B": pope.model_of(load_model("Llama 3 70B"), parallel=True),
+        "Llama 3 70B": pope.load_model(load_model("Llama 3 70B"), parallel=True),
     }
 
     def moved(layout):

@@ -5,12 +5,11 @@ import math
 import pandas as pd
 
 from book.audit.grading import Reader
-from inferlib.catalog import load_chip
+from inferlib import catalog
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (
     WITHOUT_LIMIT,
-    chip_of,
-    load_chip as post_chip,
+    load_chip,
     stated,
 )
 from inferlib.units import factor
@@ -27,7 +26,7 @@ def warm_up(batch=1, grid=1):
     each; one layer is counted where it is above 1. Vectors are counted into and out of each layer in memory;
     over the network once for the whole stack on one chip, in and out.
     """
-    machine, given = post_chip("A100, warm-up"), stated()["warm_up"]
+    machine, given = load_chip("A100, warm-up"), stated()["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
     rows = {
         "network": (1, model.network_traffic, model.network_time),
@@ -46,11 +45,11 @@ def modern_machines(chip=None):
     A TPU v4 pod, which the post calls a node, holds any matrix of the post by itself; the last machine is the
     other reading of it, every chip a machine with its links as the network.
     """
-    tpu = load_chip(POD)
-    eight = {name: chip_of(load_chip(name)) for name in CHIPS}
+    tpu = catalog.load_chip(POD)
+    eight = {name: load_chip(catalog.load_chip(name)) for name in CHIPS}
     if chip and chip.scale_out_bandwidth and chip.scale_up_size:
-        eight[chip.name] = chip_of(chip)
-    return eight | {POD: chip_of(tpu, network="none"), LINKS: chip_of(tpu, network="links")}
+        eight[chip.name] = load_chip(chip)
+    return eight | {POD: load_chip(tpu, network="none"), LINKS: load_chip(tpu, network="links")}
 
 
 def modern(machines):
@@ -78,7 +77,7 @@ def modern(machines):
 
 def slow_network():
     """The post's A100 machine on the network that its warm-up names."""
-    return post_chip("A100").replace(network_bandwidth=post_chip("A100, warm-up").network_bandwidth)
+    return load_chip("A100").replace(network_bandwidth=load_chip("A100, warm-up").network_bandwidth)
 
 
 def uneven_share(machine):
@@ -98,6 +97,6 @@ def power_of_two(value):
 
 def counts(edge):
     """Machines and chips that the post's widths take in blocks of an edge for each machine: two pairs."""
-    a100, widths = post_chip("A100"), Reader("steinhardt2022", "Justification")("width of many models")
+    a100, widths = load_chip("A100"), Reader("steinhardt2022", "Justification")("width of many models")
     machines = tuple(model.blocks_needed(d, edge) for d in widths)
     return machines, tuple(a100.chips * n for n in machines)

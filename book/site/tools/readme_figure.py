@@ -22,7 +22,7 @@ def drawn():
 
     style.use()
     _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
-    model, chip, hop = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"], 1e-6
+    model, chip, hop = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100"), 1e-6
     gpus = axis("GPUs in the instance", 1, 512)
     times = {
         "reading": erdil2025.weight_time(model, chip, gpus),

@@ -69,7 +69,7 @@ def follows(asked, links):
         pairs = [("memory-2", read), ("arithmetic-4", work)]
         return [[[1, {place[name]: 1}], [all_of_it - right[name], {}]] for name, all_of_it in pairs]
     if asked.entry == "network-5":
-        toy, at = erdil2025.model_of(asked.given["model"]), place["network-4"]
+        toy, at = erdil2025.load_model(asked.given["model"]), place["network-4"]
         reading = erdil2025.weight_time(toy, asked.given["chip"], 1)
         hops = 2 * erdil2025.network_time(toy, asked.given["hop"])
         return [[[reading, {at: -1}], [hops, {at: 0.5}], [-hops, {}]]]

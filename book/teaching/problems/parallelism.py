@@ -139,7 +139,7 @@ def best_size(model, chip, hop):
     """In Erdil's toy model, how many {chip} make a token of {model} in 16 bits fastest, if a hop takes {hop:us}?
     (Four all-reduces in a layer, over a square of chips; all weights are read, the input embedding too; not
     rounded.)"""
-    toy = erdil2025.model_of(model)
+    toy = erdil2025.load_model(model)
     reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     mistakes = {
@@ -157,7 +157,7 @@ def best_size(model, chip, hop):
 def fastest_token(model, chip, hop):
     """And how long does that fastest token take: {model} in 16 bits on as many {chip} as are best, a hop of
     {hop:us}, in Erdil's toy model?"""
-    toy = erdil2025.model_of(model)
+    toy = erdil2025.load_model(model)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
     time, reading = erdil2025.minimum_latency(toy, chip, hop), erdil2025.weight_time(toy, chip, best)
     large, parts = (
@@ -199,7 +199,7 @@ def all_reduce(model, chip, count, tokens):
     """{count} × {chip} sum a 16-bit tensor of {tokens} tokens, as wide as {model}: a reduce-scatter and an
     all-gather, bandwidth only, the factor (K - 1)/K kept. How long?"""
     exact = pope2022.Assumptions(exact_collectives=True)
-    size, at = vectors(model, tokens), pope2022.chip_of(chip)
+    size, at = vectors(model, tokens), pope2022.load_chip(chip)
     time = pope2022.all_reduce_time(at, size, count, exact)
     parts = f"2 × {count - 1} / {count} × {say(size, 'MB')} / {say(chip.scale_up_bandwidth, 'GB/s')}"
     half = "scatter and gather are two, values have two bytes, links are stated one way"
@@ -214,7 +214,7 @@ def all_reduce(model, chip, count, tokens):
 def cache_over_heads(model, batch, context, count):
     """The 16-bit cache of {batch} sequences of {context} tokens of {model} is cut over its heads on {count} chips.
     How many GB lie on each chip?"""
-    held = pope2022.cache_over_heads(pope2022.model_of(model), count, batch, context)
+    held = pope2022.cache_over_heads(pope2022.load_model(model), count, batch, context)
     whole, heads = batch * model.cache_bytes(context), model.n_kv_heads
     worked = (
         f"Only {heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} / {heads}"

@@ -109,7 +109,7 @@ def experts_held():
 @network("erdil2025_toy#what-matters-and-how-much", session=3)
 def bandwidth_or_hop():
     """Twice the memory bandwidth or half the time of a hop: which makes the fastest token faster?"""
-    model, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    model, chip = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     before = erdil2025.minimum_latency(model, chip, 1e-6)
     hop = before / erdil2025.minimum_latency(model, chip, 5e-7)
     wide = chip.replace(memory_bandwidth=2 * chip.memory_bandwidth)
@@ -184,7 +184,7 @@ def who_gathers():
 def copies_of_cache():
     """The cache of Llama 3 70B is cut over heads on 64 chips. How many times as large is the part of a chip as if no
     part were held twice?"""
-    model = pope2022.model_of(LLAMA)
+    model = pope2022.load_model(LLAMA)
     times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
     return Key(
         times,

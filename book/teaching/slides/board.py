@@ -18,7 +18,7 @@ def numbers():
     held = sum(llama.weight_bytes("bf16").values())
     cache_of_user = 4096 * llama.cache_bytes()
     room = box.count * h100.memory_capacity
-    toy, chip = erdil2025.models["Llama 3 70B"], erdil2025.chips["H100"]
+    toy, chip = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     hop = erdil2025.ToyAssumptions().t_hop
     reading = erdil2025.weight_time(toy, chip, 1)
     hops = toy.n_layers * toy.reductions * hop

@@ -8,3 +8,6 @@ from inferlib.papers.erdil2025.pareto import *
 from inferlib.papers.erdil2025.records import *
 from inferlib.papers.erdil2025.search import *
 from inferlib.papers.erdil2025.shape import *
+from inferlib.papers.source import public_names as _public_names
+
+__all__ = _public_names(globals())

@@ -6,11 +6,18 @@ import numpy as np
 
 from inferlib.equation import forbid_override
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
+from inferlib.papers.erdil2025.records import (
+    DEFAULT,
+    Assumptions,
+    Cut,
+    Model,
+    computing_at,
+    load_chip,
+    load_model,
+)
 from inferlib.papers.erdil2025.search import cuts, infeasible
 from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
-
-DEFAULT = Assumptions()
+from inferlib.transformer import Transformer
 
 
 def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
@@ -20,13 +27,13 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> cut, step = best_layout(models["Llama 3 70B"], chips["H100"], 8, 32, context=4096)
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
+    >>> cut, step = best_layout(load_model("Llama 3 70B"), load_chip("H100"), 8, 32, context=4096)
     >>> cut.kind, step.bottleneck
     ('1D', 'weights')
     """
-    shape = model_of(model).shape
-    chip, searched = computing_at(chip_of(chip), shape), cuts(shape, n_gpu, batch, pipeline, assumptions)
+    shape = load_model(model).shape
+    chip, searched = computing_at(load_chip(chip), shape), cuts(shape, n_gpu, batch, pipeline, assumptions)
     try:
         return _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions)
     except DoesNotFit as reason:
@@ -53,13 +60,13 @@ def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptio
     return cut, Breakdown(terms(shape, chip, cut, *at), source="erdil2025", origin=origin)
 
 
-def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, split=True):
+def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=True):
     """:func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
 
     Symbols take ``split=False``: which protocol is fastest, they cannot tell.
     """
     at = (n_gpu, batch, context, new_tokens, assumptions)
-    waiting, reading, multiplying = m.layout_terms(shape, chip, cut, *at, split)
+    waiting, reading, multiplying = m.layout_terms(shape, chip, cut, *at, split=split)
     if cut.stages == 1:
         del waiting["pipeline"]
     if not context:
@@ -70,7 +77,7 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, spli
 
 @decode_model("erdil2025")
 def decode_step(
-    model,
+    model: Transformer | Model,
     system: System,
     workload: Workload,
     layout: Layout | None = None,
@@ -79,7 +86,7 @@ def decode_step(
     """The complete model's answer to one question: time per token on a given system.
 
     ``model``: a Transformer, or an erdil2025 Model, which brings its own formats. ``system``: GPUs
-    (``records.chip_of``); the whole system is one instance unless a layout says otherwise. ``layout``: without
+    (``records.load_chip``); the whole system is one instance unless a layout says otherwise. ``layout``: without
     one the best is searched, as the paper does: real-valued pipeline degrees and attention scale-downs
     included. With one, ``dp`` instances share the batch, ``pp`` stages are taken as they are, and kind of
     tensor parallelism and scale-down are searched. Expert parallelism follows the paper's rule; a layout that
@@ -89,8 +96,8 @@ def decode_step(
     ``weights``, ``activations`` and ``cache`` over ``arithmetic`` and ``attention arithmetic``.
     """
     try:
-        shape = model_of(model, workload.weights, workload.cache).shape
-        chip = computing_at(chip_of(system.chip.replace(scale_up_size=system.domain)), shape)
+        shape = load_model(model, workload.weights, workload.cache).shape
+        chip = computing_at(load_chip(system.chip.replace(scale_up_size=system.domain)), shape)
     except (ValueError, LookupError) as refused:
         raise NotDescribed(str(refused)) from refused
     n_gpu, batch = system.count, workload.batch

@@ -8,7 +8,7 @@ import numpy as np
 from inferlib import validation
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import chip_of
+from inferlib.papers.erdil2025.records import DEFAULT, load_chip
 from inferlib.papers.erdil2025.shape import parameter_count
 from inferlib.units import factor
 
@@ -17,7 +17,7 @@ DECADES = 2  # from the fastest to the slowest latency of a frontier
 _STEPS, _BLOCK = (8, 3, 1), 32768  # every so many rows and columns, one after the other; cells at a time
 
 
-def grid(shape, chip, assumptions):
+def grid(shape, chip, assumptions=DEFAULT):
     """The paper's grid: instances from where the weights fill the memory, batches from one, by even logarithms."""
     least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
     if least > LARGEST:
@@ -29,7 +29,7 @@ def grid(shape, chip, assumptions):
 
 def frontier(
     model, chip, *, draft=None, acceptance=0.8, gamma_max=5, context=0, pipeline=True, price=None,
-    assumptions=None,
+    assumptions=DEFAULT,
 ):  # fmt: skip
     """The Pareto frontier of speed for one user against cost, over the paper's grid of 400 x 400 points.
 
@@ -47,15 +47,15 @@ def frontier(
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> fastest = frontier(models["Llama 3 70B 8-bit"], chips["H100"]).iloc[0]
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
+    >>> fastest = frontier(load_model("Llama 3 70B 8-bit"), load_chip("H100")).iloc[0]
     >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
     (152, 24)
     """
     from inferlib.optional_imports import pandas as pd
 
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
-    price = validation.number("price", chip_of(chip).price if price is None else price)
+    price = validation.number("price", load_chip(chip).price if price is None else price)
     validation.number("context", context, zero=True)
     if np.ndim(context):
         raise ValueError(f"context is {context}, but must be one number; a frontier has one context")
@@ -72,7 +72,7 @@ def frontier(
 
         def fastest(n_gpu, batch, limit):
             at = (shape, gpu, small, small_gpu, n_gpu, batch, np.full(n_gpu.shape, context))
-            return search.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit)
+            return search.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit=limit)
 
     latency, gamma = _latencies(fastest, n_gpu, batch)
     points = cheapest_below(latency, n_gpu / batch * latency)

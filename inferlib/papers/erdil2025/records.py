@@ -9,10 +9,10 @@ from inferlib.catalog import record
 from inferlib.equation import Record, frozen, load_source, quantities, quantity
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
+from inferlib.papers.source import load, metadata
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import Experts, LatentAttention, Transformer
+from inferlib.transformer import Experts, LatentAttention
 from inferlib.units import parse
-from inferlib.validation import LookupDict
 
 _STATED = {
     "n_layers": "the model's shape",
@@ -90,18 +90,40 @@ class GPU(Accelerator):
         )
 
 
-def model_of(model, weights="bf16", cache="bf16"):
-    """A model of this paper made from an :class:`inferlib.Transformer`; the paper's own pass through.
+def models():
+    """The names of the paper's models."""
+    return list(_MODELS)
 
-    The paper knows one kind of layer. Where layers differ in their feed-forward block (a mixture of experts
-    that begins with dense layers), the kind that most layers have stands for all; shared experts count as
+
+def chips():
+    """The names of the paper's GPUs."""
+    return list(_CHIPS)
+
+
+def load_model(model, weights=None, cache=None):
+    """A model as the paper counts it: one of :func:`models`, or the catalogue's (by name, or a Transformer).
+
+    ``weights``, ``cache``: number formats; those that the paper states, or 16 bits, if not given.
+
+    Of the catalogue: the paper knows one kind of layer. Where layers differ in their feed-forward block (a mixture of
+    experts that begins with dense layers), the kind that most layers have stands for all; shared experts count as
     routed ones that every token goes to, as the paper does with DeepSeek-V3. ValueError: it describes no windows,
     and no layers of unequal attention.
+
+    Examples
+    --------
+    >>> load_model("Llama 3 70B").n_params == load_model("Llama 3 70B", "fp8").n_params
+    True
     """
     if isinstance(model, Model):
         return model
-    if not isinstance(model, Transformer):
-        raise TypeError(f"model is a {type(model).__name__}, but must be a Transformer or an erdil2025 Model")
+    made = load("model", model, Model, _MODELS, _MODELS.get, _counted)
+    changes = {"weight_bytes": weights, "activation_bytes": cache}
+    changes = {name: format_bytes(format) for name, format in changes.items() if format is not None}
+    return Model.of(made.shape.replace(**changes)) if changes else made
+
+
+def _counted(model):
     name = f"model {model.name or 'given'}"
     if model.unusual:
         raise ValueError(f"{name} has {model.unusual}, which the paper does not describe")
@@ -130,25 +152,23 @@ def model_of(model, weights="bf16", cache="bf16"):
         n_heads=attention.n_heads,
         ff_up=block.matrices - 1,
         ff_down=1,
-        weight_bytes=format_bytes(weights),
-        activation_bytes=format_bytes(cache),
         name=model.name,
     )
     return Model.of(shape)
 
 
-def chip_of(chip):
-    """A GPU of this paper made from an :class:`inferlib.Accelerator`; the paper's own pass through.
+def load_chip(chip):
+    """A GPU of the paper: one of :func:`chips` in its rounded numbers, or the catalogue's (by name, or an Accelerator).
 
-    The two bandwidths, the size of a node, memory, peaks and price are the chip's; the attainable fractions
-    are those of the paper's H100. Where a chip does not multiply a narrow format, its next wider peak stands
+    Of the catalogue: the two bandwidths, the size of a node, memory, peaks and price are the chip's; the attainable
+    fractions are those of the paper's H100. Where a chip does not multiply a narrow format, its next wider peak stands
     (the weights are unpacked first). ValueError: the paper's network is nodes of GPUs on NVLink or its like,
     joined by network cards, with the latencies of NCCL; another chip, or one without a bandwidth, is not described.
     """
-    if isinstance(chip, GPU):
-        return chip
-    if not isinstance(chip, Accelerator):
-        raise TypeError(f"chip is a {type(chip).__name__}, but must be an Accelerator")
+    return load("chip", chip, GPU, _CHIPS, _CHIPS.get, _capped)
+
+
+def _capped(chip):
     if chip.name.startswith(NO_GPUS):
         raise ValueError(
             f"chip {chip.name} has a network that erdil2025 does not describe; it describes GPUs"
@@ -158,7 +178,7 @@ def chip_of(chip):
             raise ValueError(f"chip {chip.name or 'given'} has no {name}, which erdil2025 needs")
     peaks = _peaks(chip)
     values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
-    caps = {name: getattr(chips["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
+    caps = {name: getattr(_CHIPS["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
     return GPU(**values | caps | {"flops": peaks["bf16"]}, name=chip.name, peaks=peaks, sources=chip.sources)
 
 
@@ -173,7 +193,7 @@ def _peaks(chip):
 
 
 def stated_chip(chip):
-    """A GPU of the catalogue with the paper's own rounded numbers, where it states them; any other as :func:`chip_of`.
+    """A GPU of the catalogue in the paper's own rounded numbers, where it states them; else as :func:`load_chip`.
 
     Examples
     --------
@@ -181,14 +201,11 @@ def stated_chip(chip):
     >>> [stated_chip(load_chip(name)).name for name in ("H100 SXM", "B200")]
     ['H100', 'B200']
     """
-    own = chips.get(_CATALOGUED.get(chip.name))
-    return chip_of(chip) if own is None else own.replace(peaks=_peaks(own))
+    own = _CHIPS.get(metadata("erdil2025")["chips"].get(chip.name))
+    return load_chip(chip) if own is None else own.replace(peaks=_peaks(own))
 
 
 NO_GPUS = ("TPU", "Groq", "Gaudi", "Trainium")
-_CATALOGUED = {"H100 SXM": "H100", "A100 80GB": "A100", "V100 SXM2": "V100"} | {
-    n: n for n in ("H800", "H200", "H20")
-}
 _BITS = {16: "bf16", 8: "fp8", 4: "fp4"}
 
 
@@ -212,11 +229,10 @@ def _load():
         flags = {flag: entry.pop(flag) for flag in ("latent", "parallel_attention") if flag in entry}
         models[name] = Model.of(record(Shape, entry, name=name, **flags))
     protocols = tuple(record(Protocol, entry, name=name) for name, entry in tables["protocols"].items())
-    return LookupDict("chip of erdil2025", chips), LookupDict("model of erdil2025", models), protocols
+    return chips, models, protocols
 
 
-# By name; mappings, since most places that use them want one of their records.
-chips, models, PROTOCOLS = _load()
+_CHIPS, _MODELS, PROTOCOLS = _load()
 
 KINDS = ("2D", "1D")
 TRAFFIC = ("tiled", "over-read", "once")
@@ -371,6 +387,6 @@ class ToyAssumptions(Record):
         return model, chip.capped() if self.capped else chip
 
 
-TABLE_5, PRINTED_EQUATIONS = Assumptions.table_5(), Assumptions.printed_equations()
+DEFAULT, TABLE_5, PRINTED_EQUATIONS = Assumptions(), Assumptions.table_5(), Assumptions.printed_equations()
 FIGURE_1 = ToyAssumptions.figure_1()
 FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)

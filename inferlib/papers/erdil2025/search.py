@@ -19,7 +19,7 @@ from inferlib import validation
 from inferlib.equation import equation, forbid_override, unchecked
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import Assumptions, Cut, chip_of, computing_at, model_of
+from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computing_at, load_chip, load_model
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
@@ -57,13 +57,13 @@ def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
 
-def rounds(gamma_max, assumptions):
+def rounds(gamma_max, assumptions=DEFAULT):
     """The rounds that speculative decoding may choose from: (draft passes, tokens verified) for each gamma."""
     free = 1 if assumptions.free_token else 0
     return [(gamma, gamma + free) for gamma in range(2 - free, gamma_max + 1)]
 
 
-def pipeline_degrees(n_layers, batch, pipeline, assumptions):
+def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
     """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
     if not (pipeline and assumptions.pipelines):
         return [1.0]
@@ -74,7 +74,7 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions):
     return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
 
 
-def scale_downs(group, assumptions):
+def scale_downs(group, assumptions=DEFAULT):
     """Attention scale-downs, with the GPUs left to share attention: a geometric grid up to a stage's GPUs."""
     steps = assumptions.scale_downs
     if not steps:
@@ -84,7 +84,7 @@ def scale_downs(group, assumptions):
     return [(1.0, group), *((z, group / z) for z in between), (group, 1.0)]
 
 
-def cuts(shape, n_gpu, batch, pipeline, assumptions):
+def cuts(shape, n_gpu, batch, pipeline, assumptions=DEFAULT):
     """Every layout that is searched for an instance, in the order of the search."""
     return [
         Cut(stages=float(stages), scale_down=float(z), kind=kind)
@@ -94,7 +94,7 @@ def cuts(shape, n_gpu, batch, pipeline, assumptions):
     ]
 
 
-def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions):
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
     """Why a number of pipeline stages cannot be run, or an empty text where it can."""
     if stages * _LESS > min(n_gpu, batch):
         return (
@@ -112,7 +112,7 @@ def _needed(shape, stages, batch, context, assumptions, beside=None):
     return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
 
 
-def fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=None):
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, beside=None):
     """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
     needed = _needed(shape, stages, batch, context, assumptions, beside)
     return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
@@ -128,7 +128,17 @@ class Points(SimpleNamespace):
 
 @unchecked
 def pass_times(
-    shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions, beside=None, limit=np.inf
+    shape,
+    chip,
+    n_gpu,
+    batch,
+    context,
+    new_tokens,
+    pipeline,
+    assumptions=DEFAULT,
+    *,
+    beside=None,
+    limit=np.inf,
 ):
     """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds."""
     forbid_override("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
@@ -137,7 +147,9 @@ def pass_times(
     limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
     best = limit.copy()
     for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
-        possible = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside))
+        possible = np.flatnonzero(
+            fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=beside)
+        )
         at = Points(stages=stages, n_gpu=n_gpu, batch=batch, context=context, best=best).at(possible)
         best[possible] = _fastest(shape, chip, at, new_tokens, assumptions)
     return np.where(best < limit, best, np.inf)
@@ -177,7 +189,7 @@ def _shared(shape, chip, at, new_tokens, assumptions):
     )
 
 
-def least_waiting(shape, spread, assumptions):
+def least_waiting(shape, spread, assumptions=DEFAULT):
     """Seconds that the all-reduces of a block wait for the other nodes of a :class:`model.Span`, at the least."""
     per_node = min(protocol.per_node for protocol in assumptions.protocols)
     return shape.n_layers * m.ALL_REDUCE * per_node * spread.doublings
@@ -220,15 +232,14 @@ def _fastest(shape, chip, at, new_tokens, assumptions):
     return fastest
 
 
-def opened(model, chip, assumptions):
+def opened(model, chip, assumptions=DEFAULT):
     """The shape of a model, its GPU at the peak of its format, and the assumptions, each checked."""
-    assumptions = Assumptions() if assumptions is None else assumptions
     if not isinstance(assumptions, Assumptions):
         raise TypeError(f"assumptions is a {type(assumptions).__name__}, but must be erdil2025 Assumptions")
-    shape = model_of(model).shape
+    shape = load_model(model).shape
     if shape is None:
         raise ValueError(f"model {model.name!r} has no shape, or its sums were changed; use Model.of(shape)")
-    return shape, computing_at(chip_of(chip), shape), assumptions
+    return shape, computing_at(load_chip(chip), shape), assumptions
 
 
 def _over_points(function, *values):
@@ -272,11 +283,11 @@ def _in_blocks(function, threads, n_gpu, batch, context):
     return result
 
 
-def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=None):
+def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
     """Time of one pass through a model in the best layout, in seconds; infinite where nothing fits.
 
-    ``model``, ``chip``: the paper's own, or the catalogue's by ``records.model_of`` (at 16 bits) and
-    ``records.chip_of``. ``n_gpu``, ``batch``, ``context``: GPUs of the instance, sequences decoded together,
+    ``model``, ``chip``: the paper's own, or the catalogue's by ``records.load_model`` (at 16 bits) and
+    ``records.load_chip``. ``n_gpu``, ``batch``, ``context``: GPUs of the instance, sequences decoded together,
     tokens behind each; floats, arrays or labelled ones, which broadcast (those of dask stay lazy).
     ``new_tokens``: of each sequence that the pass computes (more than one when drafts are verified).
     ``pipeline``: whether pipeline parallelism is searched too. Raises ValueError, LookupError or TypeError,
@@ -284,8 +295,8 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> round(1 / token_latency(models["Llama 3 70B 8-bit"], chips["H100"], 23.9, 1))
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
+    >>> round(1 / token_latency(load_model("Llama 3 70B 8-bit"), load_chip("H100"), 23.9, 1))
     152
     """
     shape, chip, assumptions = opened(model, chip, assumptions)
@@ -298,7 +309,17 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
 
 
 def speculative_latency(
-    target, draft, chip, n_gpu, batch, *, acceptance, gamma_max=5, context=0, pipeline=True, assumptions=None
+    target,
+    draft,
+    chip,
+    n_gpu,
+    batch,
+    *,
+    acceptance,
+    gamma_max=5,
+    context=0,
+    pipeline=True,
+    assumptions=DEFAULT,
 ):
     """Mean time per token with speculative decoding, at the best number of drafts and the best layouts.
 
@@ -308,8 +329,8 @@ def speculative_latency(
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> llama, small, h100 = models["Llama 3 70B 8-bit"], models["Llama 3 8B"], chips["H100"]
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
+    >>> llama, small, h100 = load_model("Llama 3 70B 8-bit"), load_model("Llama 3 8B"), load_chip("H100")
     >>> round(1 / speculative_latency(llama, small, h100, 23.9, 1, acceptance=0.8))
     186
     """
@@ -336,8 +357,8 @@ def check_rounds(acceptance, gamma_max):
 
 
 def speculated(
-    shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline, assumptions,
-    limit=np.inf,
+    shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline,
+    assumptions=DEFAULT, *, limit=np.inf,
 ):  # fmt: skip
     """Best mean time and the gamma it takes at every point, where the time is not above a limit.
 
@@ -348,21 +369,24 @@ def speculated(
     choices = rounds(int(gamma_max), assumptions)
     yields = [expected_tokens(acceptance, verified) for _, verified in choices]
     at, limit = (n_gpu, batch, context), np.broadcast_to(limit, n_gpu.shape) * _MORE
-    plain = pass_times(shape, gpu, *at, 1, pipeline, assumptions, beside[0], limit * max([1, *yields]))
+    plain = pass_times(
+        shape, gpu, *at, 1, pipeline, assumptions, beside=beside[0], limit=limit * max([1, *yields])
+    )
     points = np.flatnonzero(np.isfinite(plain))
     at, plain, limit = [one[points] for one in at], plain[points], np.minimum(limit, plain * _MORE)[points]
     # What a round leaves when it is scored as fast as a single token.
     left = [(limit * y - plain) / drafts for (drafts, _), y in zip(choices, yields, strict=True)]
     most = reduce(np.maximum, left, np.zeros(points.shape))
-    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside[1], most)
+    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside=beside[1], limit=most)
     means = np.full((1 + len(choices), points.size), np.inf)
     means[0] = plain
     for i, (drafts, verified) in reversed(list(enumerate(choices))):
         allowed = limit * yields[i] - drafts * drafting
         some = np.flatnonzero(plain <= allowed)
         verifying = pass_times(
-            shape, gpu, *(one[some] for one in at), verified, pipeline, assumptions, beside[0], allowed[some]
-        )
+            shape, gpu, *(one[some] for one in at), verified, pipeline, assumptions,
+            beside=beside[0], limit=allowed[some],
+        )  # fmt: skip
         means[1 + i, some] = speculative_time(acceptance, drafts, verified, verifying, drafting[some])
         limit = np.minimum(limit, means[1 + i] * _MORE)
     gammas = np.array([0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)])
@@ -373,7 +397,7 @@ def speculated(
     return seconds, gamma
 
 
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions):
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions=DEFAULT):
     """``kind``, ``stages`` and ``scale_down`` of the best layout at given points; ties go to the first searched."""
     degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
     stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])

@@ -14,6 +14,7 @@ import inferlib.equation
 from inferlib import catalog, validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, maximum, minimum, where
+from inferlib.papers.source import load
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
@@ -57,21 +58,26 @@ def chips():
     return list(stated()["chips"])
 
 
-def load_chip(name):
-    """A chip of Table 3, one of :func:`chips`; another is a LookupError that suggests near names.
+def load_chip(chip, weights="fp8"):
+    """A chip: one of :func:`chips`, or the catalogue's (by name, or an Accelerator).
+
+    ``weights``: their format, in whose arithmetic an Accelerator computes.
 
     Examples
     --------
-    >>> load_chip("HBM3").bandwidth / 2**40
-    4.0
+    >>> load_chip("HBM3").bandwidth / 2**40, load_chip("H100 SXM").name
+    (4.0, 'H100 SXM')
     """
-    entry = stated()["chips"][validation.one_of("chip of the paper", name, chips())]
+    return load("chip", chip, XPU, chips(), _stated_chip, lambda one: _computing_at(one, weights))
+
+
+def _stated_chip(name):
+    entry = stated()["chips"][name]
     units = {"flops": "FLOP/s", "bandwidth": "B/s", "capacity": "B", "scalar_flops": "FLOP/s"}
     return XPU(**{field: parse(entry[field], unit) for field, unit in units.items()}, name=name)
 
 
-def chip_of(chip, weights="fp8"):
-    """A chip of the catalogue as the paper would describe it, in the arithmetic of the weights' format."""
+def _computing_at(chip, weights):
     # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
     own = chip.format == weights or not isinstance(weights, str)
     computing = chip if own else chip.at(weights)
@@ -225,7 +231,7 @@ PRINTED = Assumptions()
 
 @frozen
 class Application(Record):
-    """A model as the equations see it: sums over its layers. Made by :func:`model_of`.
+    """A model as the equations see it: sums over its layers. Made by :func:`load_model`.
 
     Weights and cache are counted in values, not bytes; what is zero the model does not have.
     """
@@ -302,18 +308,28 @@ def _operators_of(group, d):
     yield Operator("norms", n, group.norms * d + attention.norms() + attention.vectors(d))
 
 
-def model_of(model, assumptions=PRINTED):
-    """A model as the equations see it, an :class:`Application`: the sums of the operators of a Transformer.
+def load_model(model, assumptions=PRINTED):
+    """A model as the equations see it: one of :func:`models`, or the catalogue's (by name, or a Transformer).
 
     All its mixtures of experts must be alike, and all its local layers must see the same window; else a
     ValueError.
 
     Examples
     --------
-    >>> llama = model_of(catalog.load_model("Llama 3 70B"))
-    >>> round(llama.loaded / 1e9, 2), llama.cache / 1024
-    (68.45, 160.0)
+    >>> round(load_model("DeepSeekV3").loaded / 1e9, 1), load_model("Llama 3 70B").cache / 1024
+    (37.7, 160.0)
     """
+    return load("model", model, Application, models(), lambda name: _stated_model(name, assumptions),
+                lambda one: _summed(one, assumptions))  # fmt: skip
+
+
+@cache
+def _stated_model(name, assumptions):
+    return _summed(transformer(name), assumptions)
+
+
+def _summed(model, assumptions):
+    """The sums of the operators of a Transformer."""
     found = operators(model, assumptions)
     routed = [op for op in found if op.name in ("experts", "expert biases")]
     fixed = [op for op in found if op not in routed]
@@ -367,18 +383,6 @@ def models():
 def transformer(name):
     """The catalogue's model behind a name of the paper."""
     return catalog.load_model(stated()["models"][validation.one_of("model of the paper", name, models())])
-
-
-@cache
-def load_model(name, assumptions=PRINTED):
-    """A model of Table 4 as the equations see it; ``name`` is one of :func:`models`, else a LookupError.
-
-    Examples
-    --------
-    >>> round(load_model("DeepSeekV3").loaded / 1e9, 1)
-    37.7
-    """
-    return model_of(transformer(name), assumptions)
 
 
 # --- Sections 2.3 and 2.4: what a step needs -------------------------------------------------------------
@@ -518,18 +522,27 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application: Application, n, stages, t_tp, assumptions: Assumptions = PRINTED):
+def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions: Assumptions = PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
-    A pipeline of one stage has no hop: with one, cells of every table would print otherwise.
+    A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
+    :func:`collective_latency` of the chips, here and in equations 1 and 5.
     """
+    t_tp = collective_latency(n, assumptions) if t_tp is None else t_tp
     hops = maximum(stages - assumptions.free_stages, 0)
     return t_tp * collectives(application, n, assumptions) + assumptions.t_stage * hops
 
 
 @equation("1", unit="s", n="1 > 0", t_tp="s")
 def batch_time(
-    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages=1,
+    t_tp=None,
+    assumptions: Assumptions = PRINTED,
 ):
     """Seconds of one step: max(T_Compute, T_Mem) + T_Exposed."""
     at = application, chip, batch, context, n, assumptions
@@ -539,14 +552,21 @@ def batch_time(
 
 @equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def user_speed(
-    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages=1,
+    t_tp=None,
+    assumptions: Assumptions = PRINTED,
 ):
     """UTPS, tokens per second that one user sees: 1 / T_Batch.
 
     Examples
     --------
     >>> llama = load_model("Llama3-70B")
-    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, 1, collective_latency(8)))
+    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8))
     491
     """
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -554,7 +574,14 @@ def user_speed(
 
 @equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def system_speed(
-    application: Application, chip: XPU, batch, context, n, stages, t_tp, assumptions: Assumptions = PRINTED
+    application: Application,
+    chip: XPU,
+    batch,
+    context,
+    n,
+    stages=1,
+    t_tp=None,
+    assumptions: Assumptions = PRINTED,
 ):
     """STPS, tokens per second of the whole system, with a batch in every stage: B P / T_Batch."""
     return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -657,7 +684,7 @@ def decode_step(
     _described(system, workload, layout, tp, pp, assumptions)
     weight, cached = format_bytes(workload.weights), format_bytes(workload.cache)
     counted = assumptions.replace(weight_bytes=weight, cache_bytes=cached)
-    app, chip = model_of(model, counted), chip_of(system.chip, workload.weights)
+    app, chip = load_model(model, counted), load_chip(system.chip, workload.weights)
     batch, context = workload.batch, workload.context
     needed = capacity_needed(app, pp * batch, context, counted)
     if isinstance(needed, Real) and needed > system.memory:

@@ -10,8 +10,8 @@ from inferlib.papers.mazurek2025.records import (
     Deployment,
     Model,
     balancedness,
-    chip_of,
-    model_of,
+    load_chip,
+    load_model,
     not_described,
 )
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
@@ -83,6 +83,7 @@ def decode_step(
     workload: Workload,
     layout: Layout | None = None,
     assumptions: Assumptions = DEFAULT,
+    *,
     two_batch: bool = True,
 ):
     """One token for every sequence of a batch, on GPUs that share the experts and repeat the attention.
@@ -120,18 +121,18 @@ def decode_step(
     if (not counted or count > domain) and system.chip.scale_out_bandwidth is None:
         raise NotDescribed(f"{system.chip.name} states no bandwidth from one node to another")
     try:
-        gpu = chip_of(system.chip)
+        gpu = load_chip(system.chip)
     except ValueError as error:
         raise NotDescribed(str(error)) from None
-    at = in_records(model, gpu, system, workload, assumptions, two_batch)
+    at = in_records(model, gpu, system, workload, assumptions, two_batch=two_batch)
     if reason := fits(*at):
         raise DoesNotFit(reason)
     return stages(*at)
 
 
-def in_records(model, gpu, system, workload, assumptions=DEFAULT, two_batch=True):
+def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=True):
     """A question in the source's records: the arguments of :func:`stages` and :func:`fits`."""
-    model = model_of(model)
+    model = load_model(model)
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain
     where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)

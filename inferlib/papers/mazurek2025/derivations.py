@@ -14,7 +14,7 @@ from inferlib.equation import (
 )
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, model_of
+from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, load_model
 
 derivation = partial(derivation, "mazurek2025")
 
@@ -27,7 +27,7 @@ EXACT = symbolic(Assumptions, "mazurek2025")  # its numbers as fractions
 
 def sizes():
     """DeepSeek V3's dimensions for the symbols of a model."""
-    shape = model_of("DeepSeek V3")
+    shape = load_model("DeepSeek V3")
     return {getattr(MODEL, f.name): getattr(shape, f.name) for f in quantities(Model)}
 
 

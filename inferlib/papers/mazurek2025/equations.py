@@ -124,8 +124,8 @@ def cache_per_token(model: Model, assumptions: Assumptions = DEFAULT):
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import model_of
-    >>> cache_per_token(model_of("DeepSeek V3"))
+    >>> from inferlib.papers.mazurek2025 import load_model
+    >>> cache_per_token(load_model("DeepSeek V3"))
     70272.0
     """
     return assumptions.cache_value_bytes * (model.kv_rank + model.rope_dim) * model.n_layers
@@ -224,8 +224,8 @@ def active_experts(model: Model, batch):
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import model_of
-    >>> active_experts(model_of("DeepSeek V3"), 2)
+    >>> from inferlib.papers.mazurek2025 import load_model
+    >>> active_experts(load_model("DeepSeek V3"), 2)
     15.75
     """
     return model.n_routed * (1 - never_selected(model, batch))
@@ -258,8 +258,8 @@ def held_experts(model: Model, deployment: Deployment):
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import model_of, setup
-    >>> held_experts(model_of("DeepSeek V3"), setup("9x8 H100").deployment)
+    >>> from inferlib.papers.mazurek2025 import load_model, setup
+    >>> held_experts(load_model("DeepSeek V3"), setup("9x8 H100").deployment)
     5
     """
     experts = model.n_shared + model.n_routed + deployment.extra_experts
@@ -622,9 +622,9 @@ def step_time(
 
     Examples
     --------
-    >>> from inferlib.papers.mazurek2025 import model_of, setup
+    >>> from inferlib.papers.mazurek2025 import load_model, setup
     >>> at = setup("9x8 H100")
-    >>> t = step_time(model_of("DeepSeek V3"), at.gpu, at.deployment, 72 * 128, 4989)
+    >>> t = step_time(load_model("DeepSeek V3"), at.gpu, at.deployment, 72 * 128, 4989)
     >>> f"{1e3 * t:.1f} ms, {128 / t:.0f} tokens/s for each GPU"
     '60.6 ms, 2112 tokens/s for each GPU'
     """

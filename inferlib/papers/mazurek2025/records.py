@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import inferlib.equation
-from inferlib import validation
-from inferlib.catalog import load_chip, load_model
+from inferlib import catalog, validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import interpolated, symbolic, where
-from inferlib.system import Accelerator
-from inferlib.transformer import Experts, FeedForward, LatentAttention, Transformer
+from inferlib.papers.source import load
+from inferlib.transformer import Experts, FeedForward, LatentAttention
 from inferlib.units import parse
 
 stated = partial(inferlib.equation.load_source, "mazurek2025")
@@ -57,16 +56,20 @@ class Model(Record):
 _LATENT = ("n_heads", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim")
 
 
-def model_of(model):
-    """This source's view of a :class:`inferlib.Transformer`, or of a name in the catalogue; its own pass through.
+def models():
+    """The names of the source's models, as the catalogue has them."""
+    return list(stated()["models"])
+
+
+def load_model(model):
+    """A model as the source counts it, of the catalogue (by name, or a Transformer); its own record passes through.
 
     Raises ``ValueError`` for what is no mixture of gated experts with latent attention for keys and queries.
     """
-    if isinstance(model, Model):
-        return model
-    if isinstance(model, str):
-        model = load_model(model)
-    validation.instance("model", model, Transformer)
+    return load("model", model, Model, models(), catalog.load_model, _counted)
+
+
+def _counted(model):
     reason = not_described(model)
     if reason:
         raise ValueError(f"model {model.name!r}: {reason}")
@@ -133,17 +136,21 @@ class GPU(Record):
     sources: Mapping = field(default_factory=dict, compare=False)
 
 
-def chip_of(chip):
-    """This source's view of a chip of the catalogue, or of its name; its own pass through.
+def chips():
+    """The names of the chips that the source computes with, as the catalogue has them."""
+    return list(dict.fromkeys(entry["chip"] for entry in stated()["setups"].values()))
+
+
+def load_chip(chip):
+    """A GPU as the source sees it, of the catalogue (by name, or an Accelerator); its own record passes through.
 
     Raises ``ValueError`` without peaks in BF16 and FP8 or a scale-up bandwidth. A chip without a network of its own can
     only be used inside one node.
     """
-    if isinstance(chip, GPU):
-        return chip
-    if isinstance(chip, str):
-        chip = load_chip(chip)
-    validation.instance("chip", chip, Accelerator)
+    return load("chip", chip, GPU, chips(), catalog.load_chip, _linked)
+
+
+def _linked(chip):
     for format in ("bf16", "fp8"):
         if format not in chip.peaks:
             raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
@@ -286,4 +293,4 @@ def setup(name):
     """
     entry = stated()["setups"][validation.one_of("setup", name, setups())]
     where = deployment(entry["n_gpus"], entry["n_nodes"], extra_experts=entry["extra_experts"], name=name)
-    return Setup(name, chip_of(entry["chip"]), where)
+    return Setup(name, load_chip(entry["chip"]), where)

@@ -3,3 +3,6 @@
 from inferlib.papers.pope2022.decode import *
 from inferlib.papers.pope2022.equations import *
 from inferlib.papers.pope2022.records import *
+from inferlib.papers.source import public_names as _public_names
+
+__all__ = _public_names(globals())

@@ -23,8 +23,8 @@ from inferlib.papers.pope2022.records import (
     PRINTED,
     Assumptions,
     Mesh,
-    chip_of,
-    model_of,
+    load_chip,
+    load_model,
     not_described,
 )
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
@@ -64,7 +64,7 @@ class ShardingPlan:
 def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """Every :class:`ShardingPlan` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
 
-    ``model``, ``chip``: such as :func:`model_of` and :func:`chip_of` make. ``count``: chips, a whole number, else a
+    ``model``, ``chip``: such as :func:`load_model` and :func:`load_chip` make. ``count``: chips, a whole number, else a
     ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
     prefill; ``context``: those that are cached before. ``assumptions``: what is counted as moved.
     """
@@ -95,7 +95,7 @@ def _distinct(layout, mesh):
     return layout == "WG XYZ" and mesh.x == mesh.chips != 1
 
 
-def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, assumptions):
+def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, assumptions=CORRECTED):
     """Seconds that each resource needs at its peak, as :func:`bound`, with what attention over the batch adds.
 
     Each new token sees the cached ones and all new ones of its sequence.
@@ -119,9 +119,8 @@ def best_plan(model, chip, count, batch, tokens=1, context=0, assumptions=CORREC
 
     Examples
     --------
-    >>> from inferlib import load_chip, load_model
-    >>> from inferlib.papers.pope2022 import chip_of, model_of
-    >>> model, chip = model_of(load_model("Llama 3 70B")), chip_of(load_chip("H100 SXM"))
+    >>> from inferlib.papers.pope2022 import load_chip, load_model
+    >>> model, chip = load_model("Llama 3 70B"), load_chip("H100 SXM")
     >>> best_plan(model, chip, 8, batch=32, context=4096).layout
     'WS 2D'
     """
@@ -175,7 +174,7 @@ def decode_step(
     if missing:
         raise NotDescribed(f"{system.chip.name} states no {' and no '.join(missing)}")
 
-    shape, chip = model_of(model, workload.weights, workload.cache), chip_of(system.chip)
+    shape, chip = load_model(model, workload.weights, workload.cache), load_chip(system.chip)
     # on symbols the batch is taken to fill the chips
     few = isinstance(batch, Real) and batch <= minimum(count, shape.kv_heads)
     attention = "Head" if few or shape.kv_heads >= count else "Batch"

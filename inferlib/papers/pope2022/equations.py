@@ -337,7 +337,7 @@ def break_even(model: Model, assumptions: Assumptions = PRINTED):
     return 4 * inner_width(model, assumptions) / outer_width(model)
 
 
-def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(LAYOUTS)):
+def communication(model, chip, mesh, tokens, assumptions=PRINTED, *, layouts=tuple(LAYOUTS)):
     """Seconds of communication of one layer over ``layout``, and over the axes of the tokens of the batch."""
     from inferlib.optional_imports import xarray as xr
 
@@ -345,7 +345,7 @@ def communication(model, chip, mesh, tokens, assumptions=PRINTED, layouts=tuple(
     return xr.concat(times, "layout", coords="minimal", compat="override").assign_coords(layout=list(layouts))
 
 
-def choose(model, chip, mesh, tokens, assumptions=PRINTED, layouts=SHARED):
+def choose(model, chip, mesh, tokens, assumptions=PRINTED, *, layouts=SHARED):
     """The least seconds of :func:`communication`, and the name of the layout that needs them.
 
     Examples
@@ -356,7 +356,7 @@ def choose(model, chip, mesh, tokens, assumptions=PRINTED, layouts=SHARED):
     'WS 2D'
     """
     validation.number("tokens", tokens)
-    return minimise(communication(model, chip, mesh, tokens, assumptions, layouts), "layout")
+    return minimise(communication(model, chip, mesh, tokens, assumptions, layouts=layouts), "layout")
 
 
 # --- What fits ---

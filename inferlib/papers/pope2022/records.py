@@ -8,6 +8,7 @@ import inferlib.equation
 from inferlib import validation
 from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
+from inferlib.papers.source import load
 from inferlib.system import format_bytes
 from inferlib.transformer import Attention
 from inferlib.units import parse
@@ -132,25 +133,36 @@ def models():
     return list(stated()["models"])
 
 
-def load_model(name="PaLM 540B", padded=False):
-    """A model of the paper, one of :func:`models`; another is a LookupError that suggests near names.
+def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, padded=False):
+    """A model as the paper counts it: one of :func:`models`, or the catalogue's (by name, or a Transformer).
 
-    ``padded`` gives PaLM 540B 64 heads in place of 48, as it was run on 64 and more chips; no other model can
-    be padded.
+    ``weights``, ``cache``: number formats, of 16 bits if not given; activations have 16 bits. ``parallel`` says whether
+    attention and feed-forward work side by side; few models but PaLM do. ``padded`` gives PaLM 540B 64 heads in place
+    of 48, as it was run on 64 and more chips; no other model can be padded. Raises ValueError if the model has
+    experts, latent or windowed attention, or unequal layers: the paper has none.
 
     Examples
     --------
-    >>> load_model("PaLM 540B", padded=True).heads
-    64.0
+    >>> load_model("PaLM 540B", padded=True).heads, load_model("Llama 3 70B", "fp8").weight_bytes
+    (64.0, 1.0)
     """
-    entry = stated()["models"][validation.one_of("model", name, models())]
+    if isinstance(model, Model):
+        return model
+    made = load("model", model, Model, models(), _stated_model, _counted)
+    changes = {"weight_bytes": weights, "cache_bytes": cache}
+    changes = {name: format_bytes(format) for name, format in changes.items() if format is not None}
+    if parallel is not None:
+        changes["parallel"] = parallel
+    if padded:
+        if made.name != "PaLM 540B":
+            raise ValueError(f"padded is True for {made.name}, but only PaLM 540B was run with more heads")
+        changes["heads"] = float(stated()["variants"]["padded_heads"])
+    return made.replace(**changes) if changes else made
+
+
+def _stated_model(name):
     parallel = name not in stated()["variants"]["serial"]
-    made = record(Model, entry, name=name, parallel=parallel)
-    if not padded:
-        return made
-    if name != "PaLM 540B":
-        raise ValueError(f"padded is True for {name}, but only PaLM 540B was run with more heads")
-    return made.replace(heads=float(stated()["variants"]["padded_heads"]))
+    return record(Model, stated()["models"][name], name=name, parallel=parallel)
 
 
 def multihead(model):
@@ -169,9 +181,17 @@ def chips():
     return list(stated()["chips"])
 
 
-def load_chip(name="TPU v4"):
-    """A chip of the paper: ``"TPU v4"``, or the ``"A100"`` of the FasterTransformer benchmarks."""
-    return record(Chip, stated()["chips"][validation.one_of("chip", name, chips())], name=name)
+def load_chip(chip="TPU v4"):
+    """A chip: one of :func:`chips` (the ``"A100"`` is that of the FasterTransformer benchmarks), or the catalogue's.
+
+    The network of an Accelerator is that of its scale-up domain; ValueError if it states no memory capacity, or no
+    bandwidth to its neighbours.
+    """
+    return load("chip", chip, Chip, chips(), _stated_chip, _rates)
+
+
+def _stated_chip(name):
+    return record(Chip, stated()["chips"][name], name=name)
 
 
 def meshes():
@@ -205,12 +225,7 @@ def torus(x, y, z):
 # --- The shared records as the paper sees them ---
 
 
-def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
-    """A Transformer of the catalogue as the paper would count it; activations have 16 bits.
-
-    ``parallel`` says whether attention and feed-forward work side by side; few models but PaLM do. Raises
-    ValueError if the model has experts, latent or windowed attention, or unequal layers: the paper has none.
-    """
+def _counted(transformer):
     reason = not_described(transformer)
     if reason:
         raise ValueError(f"{transformer.name or 'this model'}: {reason}")
@@ -224,9 +239,7 @@ def model_of(transformer, weights="bf16", cache="bf16", parallel=False):
         vocabulary=transformer.vocab_size,
         matrices=transformer.ff_matrices,
         tables=1 if transformer.tied else 2,
-        weight_bytes=format_bytes(weights),
-        cache_bytes=format_bytes(cache),
-        parallel=parallel,
+        parallel=False,
         name=transformer.name,
         sources=transformer.sources,
     )
@@ -251,11 +264,7 @@ def not_described(transformer):
     return ""
 
 
-def chip_of(accelerator):
-    """A chip of the catalogue as the paper describes one; its network is that of the scale-up domain.
-
-    Raises ValueError if the chip states no memory capacity, or no bandwidth to its neighbours.
-    """
+def _rates(accelerator):
     for name in ("memory_capacity", "scale_up_bandwidth"):
         if getattr(accelerator, name) is None:
             raise ValueError(f"chip {accelerator.name!r} states no {name}, which the paper's model needs")

@@ -15,8 +15,8 @@ from inferlib import validation
 from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import maximum, minimum, sqrt
+from inferlib.papers.source import load
 from inferlib.system import (
-    Accelerator,
     DoesNotFit,
     Layout,
     NotDescribed,
@@ -96,17 +96,29 @@ def chips():
     return list(stated()["machines"])
 
 
-def load_chip(name="A100"):
-    """A chip of the post, in its machine.
-
-    ``"A100"``: eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer. ``"A100,
-    warm-up"``: one chip at 1.5 TB/s and 400 GB/s.
-    """
-    return record(Machine, stated()["machines"][validation.one_of("chip", name, chips())], name=name)
+def models():
+    """The models that the post names: none, it counts parameters."""
+    return []
 
 
-def chip_of(accelerator, count=None, network="scale-out"):
-    """A chip of the catalogue as the post sees it: in one of several equal machines.
+def load_model(model):
+    """A Transformer, or one by its name in the catalogue; ValueError where the post does not describe it."""
+    return load("model", model, (), models(), None, _described)
+
+
+def _described(model):
+    if model.sparse:
+        raise NotDescribed("the post describes dense models only")
+    if model.unusual:
+        raise NotDescribed(f"the post does not describe {model.unusual}")
+    return model
+
+
+def load_chip(chip="A100", count=None, network="scale-out"):
+    """A chip in one of several equal machines: the post's, or the catalogue's (by name, or an Accelerator).
+
+    Of the post: ``"A100"``, eight chips at 2 TB/s of memory and 2 TB/s of network, as in the technical answer, and
+    ``"A100, warm-up"``, one chip at 1.5 TB/s and 400 GB/s. What follows is for those of the catalogue.
 
     ``count``: chips in the machine: the chip's ``scale_up_size`` when not given, and 1 with ``"links"``.
     ``network``: what joins machines: ``"scale-out"``, each chip's ``scale_out_bandwidth``; ``"links"``, for a
@@ -117,12 +129,17 @@ def chip_of(accelerator, count=None, network="scale-out"):
 
     Examples
     --------
-    >>> import inferlib
-    >>> chip_of(inferlib.load_chip("H100 SXM")).network_bandwidth
+    >>> load_chip("H100 SXM").network_bandwidth
     400000000000.0
     """
-    if not isinstance(accelerator, Accelerator):
-        raise TypeError(f"accelerator is a {type(accelerator).__name__}, but must be an Accelerator")
+
+    def stated_chip(name):
+        return record(Machine, stated()["machines"][name], name=name)
+
+    return load("chip", chip, Machine, chips(), stated_chip, lambda one: _machine(one, count, network))
+
+
+def _machine(accelerator, count, network):
     name = NETWORKS[validation.one_of("network", network, NETWORKS)]
     each = getattr(accelerator, name) if name else None
     if name and each is None:
@@ -432,10 +449,7 @@ def decode_step(
 
     Returns one stage whose terms overlap: network; weights and activations, which share the memory; arithmetic.
     """
-    if model.sparse:
-        raise NotDescribed("the post describes dense models only")
-    if model.unusual:
-        raise NotDescribed(f"the post does not describe {model.unusual}")
+    load_model(model)
     if layout is not None and layout != Layout(tp=system.count):
         raise NotDescribed(f"the post spreads every matrix over all {system.count} chips")
     parameters = sum(model.parameters().values())
@@ -445,7 +459,7 @@ def decode_step(
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
     if not alone and system.chip.scale_out_bandwidth is None:
         raise NotDescribed(f"{system.chip.name} states no bandwidth from one machine to another")
-    machine = chip_of(system.chip, system.domain, "none" if alone else "scale-out")
+    machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
     stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
     machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
     at = machine, parameters, system.count, workload.batch, assumptions.replace(layers=model.n_layers)

@@ -1,12 +1,26 @@
 """One decode step as the source sees it."""
 
-from inferlib.papers.tiny2026.equations import BYTES, reading_time
+from inferlib.papers.tiny2026.equations import reading_time
+from inferlib.papers.tiny2026.records import Assumptions
 
-from inferlib.system import Breakdown
+from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
+from inferlib.transformer import Transformer
+
+PRINTED = Assumptions()
 
 
-def decode_step(model, system, workload, layout=None):
+@decode_model("tiny2026")
+def decode_step(
+    model: Transformer,
+    system: System,
+    workload: Workload,
+    layout: Layout | None = None,
+    assumptions: Assumptions = PRINTED,
+):
     """One decode step: reading, nothing else."""
-    return Breakdown(
-        [{"memory": {"weights": reading_time(system.chip, model.n_params * BYTES)}}], source="tiny2026"
-    )
+    if layout is not None:
+        raise NotDescribed("the source describes no layouts")
+    needed = model.n_params * format_bytes(workload.weights)
+    if needed > system.memory:
+        raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the memory of {system}")
+    return ({"weights": assumptions.reads * reading_time(system.chip, needed)},)

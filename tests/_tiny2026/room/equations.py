@@ -6,7 +6,6 @@ from inferlib.equation import equation
 from inferlib.system import Accelerator
 
 equation = partial(equation, "tiny2026")
-BYTES = 2
 
 
 @equation("1", unit="s", n_params="B")

@@ -7,23 +7,23 @@ from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025 import economics, limits
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.economics import LONG
-from inferlib import load_model
+from inferlib import catalog
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations import model as m, printed
-from inferlib.papers.erdil2025.records import chips, computing_at, models
+from inferlib.papers.erdil2025.records import chips, computing_at, load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values, printed_parameters
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
-MISTRAL = models["Mistral Large 2"]
+MISTRAL = load_model("Mistral Large 2")
 GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
 
 
 def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
     """Share of the arithmetic peak that a pass uses, in the best layout without pipeline."""
-    shape = models[model].shape
+    shape = load_model(model).shape
     case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
-    seconds = token_latency(models[model], chip, n_gpu, batch, **case)
+    seconds = token_latency(load_model(model), chip, n_gpu, batch, **case)
     flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch * new_tokens
     return flop / (n_gpu * computing_at(chip, shape).flops * seconds)
 
@@ -33,7 +33,7 @@ def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
 
 def full_cost(part=1.0, price=None):
     """Dollars for a million tokens of Llama 3 70B at 16 bits when a part of an H100's peak is used."""
-    shape = models["Llama 3 70B"].shape
+    shape = load_model("Llama 3 70B").shape
     seconds = printed.pointwise_flop(shape, printed.active_parameters(shape, 1)) / (part * H100.flops)
     return 1e6 * seconds * (H100.price if price is None else price) * factor("usd/h")
 
@@ -52,7 +52,7 @@ def mfu():
 
 def cache_of_token(name):
     """Bytes that a token leaves in the cache of all layers, as the notebook counts them."""
-    shape = inputs(models[name].shape)
+    shape = inputs(load_model(name).shape)
     return shape.n_layers * cache_values(shape) * shape.activation_bytes
 
 
@@ -69,18 +69,18 @@ def best_utilisation(chip):
 
 def cheap_ends(name, context):
     """Smallest cost of a frontier without pipeline, so that the cache has to fit; dollars a million."""
-    return economics.frontier(models[name], H100, context=context, pipeline=False).usd_per_million.min()
+    return economics.frontier(load_model(name), H100, context=context, pipeline=False).usd_per_million.min()
 
 
 def released_cache():
     """Bytes that DeepSeek-V3 as released keeps for a token: 61 layers of the latent and its rotary key."""
-    return load_model("DeepSeek V3").cache_bytes(1)
+    return catalog.load_model("DeepSeek V3").cache_bytes(1)
 
 
 @cache
 def cheaper_with_released_cache():
     """How many times cheaper than Mistral Large 2 a token of long context is with that cache, at the cheap ends."""
-    deepseek, plain = models["DeepSeek-V3"], cache_values.equation.function
+    deepseek, plain = load_model("DeepSeek-V3"), cache_values.equation.function
     layer = released_cache() / deepseek.shape.activation_bytes / deepseek.n_layers
     with cache_values.replaced(lambda shape: layer if shape.latent else plain(shape)):
         curve = pareto.frontier(deepseek, H100, context=LONG, pipeline=False)
@@ -123,7 +123,7 @@ def _text_4_3(read):
 
 @reproduces("Text 4.3")
 def _long_contexts(read, holds):
-    found = {name: best_utilisation(chip) for name, chip in chips.items()}
+    found = {name: best_utilisation(load_chip(name)) for name in chips()}
     holds(
         "utilisation without grouped-query attention is below 1 %",
         max(found[name] for name in economics.GENERATIONS) < 0.01,

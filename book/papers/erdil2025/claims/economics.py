@@ -12,7 +12,7 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
 from book.papers.erdil2025.claims.toy import speed_up
-from inferlib.papers.erdil2025.records import TABLE_5, chips, models
+from inferlib.papers.erdil2025.records import TABLE_5, load_chip, load_model
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
@@ -22,7 +22,7 @@ SEVENTY = "Llama 3 70B 8-bit"
 @cache
 def fastest(name, **changed):
     """Most tokens per second of a dense model at one sequence, on H100s with some fields ``changed``."""
-    seconds = token_latency(models[name], H100.replace(**changed), np.geomspace(1, 1024, 500), 1)
+    seconds = token_latency(load_model(name), H100.replace(**changed), np.geomspace(1, 1024, 500), 1)
     return 1 / float(seconds.min())
 
 
@@ -160,9 +160,9 @@ _NARROWED = "if activations are narrowed to 8 bits for the multiplication, which
 @reproduces("Figure 6")
 def _figure_6(read, holds):
     # The cheap end with and without faster 8-bit arithmetic, at a large batch on eight GPUs.
-    model, faster = models[SEVENTY], {}
+    model, faster = load_model(SEVENTY), {}
     for name in ("A100", "H100", "V100"):
-        chip = chips[name]
+        chip = load_chip(name)
         slow = chip.replace(peaks=chip.peaks | {"fp8": chip.peaks["bf16"]})
         times = [token_latency(model, c, 8, 4096, pipeline=False) for c in (slow, chip)]
         faster[name] = times[0] / times[1]

@@ -13,7 +13,7 @@ from book.papers.erdil2025.claims.context import GROUPED, LONG, MISTRAL, utilisa
 from book.papers.erdil2025.claims.economics import SEVENTY, fastest
 from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITED, best_layout, token_latency
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import chips, models
+from inferlib.papers.erdil2025.records import load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces = partial(reproduces, "erdil2025")
@@ -21,7 +21,7 @@ reproduces = partial(reproduces, "erdil2025")
 
 def _group_sizes(read):
     """Those of the notebook; an erratum has the one that it mistakes."""
-    sizes = [inputs(models[name].shape).group_size for name in GROUPED]
+    sizes = [inputs(load_model(name).shape).group_size for name in GROUPED]
     return min(sizes), max(sizes)
 
 
@@ -30,7 +30,7 @@ def _always_cache():
     found = []
     for name, tokens, batch in product(GROUPED, (1, 5), (1, 64, 4096)):
         case = {"context": 1e7, "new_tokens": tokens, "pipeline": False}
-        found.append(best_layout(models[name], UNLIMITED, 64, batch, **case)[1].bottleneck)
+        found.append(best_layout(load_model(name), UNLIMITED, 64, batch, **case)[1].bottleneck)
     return found
 
 
@@ -46,7 +46,7 @@ def arithmetic_bound_from(new_tokens, format="fp8"):
 
     def bound(context):
         case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
-        step = best_layout(models["DeepSeek-V3"], chip, 54, 247, **case)[1]
+        step = best_layout(load_model("DeepSeek-V3"), chip, 54, 247, **case)[1]
         return step.bottleneck == "attention arithmetic"
 
     low, high = 3.0, 7.0
@@ -86,14 +86,14 @@ def _text_5_2(read):
 @reproduces("Text 5.2")
 def _long_contexts(read, holds):
     chip = H100.capped()
-    most = max(models[name].shape.group_size for name in GROUPED)
+    most = max(load_model(name).shape.group_size for name in GROUPED)
     holds(
         "long-context decoding always waits for the cache, whatever the batch",
         set(_always_cache()) == {"cache"},
         "six models, batches of 1, 64 and 4096, 1 or 5 tokens a pass; at most "
         f"{most:.0f} FLOP a byte and token, an H100 has {chip.flops / chip.memory_bandwidth:.0f}",
     )
-    needed = {name: needed_group(chips[name]) for name in economics.GENERATIONS}
+    needed = {name: needed_group(load_chip(name)) for name in economics.GENERATIONS}
     holds(
         "group sizes on the order of 100 overcome it",
         all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
@@ -111,7 +111,7 @@ def _long_contexts(read, holds):
     group = 2 * DEEPSEEK.n_heads * DEEPSEEK.head_dim / cache_values(DEEPSEEK)
     holds(
         "latent attention saves as much cache as large groups",
-        group > max(models[name].shape.group_size for name in GROUPED),
+        group > max(load_model(name).shape.group_size for name in GROUPED),
         f"as much as g = {group:.0f}",
     )
     start = read("ten thousand tokens")

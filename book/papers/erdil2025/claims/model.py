@@ -14,17 +14,23 @@ from book.papers.erdil2025 import economics
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, PROTOCOLS, ToyAssumptions, chips, models
+from inferlib.papers.erdil2025.records import (
+    PRINTED_EQUATIONS,
+    PROTOCOLS,
+    ToyAssumptions,
+    load_chip,
+    load_model,
+)
 from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces = partial(reproduces, "erdil2025")
 # Searches try thousands of layouts, which are no explanation of a cell.
 token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
-H100, DEFAULT = chips["H100"], economics.DEFAULT
+H100, DEFAULT = load_chip("H100"), economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
 UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 whose memory never fills
-DEEPSEEK = models["DeepSeek-V3"].shape
+DEEPSEEK = load_model("DeepSeek-V3").shape
 
 
 def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
@@ -115,17 +121,17 @@ def _reduced_each_way(read):
 
 def equal_batch():
     """The batches at which bytes take as long as latency, and b*: eight GPUs and a width of 10,000."""
-    shape = models["Llama 3 70B"].shape.replace(d_model=10_000)
+    shape = load_model("Llama 3 70B").shape.replace(d_model=10_000)
     extra = printed.extra_all_reduce_time(shape, H100, LL, 8, 1)
     latency = m.collective_latency(LL, 8, 1, 2)
     moving = printed.transfer_time(H100, 8, 0.0, printed.intra_node_reads(8, 1, 2 * 10_000))
     both_ways = printed.all_reduce_latency(LL, 8, 1) / moving
-    return latency / extra, both_ways, toy.critical_batch(models["Llama 3 70B"], H100)
+    return latency / extra, both_ways, toy.critical_batch(load_model("Llama 3 70B"), H100)
 
 
 def traffic_kept():
     """The part of the network's bytes that 8-bit weights leave."""
-    shape = models["Llama 3 70B"].shape
+    shape = load_model("Llama 3 70B").shape
     both, narrow = (feed_forward(s, 8, 1, "1D")[0] for s in (shape, shape.replace(weight_bytes=1.0)))
     return narrow.per_token / both.per_token
 
@@ -164,7 +170,7 @@ def _bandwidth(read, holds):
         f"equations 23 and 24 at {one_way:.0f}; the critical batch is {critical:.0f} at 16 bits",
         fair="by the final model's equations 40 and 42, at the whole bandwidth",
     )
-    shape = models["Llama 3 70B"].shape
+    shape = load_model("Llama 3 70B").shape
     one, two = (printed.bytes_reduced(shape, 1, s) for s in (shape.weight_bytes, shape.activation_bytes))
     holds(
         "bytes reduced have the precision of the parameters (eq. 25)",
@@ -186,7 +192,7 @@ def _node_exponent(reads):
 @cache
 def literal_and_coded():
     """Fastest Llama 3 70B at 8 bits: equations as printed; the notebook without 1D layouts and pipelines."""
-    model = models["Llama 3 70B 8-bit"]
+    model = load_model("Llama 3 70B 8-bit")
     at = model, H100, np.geomspace(1, 1024, 400)[:, None], np.geomspace(1, 64, 20)
     coded = DEFAULT.replace(kinds=("2D",), pipelines=0)
     return tuple(float(1 / token_latency(*at, assumptions=a).min()) for a in (PRINTED_EQUATIONS, coded))
@@ -204,11 +210,11 @@ def _text_3_6(read):
             printed.intra_node_reads
         ),
         ("weights", "FLOP of a parameter (eq. 38)"): lambda read: printed.pointwise_flop(
-            models["GPT-3"].shape, 1.0
+            load_model("GPT-3").shape, 1.0
         ),
         ("all-reduces of a layer (eq. 44)", ""): lambda read: len(
-            m.attention_network(models["GPT-3"].shape, H100, m.span(H100, 64), "2D", DEFAULT)
-            + feed_forward(models["GPT-3"].shape, 64, 1, "2D")
+            m.attention_network(load_model("GPT-3").shape, H100, m.span(H100, 64), "2D", DEFAULT)
+            + feed_forward(load_model("GPT-3").shape, 64, 1, "2D")
         ),
     }
 

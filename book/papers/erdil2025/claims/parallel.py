@@ -9,7 +9,7 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import Cut, models
+from inferlib.papers.erdil2025.records import Cut, load_model
 
 reproduces = partial(reproduces, "erdil2025")
 
@@ -33,7 +33,11 @@ def common_costs(first, second, points=400):
 def without_pipeline(name, draft=economics.DRAFT):
     """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
     return economics.frontier(
-        models[name], H100, draft=draft and models[draft], acceptance=economics.ACCEPTANCE, pipeline=False
+        load_model(name),
+        H100,
+        draft=draft and load_model(draft),
+        acceptance=economics.ACCEPTANCE,
+        pipeline=False,
     )
 
 
@@ -87,7 +91,7 @@ def capacity_matters(name, pipeline=True):
     """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
     n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
     limited, free = (
-        token_latency(models[name], chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
+        token_latency(load_model(name), chip, n_gpu, batch, pipeline=pipeline) for chip in (H100, UNLIMITED)
     )
     most = 0.0
     for speed in np.geomspace(MEMORY_READS, 0.999 * (1 / free).max(), 80):
@@ -98,7 +102,7 @@ def capacity_matters(name, pipeline=True):
 
 
 def _transfers(read):
-    shape, stages = models["Llama 3 70B"].shape, 5
+    shape, stages = load_model("Llama 3 70B").shape, 5
     split = section_3.terms(shape, H100, Cut(float(stages), kind="1D"), 40, 50, 0, 1, DEFAULT)
     hops = next(stage["pipeline"] for stage in split if "pipeline" in stage)
     one = m.stage_network(shape, H100, 40 / stages, DEFAULT).time(50 / stages)
@@ -149,11 +153,11 @@ def _parallelism(read, holds):
     )
     batches = table_2_batches()
     spread = {
-        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(models[name].shape, DEFAULT))
+        name: batches[name] / (DEFAULT.expert_threshold * m.sparsity(load_model(name).shape, DEFAULT))
         for name in ("Mixtral 8x22B", "GPT-4")
     }
     always, rule = (
-        token_latency(models["DeepSeek-V3"], H100, 14, 1, assumptions=a, pipeline=False)
+        token_latency(load_model("DeepSeek-V3"), H100, 14, 1, assumptions=a, pipeline=False)
         for a in (DEFAULT.replace(expert_threshold=0), DEFAULT)
     )
     holds(

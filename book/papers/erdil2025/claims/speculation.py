@@ -10,18 +10,18 @@ from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import TABLE_5, models
+from inferlib.papers.erdil2025.records import TABLE_5, load_model
 
 reproduces = partial(reproduces, "erdil2025")
 
 
 @untraced
 def _negligible(read):
-    small = sum(m.flop_per_token(models[economics.DRAFT].shape, 0, DEFAULT))
-    share = {n: small / sum(m.flop_per_token(models[n].shape, 0, DEFAULT)) for n in economics.SPECULATED}
+    small = sum(m.flop_per_token(load_model(economics.DRAFT).shape, 0, DEFAULT))
+    share = {n: small / sum(m.flop_per_token(load_model(n).shape, 0, DEFAULT)) for n in economics.SPECULATED}
     setting, point = economics.settings()["Table 3", SEVENTY]
     at = point(economics.curve(**setting))
-    drafting = at.gamma * token_latency(models[economics.DRAFT], H100, at.n_gpu, at.batch)
+    drafting = at.gamma * token_latency(load_model(economics.DRAFT), H100, at.n_gpu, at.batch)
     a = economics.ACCEPTANCE
     total = economics.seconds_at(setting, at) * (1 - a**at.gamma) / (1 - a)
     return (

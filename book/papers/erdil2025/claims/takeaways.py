@@ -12,7 +12,7 @@ from book.papers.erdil2025.claims.economics import SEVENTY, fastest, halvings, m
 from book.papers.erdil2025.claims.model import DEFAULT, H100, LL, UNLIMITED, best_layout, terms, token_latency
 from book.papers.erdil2025.claims.toy import exponents, speed_up
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import Cut, chips, computing_at, models
+from inferlib.papers.erdil2025.records import Cut, computing_at, load_chip, load_model
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "erdil2025")
@@ -26,7 +26,7 @@ def _abstract(read, holds):
         "scale up bandwidth": (8, 512),
         "scale out bandwidth": (64, 512),
     }
-    model, saved = models["Llama 3 70B"], {}
+    model, saved = load_model("Llama 3 70B"), {}
     for name, at in cases.items():
         field = name.replace(" ", "_")
         better = H100.replace(**{field: 2 * getattr(H100, field)})
@@ -50,9 +50,9 @@ def _abstract(read, holds):
 def latency_share(chip):
     """Share of launches and of the latency of collectives at Table 4's point, and the largest other term's."""
     curve = economics.curve(SEVENTY, chip)
-    at, shape = economics.fastest(curve), models[SEVENTY].shape
+    at, shape = economics.fastest(curve), load_model(SEVENTY).shape
     cut = Cut(at.stages, at.scale_down, at.kind)
-    split = terms(shape, computing_at(chips[chip], shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
+    split = terms(shape, computing_at(load_chip(chip), shape), cut, at.n_gpu, at.batch, 0, 1, DEFAULT)
     found = {name: part for stage in split for name, part in stage.items()}
     waiting = found.pop("kernel launch") + found.pop("collective latency")
     others = [sum(part.values()) if isinstance(part, dict) else part for part in found.values()]
@@ -73,7 +73,7 @@ def with_groq(bandwidth):
     quick, n_gpu = UNLIMITED.replace(memory_bandwidth=bandwidth), np.geomspace(0.5, 1024, 600)
     found = {}
     for name in ("Llama 3 70B", SEVENTY, "Llama 3 8B"):
-        before, after = (token_latency(models[name], chip, n_gpu, 1).min() for chip in (UNLIMITED, quick))
+        before, after = (token_latency(load_model(name), chip, n_gpu, 1).min() for chip in (UNLIMITED, quick))
         found[name] = float(before / after)
     return found
 
@@ -163,7 +163,7 @@ def _short_contexts(read, holds):
     text = "without a byte: " + ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
     holds("a small all-reduce costs tens of microseconds", min(times.values()) > 10, text)
     names = "Llama 3.1 405B", "Llama 3.1 405B 8-bit"
-    wide, narrow = (best_layout(models[name], H100, 8, 8)[1] for name in names)
+    wide, narrow = (best_layout(load_model(name), H100, 8, 8)[1] for name in names)
     holds(
         "more is saved where a machine's boundary is crossed",
         not wide.feasible and narrow.feasible,

@@ -9,10 +9,10 @@ from book.papers.erdil2025.economics import widths
 from book.papers.erdil2025.tables import H100, MODELS, SERVED, served
 from inferlib.papers.erdil2025 import derivations
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, models
+from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_model
 
 reproduces = partial(reproduces, "erdil2025")
-T_HOP, SEVENTY = ToyAssumptions().t_hop, models["Llama 3 70B"]
+T_HOP, SEVENTY = ToyAssumptions().t_hop, load_model("Llama 3 70B")
 PALM = ("PaLM 8B", "PaLM 62B", "PaLM 540B")
 
 
@@ -162,7 +162,7 @@ def _limits(read, holds):
         latency[1] <= min(latency) and cost[1] <= min(cost),
         f"latency yes, cost no: Llama 3 70B on 16 GPUs costs {1 - cost[2] / cost[1]:.0%} less at twice b*",
     )
-    at = [(models[name], H100, T_HOP) for name in MODELS]
+    at = [(load_model(name), H100, T_HOP) for name in MODELS]
     far = [toy.minimum_latency_large(*one) / toy.minimum_latency(*one) - 1 for one in at]
     holds(
         "equation 18 is a good approximation for large models",
@@ -170,7 +170,7 @@ def _limits(read, holds):
         f"above equation 14 by {', '.join(f'{error:.0%}' for error in far)}, in Table 1's order",
         fair="the better the larger the model",
     )
-    (wide, top), (narrow, far) = widths(models["Llama 3 70B 8-bit"], H100)
+    (wide, top), (narrow, far) = widths(load_model("Llama 3 70B 8-bit"), H100)
     holds(
         "the frontier is wider than a factor of 3 because of network bandwidth",
         wide > 3 and narrow < wide / 3,

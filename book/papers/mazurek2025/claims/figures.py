@@ -12,7 +12,7 @@ from book.papers.mazurek2025.derivations import compute_bound_context
 from book.papers.mazurek2025.readings import faster, last_context
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, speed
 from inferlib.papers.mazurek2025 import equations as eq, records
-from inferlib.papers.mazurek2025.records import DEFAULT, model_of, setup, setups
+from inferlib.papers.mazurek2025.records import DEFAULT, load_model, setup, setups
 
 reproduces = partial(reproduces, "mazurek2025")
 _RACK = "12x4 B200"
@@ -39,7 +39,7 @@ def _kimi(own, name, assumed):
 
 @reproduces("Figure 15")
 def _figure_15(read, holds):
-    kimi, own = model_of("Kimi K2"), (8, 64, 256, 512)
+    kimi, own = load_model("Kimi K2"), (8, 64, 256, 512)
     holds(
         "Kimi K2 is DeepSeek V3 with more experts", kimi.n_routed > MODEL.n_routed and kimi.used == MODEL.used,
         f"{kimi.n_heads} heads in place of {MODEL.n_heads}, {kimi.n_dense_layers} dense layer in place of "
@@ -92,7 +92,7 @@ def _figure_16(read, holds):
         f"32,768 tokens over 1024: {decode:.2f} times at 8 a GPU, against {prefill:.0f} times",
     )  # fmt: skip
     bound = [systems.parts_of(name, own, 32768) for name in setups() for own in OWN]
-    roomy = compute_bound_context(MODEL, records.chip_of("H200"), records.Assumptions.corrected())
+    roomy = compute_bound_context(MODEL, records.load_chip("H200"), records.Assumptions.corrected())
     holds(
         "a large cache makes attention memory-bound",
         all(t["attention memory"] > t["attention arithmetic"] for t in bound),

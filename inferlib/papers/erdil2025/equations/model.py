@@ -13,7 +13,7 @@ import numpy as np
 
 from inferlib.equation import equation, forbid_override
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
-from inferlib.papers.erdil2025.records import GPU, Assumptions, Cut, Protocol
+from inferlib.papers.erdil2025.records import DEFAULT, GPU, Assumptions, Cut, Protocol
 from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
@@ -30,7 +30,14 @@ _ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded 
 
 @equation("29", unit="s", n_gpu="1 > 0")
 def layout_latency(
-    shape: Shape, chip: GPU, cut: Cut, n_gpu, batch, context, new_tokens, assumptions: Assumptions
+    shape: Shape,
+    chip: GPU,
+    cut: Cut,
+    n_gpu,
+    batch,
+    context,
+    new_tokens,
+    assumptions: Assumptions = DEFAULT,
 ):
     """Time of one pass: launches and the network, then the longer of reading and multiplying, which overlap.
 
@@ -39,8 +46,8 @@ def layout_latency(
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
-    >>> llama, h100 = models["Llama 3 70B"].shape, chips["H100"]
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
+    >>> llama, h100 = load_model("Llama 3 70B").shape, load_chip("H100")
     >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1, Assumptions())
     >>> round(1e3 * pass_time, 1)
     13.6
@@ -50,7 +57,7 @@ def layout_latency(
     return waiting + maximum(reading, multiplying)
 
 
-def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, split=False):
+def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
     """Seconds that each part of equation 29 takes: what is waited for, what memory delivers, what is multiplied.
 
     With ``split``, which takes plain numbers, latency and bandwidth of the collectives are terms of their own.
@@ -98,7 +105,7 @@ def added(times):
 # What GPUs do for one layer: launches, arithmetic, reading
 
 
-def launches(shape, assumptions):
+def launches(shape, assumptions=DEFAULT):
     """Seconds spent launching kernels in all layers (equation 30's first term)."""
     return shape.n_layers * assumptions.kernels * assumptions.t_kernel
 
@@ -113,7 +120,7 @@ def arithmetic_rate(chip, n_gpu):
     return n_gpu * (chip.flops * chip.flops_fraction)
 
 
-def flop_per_token(shape, context, assumptions):
+def flop_per_token(shape, context, assumptions=DEFAULT):
     """FLOP for one token: of the feed-forward blocks, of attention over the context, and of what scale-down repeats."""
     spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
     width = shape.kv_rank if shape.latent else shape.head_dim
@@ -122,13 +129,13 @@ def flop_per_token(shape, context, assumptions):
     return spread, pairs, shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
 
 
-def sparsity(shape, assumptions):
+def sparsity(shape, assumptions=DEFAULT):
     """Experts for every active one: s of equation 21."""
     exact = maximum(shape.n_experts / shape.n_active, 1)
     return floor(exact) if assumptions.whole_sparsity else exact
 
 
-def expert_groups(shape, group, micro, assumptions):
+def expert_groups(shape, group, micro, assumptions=DEFAULT):
     """Degree of expert parallelism on a stage's ``group`` of GPUs: the highest, or one for a small micro-batch."""
     if _dense(shape):
         return 1
@@ -136,7 +143,7 @@ def expert_groups(shape, group, micro, assumptions):
     return where(micro < enough, 1, minimum(group, shape.n_experts))
 
 
-def experts_used(shape, tokens, assumptions):
+def experts_used(shape, tokens, assumptions=DEFAULT):
     """Share of the experts that some tokens of a micro-batch use: 1 - (1 - 1/s)^tokens (in equation 22)."""
     return 1 if _dense(shape) else 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
 
@@ -146,7 +153,7 @@ def _dense(shape):
     return isinstance(shape.n_experts, (int, float)) and shape.n_experts == 1
 
 
-def traffic(shape, rows, columns, ranks, assumptions):
+def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
     """Bytes of inputs and outputs that a multiplication on ``ranks`` GPUs moves per token, over all of them.
 
     Cut into tiles of the best shape, the copies of inputs and of outputs multiply to ``ranks``.
@@ -161,7 +168,7 @@ def traffic(shape, rows, columns, ranks, assumptions):
     return shape.activation_bytes * (inputs * columns + outputs * rows)
 
 
-def attention_bytes(shape, ranks, assumptions):
+def attention_bytes(shape, ranks, assumptions=DEFAULT):
     """Bytes that attention's matrices move in a layer: the weights', and the inputs' and outputs' per token."""
     width = shape.n_heads * shape.head_dim
     latent = shape.kv_rank + shape.q_rank if shape.latent else 0
@@ -177,7 +184,7 @@ def attention_bytes(shape, ranks, assumptions):
     return weights, sum(traffic(shape, *matrix, ranks, assumptions) for matrix in matrices)
 
 
-def feed_forward_bytes(shape, group, experts, assumptions):
+def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
     """Bytes that all experts of a layer move when all are used: the weights', and inputs' and outputs' per token."""
     weights = shape.weight_bytes * feed_forward_params(shape) / shape.n_layers
     each = traffic(shape, shape.d_model, shape.d_ff, _ranks_of_expert(group, experts), assumptions)
@@ -185,13 +192,13 @@ def feed_forward_bytes(shape, group, experts, assumptions):
     return weights, matrices * each / sparsity(shape, assumptions)
 
 
-def cache_bytes(shape, context, micro, batch, assumptions):
+def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
     """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
     sequences = batch if assumptions.cache_read_per_stage else micro
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def capacity_needed(shape, context, micro, batch, assumptions):
+def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
     """Bytes that weights and cache take, as the notebook's test of capacity sees them."""
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
@@ -268,7 +275,7 @@ def span(chip, gpus):
     return Span(gpus, nodes, log2(nodes))
 
 
-def collectives(chip, cut, sizes, passes, assumptions):
+def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     """One collective for each tensor of ``sizes`` bytes per token; free where a single GPU takes part.
 
     ``cut`` is ranks, nodes and doublings of the nodes; ``passes`` is ``ALL_REDUCE`` or ``ONE_WAY``.
@@ -285,7 +292,7 @@ def collectives(chip, cut, sizes, passes, assumptions):
     return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
 
 
-def attention_network(shape, chip, spread, kind, assumptions):
+def attention_network(shape, chip, spread, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's attention, over the GPUs of a :class:`Span`."""
     a, cut = shape.activation_bytes, spread.cut(kind)
     if kind == "1D":
@@ -299,7 +306,7 @@ def _ranks_of_expert(group, experts):
     return maximum(1, group / maximum(1, experts))
 
 
-def feed_forward_network(shape, chip, group, experts, kind, assumptions):
+def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's feed-forward block, or of its experts in so many groups."""
     a, cut = shape.activation_bytes, span(chip, _ranks_of_expert(group, experts)).cut(kind)
     reduced = [shape.ff_down * shape.d_model]
@@ -309,7 +316,7 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions):
     return collectives(chip, cut, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
-def dispatch_network(shape, chip, group, experts, assumptions):
+def dispatch_network(shape, chip, group, experts, assumptions=DEFAULT):
     """One of the all-to-alls of a sparse layer: to the experts or back."""
     ranks = minimum(shape.n_active, experts)
     copies = shape.n_active if assumptions.dispatch_to_active else ranks
@@ -317,7 +324,7 @@ def dispatch_network(shape, chip, group, experts, assumptions):
     return collectives(chip, span(chip, ranks).cut("1D"), [size], ONE_WAY, assumptions)[0]
 
 
-def dispatches(shape, chip, group, experts, assumptions):
+def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
     """All all-to-alls of a layer, taken together; none in a dense one."""
     if _dense(shape):
         return []
@@ -325,7 +332,7 @@ def dispatches(shape, chip, group, experts, assumptions):
     return [Collective(tuple(times * fixed for fixed in one.fixed), times * one.per_token, one.shares)]
 
 
-def stage_network(shape, chip, group, assumptions):
+def stage_network(shape, chip, group, assumptions=DEFAULT):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
     ranks = 2
     # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.

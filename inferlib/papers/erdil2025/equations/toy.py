@@ -7,11 +7,12 @@ else takes time. Equations 1 to 19 of the paper.
 from functools import partial
 
 from inferlib import validation
-from inferlib.equation import equation
+from inferlib.equation import Minimum, equation
 from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
-from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, model_of
+from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, load_model
 from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
+from inferlib.transformer import Transformer
 from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
@@ -80,9 +81,9 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import chips, models
+    >>> from inferlib.papers.erdil2025 import load_chip, load_model
     >>> t_reduce = grid_all_reduce_time(16, 1e-6)
-    >>> round(1e3 * toy_latency(models["Llama 3 70B"], chips["H100"], 16, 32, t_reduce), 2)
+    >>> round(1e3 * toy_latency(load_model("Llama 3 70B"), load_chip("H100"), 16, 32, t_reduce), 2)
     4.59
     """
     return network_time(model, t_reduce) + maximum(
@@ -105,33 +106,33 @@ def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
 
 @equation("9", unit="s", n_gpu="1 > 0", t_hop="s")
-def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop):
+def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop=ToyAssumptions.t_hop):
     """Time per token at the critical batch, where reading and multiplying take equally long."""
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
-@equation("13", t_hop="s > 0")
-def optimal_n_gpu(model: Model, chip: Accelerator, t_hop):
+@equation("13", least=Minimum(critical_latency, "n_gpu", place=True), t_hop="s > 0")
+def optimal_n_gpu(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
 
 
-@equation("14", unit="s", t_hop="s")
-def minimum_latency(model: Model, chip: Accelerator, t_hop):
+@equation("14", least=Minimum(critical_latency, "n_gpu"), unit="s", t_hop="s")
+def minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance: 3 hops^(2/3) reading^(1/3) - 2 hops."""
     reading, hops = weight_time(model, chip, 1), network_time(model, t_hop)
     return where(reading > hops, 3 * cbrt(hops) ** 2 * cbrt(reading) - 2 * hops, reading + 0 * hops)
 
 
 @equation("15", unit="s", t_hop="s > 0")
-def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop):
+def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """GPU seconds per token of the fastest instance, run at the critical batch."""
     size = optimal_n_gpu(model, chip, t_hop)
     return size / critical_batch(model, chip) * minimum_latency(model, chip, t_hop)
 
 
 @equation("18", form="approximation", unit="s", t_hop="s")
-def minimum_latency_large(model: Model, chip: Accelerator, t_hop):
+def minimum_latency_large(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance in the limit of a large one: equation 14's first term."""
     return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
 
@@ -167,7 +168,7 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
 
     from inferlib.optional_imports import xarray as xr
 
-    model = model_of(model)
+    model = load_model(model)
     if demand != float("inf"):
         validation.number("demand", demand)
     validation.number("context", context, zero=True)
@@ -200,7 +201,7 @@ def stages(model, chip, n_gpu, batch, t_reduce):
 
 @decode_model("erdil2025")
 def toy_decode_step(
-    model,
+    model: Transformer | Model,
     system: System,
     workload: Workload,
     layout: Layout | None = None,
@@ -217,7 +218,7 @@ def toy_decode_step(
     """
     if getattr(model, "sparse", False):
         raise NotDescribed("the toy model describes dense models only")
-    model = model_of(model, workload.weights, workload.cache)
+    model = load_model(model, workload.weights, workload.cache)
     if layout is not None and (layout.tp != system.count or layout.pp * layout.ep * layout.dp != 1):
         raise NotDescribed("the toy model describes one tensor-parallel instance only")
     at = model, system.chip, system.count, workload.batch, workload.context

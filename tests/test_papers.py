@@ -1,0 +1,90 @@
+"""Five papers, one dialect: the same loaders, assumptions in the same place, and words for a question."""
+
+import doctest
+import inspect
+from pathlib import Path
+
+import pytest
+
+import inferlib
+from inferlib import papers
+from inferlib.papers.source import source_package
+
+API = Path(__file__).parents[1] / "book" / "api.md"
+each_source = pytest.mark.parametrize("key", papers.sources())
+LEAKED = ("np", "partial", "validation", "equation", "dataclass", "Record", "quantity", "stated", "load")
+
+
+def described(load, names):
+    """The first of some names that a source does not refuse."""
+    for name in names:
+        try:
+            return name, load(name)
+        except ValueError:
+            continue
+    raise AssertionError("the source describes none of them")
+
+
+@each_source
+@pytest.mark.parametrize("what", ["model", "chip"])
+def test_a_loader_takes_a_name_a_record_of_the_catalogue_and_its_own(key, what):
+    package = source_package(key)
+    load, names = getattr(package, f"load_{what}"), getattr(package, f"{what}s")()
+    for name in names:
+        own = load(name)
+        assert load(own) is own
+    of_catalogue = getattr(inferlib, f"load_{what}")
+    name, found = described(load, ["Qwen3 32B", "DeepSeek V3"] if what == "model" else ["B200"])
+    assert load(of_catalogue(name)) == found and found.name == name
+    with pytest.raises(LookupError, match="4711"):
+        load("4711")
+    with pytest.raises(TypeError, match=rf"{what} is a float, but must be"):
+        load(4.7)
+
+
+@each_source
+def test_assumptions_are_optional_and_the_last_that_a_place_gives(key):
+    package = source_package(key)
+    assert package.Assumptions().corrected() == package.Assumptions.corrected()
+    for name in package.__all__:
+        if not inspect.isfunction(function := getattr(package, name)):
+            continue
+        known = inspect.signature(function).parameters.values()
+        placed = [one.name for one in known if one.kind is not one.KEYWORD_ONLY]
+        if "assumptions" in placed:
+            assert placed[-1] == "assumptions", name
+        assert all(one.default is not one.empty for one in known if one.name == "assumptions"), name
+
+
+@each_source
+def test_import_star_gives_what_the_source_defines_and_help_no_addresses(key):
+    package = source_package(key)
+    assert {"load_model", "load_chip", "models", "chips", "Assumptions", "decode_step"} <= set(
+        package.__all__
+    )
+    assert not {*LEAKED} & {*package.__all__}
+    for name in package.__all__:
+        if inspect.isfunction(function := getattr(package, name)):
+            assert " at 0x" not in str(inspect.signature(function)), name
+
+
+@each_source
+def test_a_question_in_words_is_the_question_in_records(key):
+    words = papers.ask(key, "Llama 3 70B", "8x H100", batch=32, context=4096)
+    box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+    asked = inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(32, 4096)
+    records = papers.ask(key, *asked)
+    assert (words.summary(), words.terms) == (records.summary(), records.terms)
+
+
+def test_a_wrong_word_of_a_question_is_named():
+    with pytest.raises(LookupError, match="no field of Workload 'bach'; did you mean 'batch'"):
+        papers.ask("pope2022", "Llama 3 70B", "8x H100", bach=32)
+
+
+def test_the_ten_lines_of_the_api_page_give_what_they_show():
+    lines = doctest.DocTestParser().get_doctest(
+        API.read_text("utf-8").replace("\n```\n", "\n\n"), {}, "api.md", str(API), 0
+    )
+    outcome = doctest.DocTestRunner(verbose=False).run(lines)
+    assert outcome.failed == 0 and outcome.attempted >= 50

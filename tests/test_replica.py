@@ -1,0 +1,193 @@
+"""The event loop against textbooks, and what it must do with memory, budgets, copies and routers."""
+
+import json
+import random
+from dataclasses import replace
+from itertools import pairwise
+from math import factorial, inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+from py_mini_racer import MiniRacer
+
+from book import calculator
+from inferlib import load_chip
+from tokenprice import workload
+from tokenprice.replica import Costs, counted, loop, play, uniforms
+from tokenprice.scheduler import ORDERS, Scheduler
+
+SHORT = 1e-9  # seconds of a step that takes no time to speak of
+# A copy that serves prompts of 1,000 tokens in 20 ms, and a step of n sequences in 5 ms and 20 us for each.
+SERVER = Costs(lambda n: (0.005 + 2e-5 * n, 0.0), inf, (1000,), (1000,), (0.02,), workload.drawn(200))
+
+
+def came(rate, n, seed=3):
+    return np.cumsum(-np.log(uniforms(seed, 0, n)) / rate).tolist()
+
+
+def waits(costs, scheduler, rate, n=60_000, answers=None, seed=3):
+    requests = ([0] * n, answers) if answers else None
+    found, fleet = play(costs, scheduler, came(rate, n, seed), requests=requests)
+    return counted(costs, found, fleet, n // 10, n).waits.mean()
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6])
+def test_one_prompt_a_step_is_a_queue_of_equal_services(load):
+    """M/D/1: x / 2 (1 - x) services."""
+    costs = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
+    scheduler = Scheduler(max_num_batched_tokens=1)
+    assert waits(costs, scheduler, load) == pytest.approx(load / 2 / (1 - load), rel=0.04)
+
+
+@pytest.mark.parametrize(("servers", "offered"), [(1, 0.5), (4, 2.8)])
+def test_answers_that_wait_for_a_place_are_erlang_s_queue(servers, offered):
+    """M/M/c: places are servers, an answer of exponential length takes a second in the mean."""
+    mean, n = 1000, 60_000
+    answers = np.maximum(np.rint(-mean * np.log(uniforms(7, 9, n))), 1).astype(int).tolist()
+    costs = Costs(lambda n: (1 / mean, 0.0), inf, (1,), (1,), (SHORT,), (mean,))
+    full = offered**servers / factorial(servers) * servers / (servers - offered)
+    blocked = full / (sum(offered**k / factorial(k) for k in range(servers)) + full)
+    found = waits(costs, Scheduler(max_num_seqs=servers), offered, n, answers)
+    assert found == pytest.approx(blocked / (servers - offered), rel=0.04)
+
+
+def test_users_of_a_loop_are_as_many_as_arrivals_times_their_time():
+    """Little's law, with the way in and out."""
+    costs = replace(SERVER, door=0.05, answers=(200.0,))
+    found, _ = loop(costs, Scheduler(), users=32, requests=5000)
+    kept = found[500:4500]
+    rate = len(kept) / (kept[-1].came - kept[0].came)
+    assert rate * np.mean([r.end - r.came + 0.05 for r in kept]) == pytest.approx(32, rel=0.01)
+
+
+def test_prompts_of_one_step_are_read_one_after_another_within_the_budget():
+    """Four come at once: three fit, the fourth in the next step, and all of a pack get their first token together."""
+    for budget, times in ((3000, [1, 1, 1, 2]), (1000, [1, 2, 3, 4])):
+        found, _ = play(SERVER, Scheduler(budget), [0.0] * 4, requests=([0] * 4, [2] * 4))
+        ends = sorted({r.first for r in found})
+        assert [ends.index(r.first) + 1 for r in found] == times
+    assert found[0].first == pytest.approx(0.02 + 0.00502)
+
+
+def test_a_long_prompt_is_read_in_parts_between_which_others_get_tokens():
+    long = replace(SERVER, prompts=(1000, 4000), fresh=(1000, 4000), passes=(0.02, 0.08))
+    found, fleet = play(long, Scheduler(1001), [0.0, 0.03], requests=([0, 1], [50, 2]))
+    gaps = [gap for _, gap, _ in fleet[0].gaps]
+    assert sum(gap > 0.02 for gap in gaps) == 4 and max(gaps) < 0.02 + 0.0051
+
+
+def test_a_request_that_comes_in_a_long_answer_waits_for_a_step_at_most():
+    """Steps grow with the context, so many of them are not so many times the first."""
+    long = replace(SERVER, step=lambda n: (0.001, 1e-6), door=0.0)
+    found, _ = play(long, Scheduler(), [0.0, 9.0], requests=([0, 0], [5000, 2]))
+    assert 0 <= found[1].begun - 9.0 <= 0.001 + 1e-6 * 6000
+
+
+def test_in_prefill_first_order_decoding_pauses():
+    """Two requests: the token after the second one's prompt comes later by that prompt, without a step in it."""
+    for order, gap in (("decode first", 0.02 + 0.00502), ("prefill first", 0.02 + 0.00504)):
+        found, fleet = play(SERVER, Scheduler(order=order), [0.0, 0.03], requests=([0, 0], [50, 2]))
+        assert max(each for _, each, _ in fleet[0].gaps) == pytest.approx(gap)
+    assert found[1].first - 0.03 < 0.005 + 0.02 + 1e-9  # no step of the other beside the prompt
+
+
+def test_memory_that_is_full_makes_requests_wait_or_sequences_start_again():
+    """Room for 4,000 tokens: whole answers are kept room for, or the newest is recomputed; nothing is lost."""
+    small, at = replace(SERVER, tokens=4000), [0.0] * 8
+    for reserve in (False, True):
+        found, fleet = play(small, Scheduler(reserve=reserve), at, requests=([0] * 8, [900] * 8))
+        assert all(r.end for r in found) and (fleet[0].preempted == 0) == reserve
+        assert sum(tokens for *_, tokens in fleet[0].gaps) == 8 * 899
+        assert fleet[0].copies[0].held == pytest.approx(0) and fleet[0].load == 0
+
+
+def test_copies_that_keep_step_wait_for_one_another_unless_they_are_balanced():
+    """One prompt for each of two copies: apart they stop both twice, together once."""
+    two, requests = replace(SERVER, in_step=2), ([0] * 4, [400, 400, 50, 50])
+    plain, balanced = (
+        play(two, Scheduler(router="least loaded", dp_balance=steps), [0, 0, 0.1, 0.2], requests=requests)
+        for steps in (0, 50)
+    )
+    long = [sum(gap > 0.02 for _, gap, _ in fleet[0].gaps) for _, fleet in (plain, balanced)]
+    assert long == [4, 2]
+    assert balanced[0][2].first > plain[0][2].first
+
+
+def test_a_router_that_looks_needs_fewer_machines():
+    """Equal services, two machines: the wait of the join-shortest-queue rule is well below that of dice."""
+    costs = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
+    at, n = came(1.5, 20_000), 20_000
+    means = []
+    for router, route in (("random", (uniforms(5, 6, n) * 2).astype(int).tolist()), ("least loaded", None)):
+        found, fleet = play(costs, Scheduler(1, router=router), at, replicas=2, route=route)
+        means.append(counted(costs, found, fleet, 1000, n).waits.mean())
+    assert means[0] == pytest.approx(0.75 / 2 / 0.25, rel=0.06) and means[1] < 0.65 * means[0]
+
+
+def test_random_numbers_are_even_and_streams_differ():
+    numbers = [uniforms(seed, stream, 20_000) for seed, stream in ((0, 0), (0, 1), (1, 0))]
+    for one in numbers:
+        assert np.histogram(one, 20, (0, 1))[0] == pytest.approx(1000, rel=0.15)
+    assert all(abs(np.corrcoef(a, b)[0, 1]) < 0.03 for a, b in pairwise(numbers))
+
+
+def test_lengths_of_answers_have_the_mean_and_the_spread_of_those_that_end_at_random():
+    for mean in (1, 20, 500):
+        lengths = workload.drawn(mean)
+        assert np.mean(lengths) == pytest.approx(mean) and min(lengths) >= 1
+        assert workload.squared_cv(lengths) == pytest.approx((1 - 1 / mean) ** 2, abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("engine", "chip", "budget", "sequences"),
+    [
+        ("serving", "H100 SXM", 8192, 1024), ("serving", "A100 80GB", 2048, 256), ("serving", "L40S", 2048, 256),
+        ("sglang", "B200", 16384, 2048), ("sglang", "H100 SXM", 8192, 2048), ("compiled", "H200", 8192, 2048),
+    ],
+)  # fmt: skip
+def test_defaults_of_engines_are_those_of_their_documentation(engine, chip, budget, sequences):
+    found = Scheduler.of(engine, load_chip(chip))
+    assert (found.max_num_batched_tokens, found.max_num_seqs) == (budget, sequences)
+    assert found.dp_balance == 0
+
+
+def drawn(choose):
+    """Costs and a scheduler at random: short and long prompts, small memories, copies, orders, balance."""
+    prompts = tuple(choose.choice((50, 400.5, 3000, 20_000)) for _ in range(choose.choice((1, 4))))
+    cached = choose.choice((0, 0.5, 0.9))
+    base, slope = 10 ** choose.uniform(-3, -1.5), choose.choice((0, 1e-9, 1e-8))
+    about = {
+        "tokens": choose.choice((inf, 3e4, 3e5)), "prompts": prompts,
+        "fresh": tuple(one * (1 - cached) for one in prompts),
+        "passes": tuple(1e-5 * one for one in prompts), "answers": workload.drawn(choose.choice((1, 8, 60, 700))),
+        "door": 0.02, "late": 0.001, "in_step": choose.choice((1, 1, 2, 8)),
+    }  # fmt: skip
+    policy = Scheduler(
+        choose.choice((512, 2048, 8192)), choose.choice((8, 256)), choose.choice(ORDERS), choose.random() < 0.3,
+        dp_balance=choose.choice((0, 50)), batching_wait_iters=choose.choice((0, 0, 10)),
+    )  # fmt: skip
+    return (base, slope), about, policy, 10 ** choose.uniform(-2, 2)
+
+
+def test_the_page_plays_the_same_loop():
+    choose, asked, told = random.Random(5), [], []
+    for _ in range(200):
+        (base, slope), about, policy, rate = drawn(choose)
+        costs = Costs(lambda n, base=base, slope=slope: (base + 1e-5 * n, slope * n), **about)
+        came = np.cumsum(-np.log(uniforms(1, 0, 160)) / rate)
+        found, fleet = play(costs, policy, came.tolist(), seed=1)
+        one = counted(costs, found, fleet, 30, 130, (came[30], came[129]))
+        told.append([one.first.mean(), one.waits.mean(), one.gap, one.running])
+        says = {"budget": policy.max_num_batched_tokens, "seqs": policy.max_num_seqs, "rides": policy.rides}
+        says |= {"reserve": policy.reserve, "balance": policy.dp_balance, "wait": policy.batching_wait_iters}
+        given = about | {"tokens": 1e30 if about["tokens"] == inf else about["tokens"]}
+        asked.append([base, slope, given, says, rate])
+    engine = MiniRacer()
+    engine.eval((Path(calculator.__file__).parent / "replica.js").read_text("utf-8"))
+    body = """a.map(([base, slope, at, policy, rate]) => {
+        const step = (n) => [base + 1e-5 * n, slope * n];
+        const r = inferlibReplica.arriving({ ...at, step }, policy, rate, 100, 30, 1);
+        return [r.first, r.waits, r.gap, r.running]; })"""
+    here = json.loads(engine.eval(f"(a => JSON.stringify({body}))({json.dumps(asked)})"))
+    assert np.array(here) == pytest.approx(np.array(told), rel=1e-9)

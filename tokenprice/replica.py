@@ -1,0 +1,360 @@
+"""What a replica does, event by event: this loop defines what the formulas approximate.
+
+A replica is one copy of a model, or copies that keep step since they share experts. A step gives a token to every
+running sequence and reads prompts within a budget of tokens; what is read together takes as long as its passes one
+after another. Nothing is fitted here: seconds come from :class:`Costs`. The page plays the same loop
+(``inferlibReplica`` in ``book/calculator/replica.js``), with the same random numbers.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from itertools import count
+from math import inf, sqrt
+
+from inferlib.equation import frozen
+from inferlib.optional_imports import np
+
+FAR = 1e18  # a time that never comes
+AROUND = 0.1  # lengths of users who ask again lie so far around their mean, as InferenceX draws them
+
+
+def uniforms(seed, stream, n):
+    """Numbers between 0 and 1, the same on any machine and in JavaScript (mulberry32, whose state counts up)."""
+    with np.errstate(over="ignore"):
+        step = np.arange(1, n + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
+        t = step + np.uint32((seed * 0x9E3779B1 + stream * 0x85EBCA77) % 2**32)
+        t = (t ^ (t >> np.uint32(15))) * (t | np.uint32(1))
+        t ^= t + (t ^ (t >> np.uint32(7))) * (t | np.uint32(61))
+        return ((t ^ (t >> np.uint32(14))).astype(float) + 0.5) / 2**32
+
+
+@frozen
+class Costs:
+    """What a copy takes and holds: ``step(n)`` gives two numbers, of which seconds are the first, and the second for
+    each token of context of a mean sequence; ``tokens`` is the memory for caches.
+
+    ``prompts``, ``fresh`` and ``passes`` are equally likely prompts: tokens, those not in the cache, and seconds of a
+    pass. ``answers`` are equally likely lengths. ``late``: seconds by which a first token comes after its pass.
+    """
+
+    step: Callable
+    tokens: float
+    prompts: tuple
+    fresh: tuple
+    passes: tuple
+    answers: tuple
+    door: float = 0.0
+    late: float = 0.0
+    in_step: int = 1
+
+    def slower(self, by):
+        """The same where everything takes so many times as long."""
+
+        def step(n):
+            base, each = self.step(n)
+            return by * base, by * each
+
+        passes = tuple(by * one for one in self.passes)
+        return Costs(
+            step, self.tokens, self.prompts, self.fresh, passes, self.answers, self.door, by * self.late, self.in_step
+        )  # fmt: skip
+
+
+class Request:
+    """One request: when it came, what of it is left to read, and what it has of its answer."""
+
+    __slots__ = (
+        "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
+        "end", "again", "extra", "user",
+    )  # fmt: skip
+
+    def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
+        self.number, self.came, self.fresh, self.seconds = number, came, fresh, seconds
+        self.prompt, self.output, self.user = prompt, output, user
+        self.left, self.context, self.done, self.since, self.again = fresh, prompt, 0, 0, 0
+        self.begun = self.first = self.end = None
+        self.extra = 0.0
+
+
+class Copy:
+    """One copy's memory, line and sequences; ``made`` counts its steps, so nothing is touched while nothing changes."""
+
+    def __init__(self):
+        self.line, self.reading, self.heap = deque(), [], []
+        self.n = self.made = self.waited = 0
+        self.held = self.contexts = 0.0
+
+    @property
+    def load(self):
+        """Requests that it has."""
+        return len(self.line) + len(self.reading) + self.n
+
+
+class Replica:
+    """Copies that keep step (mostly one): a step lasts as long as that of the slowest copy."""
+
+    def __init__(self, costs, scheduler):
+        self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
+        self.copies = [Copy() for _ in range(costs.in_step)]
+        self.begun, self.each, self.paused, self.preempted, self.gaps = 0.0, 0.0, 0.0, 0, []
+        self.load = 0  # requests that it has
+
+    def add(self, request, copy=None):
+        """A request comes; the step in progress counts whole for it, as engines plan the next one meanwhile."""
+        if self.load == 0:
+            self.clock = max(self.clock, request.came)
+            request.extra = sum(self.costs.step(1)[k] * (request.prompt if k else 1) for k in (0, 1))
+        elif self.begun <= request.came < self.clock:
+            request.extra = (request.came - self.begun) % self.each
+        if copy is None:
+            copy = min(self.copies, key=lambda one: one.load)
+        copy.line.append(request)
+        self.load += 1
+
+    def pack(self, copy, budget):
+        """What is read of which prompts in this step: pairs of a request and tokens; admits requests with room."""
+        found, whole = [], self.scheduler.reserve
+        for r in copy.reading:
+            take = min(r.left, budget)
+            if take > 0:
+                found.append((r, take))
+                budget -= take
+        while budget >= 1 and copy.line and copy.n + len(copy.reading) < self.scheduler.max_num_seqs:
+            r = copy.line[0]
+            need = r.context + (r.output - r.done if whole else 0)
+            if copy.held + need > self.costs.tokens and copy.n + len(copy.reading):
+                break
+            copy.line.popleft()
+            copy.held += need
+            copy.reading.append(r)
+            if r.begun is None:
+                r.begun = self.clock
+            take = min(r.left, budget)
+            found.append((r, take))
+            budget -= take
+        return found
+
+    def preempt(self, copy):
+        """Memory is full: the newest sequence gives back its part, and is read again."""
+        while copy.held > self.costs.tokens and copy.n > 1:
+            last = max((entry[-1] for entry in copy.heap), key=lambda r: (r.came, r.number))
+            copy.heap = [entry for entry in copy.heap if entry[-1] is not last]
+            heapify(copy.heap)
+            last.done += copy.made - last.since
+            now = last.prompt + last.done
+            copy.held -= now
+            copy.contexts -= now
+            copy.n -= 1
+            last.seconds *= now / last.fresh if last.fresh else 1.0
+            last.context = last.left = last.fresh = now
+            last.again += 1
+            self.preempted += 1
+            copy.line.appendleft(last)
+
+    def event(self, until):
+        """One step with prompts, or as many without as change nothing: the requests that are answered."""
+        policy, copies, done = self.scheduler, self.copies, []
+        packs, reads, read = [None] * len(copies), False, 0.0
+        want = [copy for copy in copies if copy.line or copy.reading]
+        hold = 0
+        if want and (policy.dp_balance or policy.batching_wait_iters) and not any(c.reading for c in copies):
+            waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
+            hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
+            hold = max(hold - waited, 0)
+        if want and not hold:
+            for k, copy in enumerate(copies):
+                if copy.line or copy.reading:
+                    budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
+                    packs[k] = self.pack(copy, budget)
+                    reads = reads or bool(packs[k])
+                    read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[k] if r.fresh))
+        each = grows = 0.0
+        for copy in copies:
+            if copy.n:
+                base, slope = self.costs.step(copy.n)
+                if base + slope * copy.contexts / copy.n > each:
+                    each, grows = base + slope * copy.contexts / copy.n, slope
+        if not each:
+            shortest = next((r.prompt for pack in packs for r, _ in pack or ()), 0.0)
+            base, slope = self.costs.step(1)
+            each = base + slope * shortest
+        pause, steps = bool(read) and not policy.rides, 1
+        if reads:
+            seconds = read + (0.0 if pause else each)
+        else:
+            steps = min((copy.heap[0][0] - copy.made for copy in copies if copy.n), default=1)
+            if hold:
+                steps = min(steps, hold)
+            left, plain = until - self.clock, each - grows / 2
+            if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
+                steps = min(
+                    steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
+                )
+            if not policy.reserve:
+                for copy in copies:
+                    if copy.n and copy.held + copy.n * steps > self.costs.tokens:
+                        steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
+            seconds = steps * (each + grows * (steps - 1) / 2)
+        self.clock += seconds
+        self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
+        for copy, pack in zip(copies, packs, strict=True):
+            copy.waited = copy.waited + steps if hold and copy.line else 0
+            if copy.n and not pause:
+                copy.made += steps
+                copy.contexts += copy.n * steps
+                if not policy.reserve:
+                    copy.held += copy.n * steps
+                self.count((seconds + self.paused) / steps, copy.n * steps)
+                while copy.heap and copy.heap[0][0] <= copy.made:
+                    r = heappop(copy.heap)[-1]
+                    copy.n -= 1
+                    copy.contexts -= r.prompt + r.output
+                    self.finish(copy, r, done)
+                if copy.held > self.costs.tokens and not policy.reserve:
+                    self.preempt(copy)
+            for r, tokens in pack or ():
+                r.left -= tokens
+                if r.left > 0:
+                    continue
+                copy.reading.remove(r)
+                if r.first is None:
+                    r.first, r.done = self.clock, 1
+                    if not policy.reserve:
+                        copy.held += 1
+                if r.done >= r.output:
+                    self.finish(copy, r, done)
+                    continue
+                r.since = copy.made
+                copy.n += 1
+                copy.contexts += r.prompt + r.done
+                heappush(copy.heap, (copy.made + r.output - r.done, next(self.ids), r))
+        self.paused = self.paused + seconds if pause and any(copy.n for copy in copies) else 0.0
+        return done
+
+    def count(self, seconds, tokens):
+        """So many tokens came after so many seconds each."""
+        self.gaps.append((self.clock, seconds, tokens))
+
+    def finish(self, copy, request, done):
+        """The last token of an answer."""
+        copy.held -= request.prompt + request.output
+        self.load -= 1
+        request.end = self.clock
+        done.append(request)
+
+    def run(self, until=FAR):
+        """Events up to a time: the requests that are answered."""
+        done = []
+        while self.clock < until and self.load:
+            done += self.event(until)
+        return done
+
+
+@frozen
+class Played:
+    """What happened to the counted requests, in the order in which they came; times in seconds.
+
+    ``first``: to the first token; ``waits``: of it, until the prompt began to be read; ``token``: the mean time of the
+    tokens after it, 0 where there is none; ``gaps`` between two tokens, and how ``many`` tokens came after each.
+    ``running``: requests in a replica at a time. ``preempted``: how often a sequence was read again.
+    """
+
+    first: "np.ndarray"
+    waits: "np.ndarray"
+    token: "np.ndarray"
+    gaps: "np.ndarray"
+    many: "np.ndarray"
+    running: float
+    preempted: int
+
+    @property
+    def gap(self) -> float:
+        """Mean time between two tokens, over tokens; that of a token where no answer has two."""
+        return float(np.average(self.gaps, weights=self.many)) if len(self.gaps) else 0.0
+
+
+def lengths(costs, seed, n, spread=0.0):
+    """What each of so many requests is: place among the prompts, and tokens of the answer."""
+    places = (uniforms(seed, 1, n) * len(costs.prompts)).astype(int).tolist()
+    answers, drawn = np.array(costs.answers), uniforms(seed, 2, n)
+    if len(answers) == 1:
+        found = answers[0] * (1 + spread * (2 * drawn - 1))
+    else:
+        found = answers[(drawn * len(answers)).astype(int)]
+    return places, np.maximum(np.floor(found + 0.5), 1).astype(int).tolist()
+
+
+def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None):
+    """Requests that come at these times: all of them, answered, and the replicas.
+
+    ``route``: which replica takes each, where the router does not look. ``requests``: places and answers, where they
+    are not drawn.
+    """
+    places, outputs = requests or lengths(costs, seed, len(came))
+    fleet = [Replica(costs, scheduler) for _ in range(replicas)]
+    copies = (uniforms(seed, 4, len(came)) * costs.in_step).astype(int).tolist()
+    looks, found = scheduler.router == "least loaded", []
+    for k, when in enumerate(came):
+        for one in fleet if looks else ():
+            found += one.run(when)
+        at = min(fleet, key=lambda one: one.load) if looks else fleet[route[k] if route else 0]
+        found += at.run(when)
+        place = places[k]
+        one = Request(k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k])
+        at.add(one, None if looks else at.copies[copies[k]])
+    for one in fleet:
+        found += one.run()
+    found.sort(key=lambda r: r.number)
+    return found, fleet
+
+
+def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
+    """Users each of whom asks again when answered: as many requests, or ``rounds`` of each user, begun together."""
+    total = int(rounds * users) if rounds else requests
+    places, outputs = lengths(costs, seed, total + users, spread)
+    doors = -costs.door * np.log(uniforms(seed, 3, total + users))
+    running = min(users // costs.in_step, scheduler.max_num_seqs, costs.tokens / max(costs.prompts))
+    base, slope = costs.step(max(int(running), 1))
+    life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
+    begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
+    at, found, asked = Replica(costs, scheduler), [], 0
+    asks = [(when, user) for user, when in enumerate(begins.tolist())]
+    heapify(asks)
+    while len(found) < total:
+        soon = asks[0][0] if asks else FAR
+        if at.load and at.clock < soon:
+            for r in at.event(soon):
+                found.append(r)
+                heappush(asks, (r.end + float(doors[r.number]), r.user))
+        else:
+            when, user = heappop(asks)
+            if asked == total and rounds:
+                continue
+            place, k = places[asked], asked
+            asked += 1
+            one = Request(
+                k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
+            )
+            at.add(one, at.copies[user % costs.in_step])
+            if asked >= total + users:
+                break
+    found.sort(key=lambda r: r.number)
+    return found, [at]
+
+
+def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
+    """What is told of the requests from number ``low`` to below ``high``."""
+    kept = [r for r in found if low <= r.number < high]
+    more = costs.door + costs.late
+    first = np.array([r.first - r.came + r.extra + more for r in kept])
+    waits = np.array([r.begun - r.came for r in kept])
+    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept])
+    gaps = [gap for one in fleet for gap in one.gaps if span[0] <= gap[0] <= span[1]]
+    _, seconds, many = (
+        (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3
+    )
+    lives = sum(r.end - r.came for r in kept)
+    times = [r.came for r in kept]
+    running = lives / max(times[-1] - times[0], 1e-12) / len(fleet) if len(times) > 1 else 1.0
+    return Played(first, waits, token, seconds, many, running, sum(one.preempted for one in fleet))
