@@ -29,6 +29,11 @@ def format_bytes(name):
     return FORMATS[name if name in FORMATS else validation.one_of("format", name, FORMATS)].bits / 8
 
 
+def bytes_of_formats(**formats):
+    """Bytes of one value by field, of those formats that are given."""
+    return {field: format_bytes(format) for field, format in formats.items() if format is not None}
+
+
 @frozen
 class Accelerator(Record):
     """One chip, with one arithmetic peak: that of ``format``.

@@ -309,7 +309,8 @@ def test_the_layout_of_the_source_may_be_named():
 
 test_argument_checks = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
-    (lambda: mz.load_chip(1.0), TypeError, "chip is a float"),
+    (lambda: mz.load_model("Llama 3 70B"), ValueError, "latent attention"),
+    (lambda: mz.load_chip("A100 80GB"), ValueError, "no fp8 peak"),
     (lambda: mz.setup("9x8 H200"), LookupError, "did you mean '9x8 H100'"),
     (lambda: mz.deployment(2.5), ValueError, "n_gpus is 2.5"),
     (lambda: mz.deployment(8, 9), ValueError, "n_nodes is 9"),

@@ -8,8 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GENERAL = [
-    f"tests/test_{name}.py"
-    for name in ("equations", "grading", "explorer", "floors", "papers", "print", "sweeps")
+    f"tests/test_{name}.py" for name in ("equations", "grading", "explorer", "floors", "papers", "sweeps")
 ]
 USE = """
 from book import audit

@@ -10,7 +10,7 @@ from inferlib.equation import Record, frozen, load_source, quantities, quantity
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.papers.source import load, metadata
-from inferlib.system import Accelerator, format_bytes
+from inferlib.system import Accelerator, bytes_of_formats
 from inferlib.transformer import Experts, LatentAttention
 from inferlib.units import parse
 
@@ -118,8 +118,7 @@ def load_model(model, weights=None, cache=None):
     if isinstance(model, Model):
         return model
     made = load("model", model, Model, _MODELS, _MODELS.get, _counted)
-    changes = {"weight_bytes": weights, "activation_bytes": cache}
-    changes = {name: format_bytes(format) for name, format in changes.items() if format is not None}
+    changes = bytes_of_formats(weight_bytes=weights, activation_bytes=cache)
     return Model.of(made.shape.replace(**changes)) if changes else made
 
 

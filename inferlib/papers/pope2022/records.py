@@ -9,7 +9,7 @@ from inferlib import validation
 from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
 from inferlib.papers.source import load
-from inferlib.system import format_bytes
+from inferlib.system import bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
 from inferlib.units import parse
 
@@ -149,8 +149,7 @@ def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, pa
     if isinstance(model, Model):
         return model
     made = load("model", model, Model, models(), _stated_model, _counted)
-    changes = {"weight_bytes": weights, "cache_bytes": cache}
-    changes = {name: format_bytes(format) for name, format in changes.items() if format is not None}
+    changes = bytes_of_formats(weight_bytes=weights, cache_bytes=cache)
     if parallel is not None:
         changes["parallel"] = parallel
     if padded:
