@@ -24,6 +24,7 @@ from book.papers.erdil2025 import economics
 from inferlib import load_model, ops, variant
 from inferlib.papers import erdil2025, liminal2025
 from inferlib.papers.erdil2025 import pareto
+from tokenprice import queueing, simulation
 
 DRAWING = """plot scatter bar barh fill_between fill_betweenx contour contourf imshow pcolormesh errorbar hist stackplot
 axhline axvline axhspan axvspan hlines vlines add_patch text annotate set_title""".split()
@@ -222,11 +223,16 @@ def run(statement, names):
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Erdil's frontiers on every sixteenth point of their grid, in this process alone."""
+    """Erdil's frontiers on every sixteenth point of their grid, and few simulated requests, in this process alone."""
     fine = pareto.grid
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
     monkeypatch.setattr(economics, "cached_frame", lambda name, make: make())
     monkeypatch.setattr(economics, "_FOUND", {})
+    monkeypatch.setattr(queueing, "REQUESTS", 100)
+    monkeypatch.setattr(queueing, "LEAST_WARM", 50)
+    each = simulation.simulate_requests
+    few = lambda found, slo, count, *more, **other: each(found, slo, min(count, 100), *more, **other)  # noqa: E731
+    monkeypatch.setattr(simulation, "simulate_requests", few)
     yield
     for name, module in list(sys.modules.items()):  # what was kept in memory is coarse
         for value in vars(module).values() if name.startswith("book.papers.erdil2025") else ():
