@@ -221,8 +221,7 @@ class Answer:
     @property
     def commands(self) -> dict[str, str]:
         """The command that starts what is asked about, of each engine."""
-        found = {engine: launch.command(self.question, engine) for engine in launch.ENGINES}
-        return {engine: command for engine, command in found.items() if command}
+        return launch.commands(self.question)
 
     @property
     def bottleneck(self) -> str:

@@ -19,7 +19,6 @@ from inferlib.system import Layout, System
 from tokenprice import aliases, calibration, parsing
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
-WORKSPACE, BUFFERS = 2e9, 2e9  # bytes of an engine beside weights and cache, as tokenprice.decode has them
 COMMANDS = (
     "vllm serve, python -m sglang.launch_server, trtllm-serve, or docker run with an image of one of them"
 )
@@ -196,8 +195,8 @@ class Launch:
             if machine is not None:
                 found["machine"] = machine = self._machine(machine, count, notes)
         if "static" in said and machine is not None:  # SGLang's share is that of weights and cache alone
-            own = WORKSPACE + BUFFERS * (found.get("layout", Layout()).tp > 1)
-            found["memory_utilization"] = min(said["static"] + own / calibration.memory(machine.chip), 1)
+            own = _workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
+            found["memory_utilization"] = min(said["static"] + own, 1)
         found |= self._drafted(options, notes)
         asked = {**found, **{name: one for name, one in options.items() if one is not None}}
         if asked.get("prompt_tokens") is None:  # of a step
@@ -500,6 +499,17 @@ def logged(question, engine=""):
     return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
 
 
+def _workspace(layout):
+    """Bytes of an engine beside weights and cache, as :mod:`tokenprice.decode` has them."""
+    return 4e9 if layout.tp > 1 else 2e9
+
+
+def commands(question):
+    """The command that starts what is asked about, of each engine that has such a layout."""
+    found = {engine: command(question, engine) for engine in ENGINES}
+    return {engine: text for engine, text in found.items() if text}
+
+
 def command(question, engine):
     """The command that starts an engine as a question has it; none where the engine has no such layout.
 
@@ -509,39 +519,34 @@ def command(question, engine):
     >>> command(Question("Qwen/Qwen3-32B", "4x H100", memory_utilization=0.95), "vllm")
     'vllm serve Qwen/Qwen3-32B --tensor-parallel-size 4 --gpu-memory-utilization 0.95'
     """
-    q, at = question, question.resolved_layout
-    if engine == "vllm" and 1 < at.ep < at.tp * at.dp or engine == "trtllm" and at.dp > at.ep:
-        return ""
+    q, at, drafts = question, question.resolved_layout, question.draft_tokens
     (weights, cache, _), (own, _, own_cache) = q.formats, parsing.checkpoint_formats(q.model)
-    taken = (WORKSPACE + BUFFERS * (at.tp > 1)) / calibration.memory(q.machine.chip)
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
-    values |= {
-        "experts": at.ep > 1,
-        "attention_dp": at.ep > 1 and at.dp > 1,
-        "memory_utilization": q.memory_utilization,
-        "static": q.memory_utilization and q.memory_utilization - taken,
-        "max_num_seqs": q.max_num_seqs,
-        "max_num_batched_tokens": q.max_num_batched_tokens and int(q.max_num_batched_tokens),
-        "quantization": weights if weights != own and weights in ("fp8", "int8", "mxfp4") else None,
-        "kv_cache_dtype": cache if cache != own_cache and cache in FORMATS else None,
-        "eager": q.engine == "eager",
-    }
-    if q.draft_tokens:
-        values |= {"draft_method": "EAGLE" if engine == "sglang" else "mtp", "draft_tokens": q.draft_tokens}
-        values |= {"draft_steps": q.draft_tokens, "draft_verified": q.draft_tokens + 1, "draft_branches": 1}
+    values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
+    values |= {"experts": True, "attention_dp": at.dp > 1} if at.ep > 1 else {}
+    values |= {"eager": True} if q.engine == "eager" else {}
+    values |= {"quantization": weights} if weights != own and weights in ("fp8", "int8", "mxfp4") else {}
+    values |= {"kv_cache_dtype": cache} if cache != own_cache and cache in FORMATS else {}
+    if q.memory_utilization:
+        values["static"] = q.memory_utilization - _workspace(at) / calibration.memory(q.machine.chip)
+    if drafts:
+        values |= {"draft_method": "EAGLE" if engine == "sglang" else "mtp", "draft_tokens": drafts}
+        values |= {"draft_steps": drafts, "draft_verified": drafts + 1, "draft_branches": 1}
+    lost = engine == "trtllm" and (at.dp > at.ep or "quantization" in values)
+    if lost or engine == "vllm" and 1 < at.ep < at.tp * at.dp:
+        return ""
     line, file = [table()["command"][engine], _named(q.model)], {}
     for row in table()["rows"][engine]:
         value, name = values.pop(row.get("says"), None), row["names"].split()[0]
+        value = row["written"].get(value, value) if "written" in row else value
         name = name.replace("-", "_") if engine == "trtllm" else name
-        if value in (None, False):
-            continue
-        if "file" in row:
+        if value and "file" in row:
             outer, _, inner = name.partition(".")
-            file[outer] = file.get(outer, {}) | {inner: value} if inner else value
-        else:
-            said = f"{value:.4g}" if isinstance(value, float) else value
-            line += [f"--{name}"] if value is True else [f"--{name}", str(said)]
+            file[outer] = {**file.get(outer, {}), inner: value} if inner else value
+        elif value:
+            said = f"{value:.4g}" if isinstance(value, float) and value < 1 else str(value)
+            line += [f"--{name}"] if value is True else [f"--{name}", said]
     beside = "; ".join(f"{name}: {json.dumps(one)}" for name, one in file.items())
     return " ".join(line) + (f" --extra_llm_api_options extra.yml  # extra.yml: {beside}" if file else "")
 

@@ -180,6 +180,10 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
         raise ValueError(
             "no link holds prefill_machine without request_rate: the page has machines that read for a fleet alone"
         )
+    if promise is not None and question.concurrency is not None:
+        raise ValueError(
+            "no link holds concurrency of what to rent: the page finds how many users a machine holds"
+        )
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))
     model, (weights, cache, kept) = question.model, question.formats

@@ -10,7 +10,7 @@ from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from inferlib.system import Accelerator, Layout, System, of_chip
-from tokenprice import calibration, formatting, invariants, parsing
+from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
 from tokenprice.decode import ShardedModel
 from tokenprice.formatting import format_durations, format_layout
@@ -274,7 +274,7 @@ class Decision:
         return {
             "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
-            "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
+            "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out), "commands": self.commands,
         }  # fmt: skip
 
     def text(self, most=OFFERS_SHOWN, why=False) -> str:
@@ -318,6 +318,12 @@ class Decision:
         return self.text()
 
     __repr__ = __str__
+
+    @property
+    def commands(self) -> dict:
+        """The command that starts the best machine, of each engine."""
+        best = self.best and self.question.replace(machine=self.best.system, layout=self.best.layout)
+        return launch.commands(best) if best else {}
 
     def nearest(self, most=3) -> tuple:
         """The misses that come nearest: those that fall short by the least."""

@@ -132,7 +132,7 @@ def _of_engines(name, words):
         if row.get("says") == "model":
             rest.insert(0, taken)
         else:
-            flags[flag.lstrip("-")] = taken
+            flags[flag.lstrip("-").replace("-", "_")] = taken
     return rest, flags
 
 
@@ -235,6 +235,7 @@ def _linked(found):
 
 def _decide(model, top, why, link=False, **given):
     from tokenprice import decide
+    from tokenprice.launch import is_launch
     from tokenprice.parsing import parse_int
 
     _own_chips(given)
@@ -248,7 +249,9 @@ def _decide(model, top, why, link=False, **given):
     found = decide(model, **given)
     if link:
         return _linked(found)
-    return found.to_dict(), found.text(parse_int("top", top), why), 0 if found.offers else 1
+    lines = found.commands.values() if is_launch(model) else ()
+    text = "\n".join([found.text(parse_int("top", top), why), *lines])
+    return found.to_dict(), text, 0 if found.offers else 1
 
 
 COMMANDS = {
