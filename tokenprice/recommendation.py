@@ -274,7 +274,8 @@ class Decision:
         return {
             "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
-            "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out), "commands": self.commands,
+            "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
+            "commands": self.commands,
         }  # fmt: skip
 
     def text(self, most=OFFERS_SHOWN, why=False) -> str:
