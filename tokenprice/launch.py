@@ -258,12 +258,8 @@ class Launch:
             method = "mtp"  # the model's own head, which SGLang serves by this name
         curve = next((curve for word, curve in table()["drafts"].items() if word in method), None)
         if curve is None or not tokens:
-            why = (
-                "how many are accepted depends on the text: give acceptance_length"
-                if tokens
-                else "how many tokens is not said"
-            )
-            notes.append(f"Not described: drafts ({why}).")
+            why = "how many are accepted depends on the text: give acceptance_length"
+            notes.append(f"Not described: drafts ({why if tokens else 'how many tokens is not said'}).")
             return {}
         from tokenprice.speculation import acceptance, measured_curves
 
@@ -274,46 +270,33 @@ class Launch:
         return {"draft_tokens": tokens, "acceptance_length": length}
 
     def _asked(self, options):
-        """Prompt, output, users or arrivals, and the protocol of the benchmark, with its tool's own defaults."""
-        said, given = self.said, {name: one for name, one in options.items() if one is not None}
+        """Lengths, users or arrivals, and the protocol of the benchmark, with its tool's own defaults."""
+        given = {name: one for name, one in options.items() if one is not None}
         tool = next((own for name, own in table()["tools"].items() if name in self.tool), {})
-        found = {
-            name: said.get(name, tool.get(name))
-            for name in ("prompt_tokens", "output_tokens")
-            if name in said or name in tool
-        }
-        found = {name: one for name, one in found.items() if name in said or name not in given}
-        load = {name: said[name] for name in ("concurrency", "request_rate") if name in said}
+        said = {name: one for name, one in tool.items() if name not in given} | self.said
+        found = {name: said[name] for name in ("prompt_tokens", "output_tokens") if name in said}
+        rate, users, requests = (said.get(name) for name in ("request_rate", "concurrency", "requests"))
         if "pace" in said:
-            pace = str(said["pace"]).strip("[]")
-            name = (
-                "concurrency"
-                if str(said.get("pattern", "concurrent")).startswith("concurren")
-                else "request_rate"
+            pace = parsing.parse_rate("--rate", str(said["pace"]).strip("[]"))
+            rate, users = (
+                (None, pace) if "concurren" in str(said.get("pattern", "concurrent")) else (pace, users)
             )
-            if "," in pace:
-                raise ValueError(f"--price-per-chip-hour is {pace}, several loads: give one")
-            load[name] = parsing.parse_rate("--price-per-chip-hour", pace)
-        ratio, sglang = said.get("ratio", tool.get("ratio")), "sglang" in self.tool
-        equal = ratio is None or ratio == (1 if sglang else 0)
-        if not equal:
-            low, high = (ratio, 1) if sglang else (1 - ratio, 1 + ratio)
+        sglang = "sglang" in self.tool
+        ratio = said.get("ratio", 1 if sglang else 0)
+        low, high = (ratio, 1) if sglang else (1 - ratio, 1 + ratio)
+        if low < high:
             found = {name: f"{max(most * low, 1):.0f}-{most * high:.0f}" for name, most in found.items()}
         if "prefix" in said and isinstance(found.get("prompt_tokens"), (int, float)):
             found |= {"prompt_tokens": found["prompt_tokens"] + said["prefix"], "cached": said["prefix"]}
-        requests, users = (
-            said.get("requests", tool.get("requests")),
-            load.get("concurrency") or given.get("concurrency"),
-        )
-        if {"request_rate"} & {*load, *given} or not (users or requests):
-            return found | load
-        users = users or requests  # all at once, where nothing limits them
-        found |= (
-            {"requests_per_user": max(requests / float(parsing.parse_count("concurrency", users)), 1)}
-            if requests
-            else {}
-        )
-        return found | {"concurrency": users} | ({"fixed_lengths": True} if equal and self.tool else {})
+        if rate or "request_rate" in given:
+            self.beyond |= {"--max-concurrency": "requests come at a rate"} if users else {}
+            return found | ({"request_rate": rate} if rate else {})
+        users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
+        if requests:  # all at once, where nothing limits them
+            found |= {"requests_per_user": max(requests / users, 1)}
+        if requests or "concurrency" in said or "pace" in said:
+            found["concurrency"] = users
+        return found | ({"fixed_lengths": True} if low == high and self.tool else {})
 
 
 def yaml(text):
