@@ -430,11 +430,12 @@ def _recipe(text):
     """A launch of a recipe in YAML: its settings, or the command that it holds."""
     settings = yaml(text)
     held = {path.rpartition(".")[2]: one for path, one in settings.items()}
-    for said in (held.get("command"), held.get("args")):
-        if said:
-            said = said if isinstance(said, str) else shlex.join(map(str, said))
-            begun = any(kind in ENGINES for kind, *_ in _commands(said))
-            return read(said if begun else f"docker run {held.get('image', '')} {said}")
+    parts = [held[key] for key in ("command", "args") if held.get(key)]
+    if parts:
+        words = [str(one) for part in parts for one in (part if isinstance(part, list) else [part])]
+        said = " ".join(one if any(_commands(one)) or len(words) == 1 else shlex.quote(one) for one in words)
+        begun = any(kind in ENGINES for kind, *_ in _commands(said))
+        return read(said if begun else f"docker run {held.get('image', '')} {said}")
     lost = {kind: sum(row_of(kind, key) is None for key in settings) for kind in ENGINES}
     found = Launch(min(lost, key=lambda kind: lost[kind]))
     for key, value in settings.items():
