@@ -69,6 +69,8 @@ def test_what_was_pasted_is_one_text_or_two_in_python_and_the_terminal(capsys, t
     assert capsys.readouterr().out.strip() == str(found).replace("\u00d7", "x")
     assert main(["check", "vllm serve Qwen/Qwen3-8B", "--gpu", "H100"]) == 2
     assert "the benchmark is missing" in capsys.readouterr().err
+    assert main(["check", "vllm serve Qwen/Qwen3-8B", "TPOT 9 ms"]) == 2
+    assert "machine is missing" in capsys.readouterr().err
 
 
 SLOW = "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8"

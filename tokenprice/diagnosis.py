@@ -214,6 +214,7 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
     True
     """
     seen, q, notes = _asked(command, measured, machine, chips, options)
+    q.needs_machine()
     answer = ask_kernel_model(q)
     if not answer.feasible:
         raise ValueError(f"nothing to compare: {answer.status}: {answer.reason}")
