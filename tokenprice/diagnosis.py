@@ -28,6 +28,7 @@ NEAR = 1.25  # widths within which all numbers lie where a cause is so: several 
 FAR = 3.0  # widths beyond which nothing here explains a number by chance
 PLACES = 0.85  # of the users run at a time, or places are full
 TIMES = ("tpot", "ttft", "e2e")
+LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # of users who ask again
 
 
 @cache
@@ -228,56 +229,40 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
 
 def _asked(command, measured, machine, chips, options):
     """The benchmark, the question that it is about, and sentences."""
-    options, notes = {name: one for name, one in options.items() if one is not None}, ()
+    options, notes = _without(options), ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
         said = {name: getattr(command, name) for name in command.words()} | options
     else:
         command, measured = _file(command), _file(measured)
         begun = benchmark.begins(command) if not measured and isinstance(command, str) else None
-        if begun is None and not measured:
+        if begun is not None:
+            command, measured = command[:begun], command[begun:]
+        if not measured:
             raise ValueError(f"the benchmark is missing: {benchmark.SUCH}")
-        seen = benchmark.read(measured or command[begun:])
-        drafts = {name: one for name, one in seen.load.items() if name == "acceptance_length"}
-        said, notes = given({"model": command[:begun], "machine": machine, **drafts, **options})
+        seen = benchmark.read(measured)
+        drafts = {"acceptance_length": seen.load.get("acceptance_length")}
+        said, notes = given({"model": command, "machine": machine, **drafts, **options})
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
-            said.pop("acceptance_length", None)
-    said = {name: one for name, one in said.items() if one is not None}
-    load = {name: one for name, one in seen.load.items() if name != "acceptance_length"}
+            said = _without(said, "acceptance_length")
+    said, load = _without(said), _without(seen.load, "acceptance_length")
     if "request_rate" in {**load, **said}:  # they come by themselves, to one machine
-        load = {
-            name: one
-            for name, one in load.items()
-            if name not in ("concurrency", "requests_per_user", "fixed_lengths")
-        }
-        said = {
-            name: one
-            for name, one in said.items()
-            if name in options or name not in ("concurrency", "requests_per_user", "fixed_lengths")
-        }
-        load |= {"replicas": 1}
+        load = _without(load, *LOOP) | {"replicas": 1}
+        said = _without(said, *({*LOOP} - {*options}))
     if isinstance(said.get("output_tokens"), str):
-        load.pop("fixed_lengths", None)
+        load = _without(load, "fixed_lengths")
     said = {**load, **said}
-    if "prompt_tokens" in said and "output_tokens" in said:
-        return seen, read_record(Question, said, chips), notes
-    step = {"batch": said.pop("concurrency", 1), "context": 4096, **said}
-    lost = (
-        "prompt_tokens",
-        "output_tokens",
-        "requests_per_user",
-        "fixed_lengths",
-        "max_num_batched_tokens",
-        "max_num_seqs",
-        "replicas",
-    )
-    if "context" not in said:
-        notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
-    return (
-        seen,
-        read_record(Question, {name: one for name, one in step.items() if name not in lost}, chips),
-        notes,
-    )
+    if not {"prompt_tokens", "output_tokens"} <= {*said}:
+        if "context" not in said:
+            notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
+        step = {"batch": said.get("concurrency", 1), "context": 4096, **said}
+        said = _without(step, *LOOP, *launch.REQUESTS, "prompt_tokens", "output_tokens", "replicas")
+    return seen, read_record(Question, said, chips), notes
+
+
+def _without(options, *names):
+    """Options that are given, without some."""
+    return {name: one for name, one in options.items() if one is not None and name not in names}
 
 
 def _file(text):
