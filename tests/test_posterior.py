@@ -64,11 +64,14 @@ def test_the_first_token_follows_from_three_rows_on():
         ({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.016}),
     ]),
     ("users 1 prompt 8k: 9.1 ms", [({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.0091})]),
+    ("concurrency=1, isl=8k: TPOT 9.1 ms", [({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.0091})]),
     ("TPOT 20 ms, 8 users", [({"concurrency": 8}, {"tpot": 0.02})]),
 ])  # fmt: skip
 def test_rows_stand_in_a_table_a_printout_or_words(text, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rows.csv").write_text("users,prompt,tpot_ms,ttft_ms\n32,1000,21.3,\n1,8192,16,\n")
+    (tmp_path / "rows.csv").write_text(
+        "concurrency,prompt_tokens,tpot_ms,ttft_ms\n32,1000,21.3,\n1,8192,16,\n"
+    )
     found = posterior.read(text)
     assert [one for row in found for one in row] == [pytest.approx(one) for row in rows for one in row]
 

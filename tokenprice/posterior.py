@@ -73,7 +73,7 @@ def read(measured) -> list:
     """Rows of what was measured: fields of a question, and seconds of a token and of a first token.
 
     Each is a text (``"users 32: 21.3 ms"``, ``"users 1 prompt 8k: 9.1 ms, TTFT 410 ms"``), what a benchmark printed,
-    or the path of such a file, or of a CSV with columns ``users``, ``prompt``, ``output``, ``tpot_ms``, ``ttft_ms``.
+    or the path of such a file, or of a CSV with columns such as ``concurrency``, ``isl``, ``osl``, ``tpot_ms``.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def read(measured) -> list:
                     name: f"{one} ms" if name.endswith("_ms") else one for name, one in line.items() if one
                 }
                 line = ", ".join(f"{name.removesuffix('_ms')} {one}" for name, one in cells.items())
-            elif found := re.fullmatch(r"\s*((?:users|prompt|output|batch|context)\b[^:]*):\s*(.+)", line):
+            elif found := re.fullmatch(r"\s*([a-z_]+[\s=]+\d[^:]*):\s*(.+)", line):
                 time = "" if found[2][:1].isalpha() else "tpot "
-                line = re.sub(r"[\s,]+(?=[a-z]{5})", ", ", found[1]) + f", {time}{found[2]}"
+                line = re.sub(r"[\s,]+(?=[a-z_]{3})", ", ", found[1]) + f", {time}{found[2]}"
             seen = benchmark.read(line)
             rows.append((seen.load, seen.measured))
     return rows
