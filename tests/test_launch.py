@@ -13,19 +13,18 @@ CASES = tomllib.loads((Path(__file__).parent / "launches.toml").read_text("utf-8
 COMMANDS = [case for engine in launch.ENGINES for case in CASES[engine]]
 
 
-def asked(case, **more):
-    return read_record(Question, {"model": case["command"], "machine": case["machine"], **more})
+LOAD = {"prompt_tokens": 1024, "output_tokens": 512}
+
+
+def asked(case):
+    load = {} if "prompt_tokens" in case["is"] else LOAD
+    return read_record(Question, {"model": case["command"], "machine": case["machine"], **load})
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
 def test_a_launch_command_is_a_question(case):
-    load = {} if "prompt_tokens" in case["is"] else {"prompt_tokens": 1024, "output_tokens": 512}
-    found = asked(case, **load)
-    expected = {"machine": case["machine"], **case["is"]}
-    wanted = Question(
-        **{"model": found.model, "prompt_tokens": 1024, "output_tokens": 512, "layout": found.layout}
-        | expected
-    )
+    found, expected = asked(case), {"machine": case["machine"], **case["is"]}
+    wanted = Question(**LOAD | {"model": found.model, "layout": found.layout} | expected)
     for name in expected:
         assert getattr(found, name) == getattr(wanted, name), name
 
@@ -40,7 +39,7 @@ def test_what_is_no_launch_command_is_refused_in_one_line(case):
 @pytest.mark.parametrize("engine", launch.ENGINES)
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
 def test_the_command_of_a_layout_reads_back_to_it(case, engine):
-    q = asked(case, **{} if "prompt_tokens" in case["is"] else {"prompt_tokens": 1024, "output_tokens": 512})
+    q = asked(case)
     text = launch.command(q, engine)
     if not text:
         none = {("vllm", "TP8 x EP4"), ("trtllm", "DP4")}
@@ -49,19 +48,11 @@ def test_the_command_of_a_layout_reads_back_to_it(case, engine):
     command, _, settings = text.partition("  # extra.yml: ")
     if settings:  # as a reader would write it
         command = "\n".join(["cat > extra.yml <<EOF", *settings.split("; "), "EOF", command])
-    back = read_record(
-        Question, {"model": command, "machine": q.machine, "prompt_tokens": 1024, "output_tokens": 512}
-    )
-    names = ("machine", "kv_cache_dtype", "max_num_seqs", "max_num_batched_tokens", "draft_tokens")
-    assert all(
-        getattr(back, name) == getattr(q, name)
-        or name == "kv_cache_dtype"
-        and q.formats[1] == back.formats[1]
-        for name in names
-    ), text
-    assert format_layout(back.resolved_layout) == format_layout(q.resolved_layout), text
-    if q.memory_utilization:
-        assert back.memory_utilization == pytest.approx(q.memory_utilization, rel=0.01), text
+    back = read_record(Question, {"model": command, "machine": q.machine, **LOAD})
+    for name in ("machine", "max_num_seqs", "max_num_batched_tokens", "draft_tokens"):
+        assert getattr(back, name) == getattr(q, name), text
+    assert back.formats[1] == q.formats[1] and str(back.resolved_layout) == str(q.resolved_layout), text
+    assert (back.memory_utilization or 0) == pytest.approx(q.memory_utilization or 0, rel=0.01), text
 
 
 SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9

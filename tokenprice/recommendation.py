@@ -665,7 +665,7 @@ class _Search:
 
     def _kept(self, state):
         soon = state.ttft <= self.promise.limit("ttft")
-        whole = self._whole(state.tpot, state.ttft) <= (self.promise.request_latency or inf)
+        whole = self._whole(state.tpot, state.ttft) <= 1
         return soon and whole and state.tpot <= self.promise.limit("tpot")
 
     def _most(self, system, layout, read, low, high):
@@ -694,14 +694,12 @@ class _Search:
         """Where the promise is not kept."""
         token, first = self._times(tried, layout)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        late = (first > self.promise.limit("ttft")) | (
-            self._whole(token, first) > (self.promise.request_latency or inf)
-        )
+        late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
         return (token > self.promise.limit("tpot")) | late | dear
 
     def _whole(self, token, first):
-        """Seconds from question to the end of the answer."""
-        return first + (float(self.q.output_tokens) - 1) * token
+        """Times as long as is promised from the question to the end of the answer."""
+        return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
 
     def _why(self, tried, layout):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
@@ -713,12 +711,8 @@ class _Search:
             return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
         if late > 1:
             return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
-        if (whole := self._whole(token, first)) > (self.promise.request_latency or inf):
-            return (
-                TOO_LATE,
-                f"{whole:.3g} s{end} for a whole answer",
-                float(whole / self.promise.request_latency),
-            )
+        if (times := float(self._whole(token, first))) > 1:
+            return TOO_LATE, f"{times * self.promise.request_latency:.3g} s{end} for a whole answer", times
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):
