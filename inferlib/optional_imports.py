@@ -1,5 +1,5 @@
 """Packages that are imported where they are used: NumPy where the first array is met, the others (the extra ``derive``)
-by derivations, sweeps and tables.
+by derivations, sweeps and tables, PyYAML (``recipes``) by launch commands with settings in YAML.
 
 ``from inferlib.optional_imports import sympy`` is ``import sympy``, or one line that says what to install; ``np`` of
 this module
@@ -10,7 +10,7 @@ from importlib import import_module
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
-_PACKAGES = {"pandas": "derive", "sympy": "derive", "xarray": "derive"}
+_PACKAGES = {"pandas": "derive", "sympy": "derive", "xarray": "derive", "yaml": "recipes"}
 
 
 class _Numpy:

@@ -729,6 +729,8 @@ ASKED = (
     LOOP | {"fixed_lengths": True},
     LOOP | {"batching_wait_iters": 4},
     LOOP | {"max_num_batched_tokens": "2k"},
+    LOOP | {"max_num_seqs": 64},
+    LOOP | {"prefill_machine": "1x H200", "prefill_replicas": 2},
     FLEET | {"order": "prefill first"},
     FLEET | {"router": "round robin"},
     FLEET | {"dp_balance": 50},
@@ -746,6 +748,7 @@ SOUGHT = (
     {"tpot": "9 ms", "sure": True}, {"prices": {"H200": 0.5}}, {"prices": {"H200": [0.5, 9]}}, {"chips": "H100"},
     {"chips": ["H100"]}, {"chips": ["H100", "B200"]}, {"counts": [4]}, {"layouts": "TP1"}, {"request_rate": 5},
     {"request_rate": 5, "tpot_p99": "20 ms"}, {"request_rate": 5, "ttft_p99": "2 s"}, {"weights": "fp8"},
+    {"concurrency": 5}, {"request_latency": "5 s"},
 )  # fmt: skip
 
 
@@ -794,7 +797,7 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(options):
 @pytest.mark.parametrize("options", SOUGHT, ids=str)
 def test_a_link_of_what_to_rent_looks_for_the_same_or_is_refused(options):
     travels = same_as_linked(decide("Llama 3 8B", **LOOP | options))
-    left_out = {"counts", "layouts", "tpot_p99", "ttft_p99"} & set(options)
+    left_out = {"counts", "layouts", "tpot_p99", "ttft_p99", "request_latency", "concurrency"} & set(options)
     ranged = options.get("chips") == ["H100", "B200"] or options.get("prices") == {"H200": [0.5, 9]}
     assert travels == (not left_out and not ranged)
 

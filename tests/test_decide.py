@@ -233,7 +233,8 @@ def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
         ({"prices": {"H20O": 1}}, "did you mean .*'H200'"),
         ({"chips": ["H20O"]}, "did you mean .*'H200'"),
         ({"layouts": 5}, "layouts"),
-        ({"concurrency": 3}, "decide chooses"),
+        ({"concurrency": 3, "request_rate": 2}, "concurrency belongs to users who ask again"),
+        ({"layout": "TP2"}, "decide chooses"),
         ({"speed": 3}, "no option 'speed'"),
     ],
 )
@@ -322,3 +323,26 @@ def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
     for offer in sure.offers:
         row = offer.row()
         assert row["speed_low"] >= 50 and row["ttft_high"] <= 1
+
+
+def test_a_given_number_of_users_is_held_by_as_few_machines_as_can_and_the_cheapest_hour_is_first():
+    asked = {
+        "prompt_tokens": 2000,
+        "output_tokens": 300,
+        "weights": "fp8",
+        "tpot": "20 tokens/s",
+        "chips": "H100",
+        "counts": [1, 2, 4],
+    }
+    one, many = (decide("Llama 3.3 70B", **asked, concurrency=n) for n in (5, 5000))
+    assert one.best.replicas == 1 and one.best.concurrency >= 5
+    assert one.best.hourly == min(offer.hourly for offer in one.offers)
+    for offer in many.offers:
+        assert (offer.replicas - 1) * offer.concurrency < 5000 <= offer.replicas * offer.concurrency
+    assert [offer.hourly for offer in many.offers] == sorted(offer.hourly for offer in many.offers)
+
+
+def test_a_whole_answer_comes_in_time():
+    asked = {"prompt_tokens": 2000, "output_tokens": 300, "chips": "H100", "counts": [1, 2]}
+    found = decide("Llama 3 8B", **asked, request_latency="3 s").best
+    assert found.request.seconds <= 3 < decide("Llama 3 8B", **asked, tpot="1 tokens/s").best.request.seconds

@@ -211,7 +211,7 @@ ASKED = [
     (REQUEST + "--cached 9", "cached is 9, but must be below prompt"),
     (REQUEST + "--cached 8", "must be below prompt"),
     (REQUEST + "--replicas 2", "replicas belongs to request_rate"),
-    (REQUEST + "--requests-per-user 2", "unrecognized arguments: --requests-per-user"),
+    (REQUEST + "--batching-wait-iters 2", "unrecognized arguments: --batching-wait-iters"),
     (REQUEST + "--request-rate 1 --paid-hours-used 40%", "follows from request_rate"),
 ]
 DECIDED = [
@@ -225,7 +225,7 @@ DECIDED = [
     *((f"ask Llama-3-8B H100 {options}", words) for options, words in ASKED),
     *((f"decide Llama-3-8B {REQUEST}{options}", words) for options, words in DECIDED),
     ("ask Llama-3.3-7B H100", "did you mean 'Llama 3.3 70B'"), ("ask Llama-3.3-70B 4xH10O", "did you mean"),
-    ("ask Llama-3.3-70B H100 --tp 16", "did you mean --layout 'TP8'"), ("ask Llama-3.3-70B", "machine is missing"),
+    ("ask Llama-3.3-70B 8xH100 --tp 16", "takes 16 chips"), ("ask Llama-3.3-70B", "machine is missing"),
     ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"), ("ask absent/config.json H100", "absent/config.json"),
     ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"), ("change Llama-3.3-70B 8xH100", "promise one thing"),
     ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"), ("", "arguments are required: COMMAND"),
@@ -550,7 +550,7 @@ def test_what_is_worth_typing_is_what_dir_and_help_show():
     line = [sys.executable, "-m", "tokenprice", "ask", "-h"]
     help = subprocess.run(line, capture_output=True, text=True, check=True).stdout
     assert [name for name in Question.names() if f"--{name.replace('_', '-')} " not in help] == [
-        "model", "requests_per_user", "fixed_lengths", "batching_wait_iters", "price_max",
+        "model", "batching_wait_iters", "price_max",
     ]  # fmt: skip
     assert all(f"\n{group}:\n" in help for group in ("machine", "load", "formats", "price"))
 
@@ -598,6 +598,7 @@ EFFECTS = {
     "draft_tokens": (STEP | {"acceptance_length": 2}, 2, 3),
     "acceptance_length": (STEP | {"draft_tokens": 3}, 2, 3),
     "prefill_machine": (FLEET, None, "2x H100"),
+    "prefill_replicas": (SERVED | {"prefill_machine": "H100", "concurrency": 64}, 1, 8),
     "max_num_batched_tokens": (SERVED, None, 512),
     "max_num_seqs": (FLEET, None, 4),
     "order": (FLEET, None, "prefill first"),
@@ -611,7 +612,7 @@ EFFECTS = {
 }
 PROMISED = {
     "tpot": ("25 ms", "8 ms"), "ttft": ("2 s", "120 ms"), "usd_per_million": (100, 0.3),
-    "tpot_p99": ("60 ms", "30 ms"), "ttft_p99": ("2 s", "500 ms"),
+    "request_latency": ("20 s", "3 s"), "tpot_p99": ("60 ms", "30 ms"), "ttft_p99": ("2 s", "500 ms"),
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The price of a token: how fast a model runs on a machine, how sure that is, what it costs, what would help.
 
 ``ask`` answers a :class:`Question`; ``change`` says what must change to keep an :class:`SLO`; ``decide`` says what
-to rent; ``simulate`` follows single requests through a fleet; ``sweep`` asks at every point of a grid; ``models`` and
-``chips`` list what is known by name.
+to rent; ``check`` says whether a benchmark is what it should be; ``simulate`` follows single requests through a fleet;
+``sweep`` asks at every point of a grid; ``models`` and ``chips`` list what is known by name.
 The command ``tokenprice`` has the same names and words.
 """
 
@@ -17,13 +17,14 @@ from tokenprice.change import change
 from tokenprice.listing import chips, models
 
 if TYPE_CHECKING:
+    from tokenprice.diagnosis import Check, check
     from tokenprice.recommendation import Decision, decide
     from tokenprice.simulation import Simulation, simulate
     from tokenprice.sweeps import sweep
 
 __all__ = [
-    "Answer", "Decision", "Question", "SLO", "Simulation", "ask", "change", "chips", "decide", "models", "simulate",
-    "sweep",
+    "Answer", "Check", "Decision", "Question", "SLO", "Simulation", "ask", "change", "check", "chips", "decide",
+    "models", "simulate", "sweep",
 ]  # fmt: skip
 
 _LATER = {
@@ -33,6 +34,7 @@ _LATER = {
     "simulate": "simulation",
 }
 _LATER |= {"sweep": "sweeps"}  # needs xarray
+_LATER |= {"Check": "diagnosis", "check": "diagnosis"}
 
 
 def __getattr__(name):

@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
-from tokenprice import calibration, energy, invariants, predictors
+from tokenprice import calibration, energy, invariants, launch, posterior, predictors
 from tokenprice.change import narrower, speedup_if_doubled
 from tokenprice.decode import ShardedModel, decode_step
 from tokenprice.formatting import (
@@ -26,7 +26,7 @@ from tokenprice.parallelism import layout_error, layouts
 from tokenprice.parsing import Mean
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
-from tokenprice.question import REQUEST, SERVING, Question, list_fields, read_record, recorded
+from tokenprice.question import REQUEST, SERVING, Question, given, list_fields, read_record, recorded
 from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import AskOptions
@@ -71,6 +71,7 @@ class Answer:
     confidence: float | None = None
     warnings: tuple = ()
     question_notes: tuple = ()
+    launched: str = ""  # the engine whose command was asked about; shown with the commands of its layout
 
     @property
     def feasible(self) -> bool:
@@ -203,6 +204,26 @@ class Answer:
         return page_link(q.replace(replicas=machines), cached=self.fleet.request.cached_tokens)
 
     @property
+    def cache_tokens(self) -> tuple | None:
+        """Tokens that memory holds, as an engine's log says when it starts: least, here, and most."""
+        low, high = launch.logged(self.question, self.launched)
+        return (
+            tuple(by * self.max_sequences * self._longest for by in (low, 1.0, high))
+            if self.max_sequences
+            else None
+        )
+
+    @property
+    def _longest(self):
+        q = self.question
+        return q.longest if q.is_request else q.workload.context
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """The command that starts what is asked about, of each engine."""
+        return launch.commands(self.question)
+
+    @property
     def bottleneck(self) -> str:
         """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
         waits = self.seconds - self.step.total
@@ -315,7 +336,15 @@ class Answer:
             }
             fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
             lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
-        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.warnings)])
+        lines += [*self.notes, *(f"Caution: {caution}." for caution in self.warnings)]
+        if self.launched and self.max_sequences:
+            low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
+            told = (
+                f"KV cache of {here} tokens ({low} to {high}), {format_number(self.max_sequences)} times "
+                f"{self._longest:,.0f}"
+            )
+            lines.append(f"the engine's log should say: {told}")
+        return "\n".join([*lines, *(self.commands.values() if self.launched else ())])
 
     __repr__ = __str__
 
@@ -351,14 +380,9 @@ class Answers(dict):
 
 
 def ask(
-    question,
-    machine=None,
-    /,
-    *,
-    by: str = KERNELS,
-    chips: Mapping | None = None,
+    question, machine=None, /, *, by: str = KERNELS, chips: Mapping | None = None, measured=None,
     **options: Unpack[AskOptions],
-) -> Answer | Answers:
+) -> Answer | Answers:  # fmt: skip
     """How fast is this model on this machine, how sure is that, what does it cost, what would help?
 
     Parameters
@@ -373,6 +397,9 @@ def ask(
         bound); ``"all"`` for a mapping of name to answer.
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
+    measured : str or list of str, optional
+        What was measured on the same machine, such as ``"users 32: 21.3 ms"``, the printout of a benchmark, or the path
+        of a CSV: the answer is conditioned on it (:mod:`tokenprice.posterior`).
     **options
         The other fields of :class:`Question`, in words or typed, and ``prices``, by chip.
 
@@ -393,18 +420,25 @@ def ask(
     >>> found.low < found.seconds < found.high, found.step.bottleneck
     (True, 'cache')
     """
+    notes, name = (), question
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        question = read_record(Question, {"model": question, "machine": machine, **options}, chips)
+        options, notes = given({"model": question, "machine": machine, **options})
+        question = read_record(Question, options, chips)
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
         return Answers({key: _by(key, question) for key in predictors.keys()})
     if by != KERNELS:  # whose names are read from the files of all sources
         validation.one_of("answerer", by, [*predictors.keys(), ALL])
-    return _by(by, question)
+    found = _by(by, question)
+    if measured is not None and by == KERNELS:
+        found = posterior.condition(found, measured, ask_kernel_model)
+    if by == KERNELS and (notes or launch.is_launch(name)):
+        return replace(found, question_notes=found.question_notes + notes, launched=launch.engine_of(name))
+    return found
 
 
 ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
@@ -531,6 +565,11 @@ def _request(q, step, running):
     read = prefill_profile(q, q.prefill_machine or q.machine, own)
     asks = {"asking": q.workload.batch, "protocol": protocol}
     made = read.request(q, q.machine, q.layout, step, running, q.prefill_machine, **asks)
+    if q.prefill_replicas:  # who ask again wait until so many machines have read the prompts of all
+        wait = (
+            q.workload.batch * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
+        )
+        made = replace(made, ttft=max(made.ttft, wait))
     return with_cautions(made, q, q.layout, q.workload.batch)
 
 

@@ -121,7 +121,7 @@ def of_request(q, request, layout=None, fleet=None):
         reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.concurrency
         if r.prefill_machine is not None:  # nobody reads beside it
-            among = r.concurrency, asking, r.concurrency
+            among = minimum(q.prefill_replicas or r.concurrency, r.concurrency), asking, r.concurrency
         found |= {
             "everybody": time_to_drain(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
             "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,

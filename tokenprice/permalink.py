@@ -28,12 +28,14 @@ LEFT_OUT = {
     "requests_per_user": "the page asks what goes on for long",
     "fixed_lengths": "the page asks answers that end at random",
     "batching_wait_iters": "the page asks engines as they come",
+    "prefill_replicas": "the page takes as many machines that read as it needs",
     "max_num_batched_tokens": "the page takes the engine's own tokens of a step",
     "max_num_seqs": "the page takes the engine's own sequences",
     "order": "the page decodes first",
     "router": "the page deals requests by chance",
     "dp_balance": "the page does not balance copies",
     "price_max": "the page has one price for a chip",
+    "request_latency": "the page promises tokens and first tokens",
     "tpot_p99": "the page prints the call that simulates",
     "ttft_p99": "the page prints the call that simulates",
 }
@@ -177,6 +179,10 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
     if question.prefill_machine is not None and not question.request_rate:
         raise ValueError(
             "no link holds prefill_machine without request_rate: the page has machines that read for a fleet alone"
+        )
+    if promise is not None and question.concurrency is not None:
+        raise ValueError(
+            "no link holds concurrency of what to rent: the page finds how many users a machine holds"
         )
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))

@@ -16,7 +16,7 @@ from inferlib import validation
 from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import aliases, calibration, formatting, parsing, workload
+from tokenprice import calibration, formatting, launch, parsing, workload
 from tokenprice.scheduler import Scheduler
 
 STEP = ("batch", "context")
@@ -40,13 +40,22 @@ CHOSEN = (
     "concurrency",
     "layout",
     "prefill_machine",
+    "prefill_replicas",
     "price",
     "draft_tokens",
     "acceptance_length",
 )
 
 # What an engine does with requests, and nothing to a step.
-SERVING = ("prefill_machine", "max_num_batched_tokens", "max_num_seqs", "order", "router", "dp_balance")
+SERVING = (
+    "prefill_machine",
+    "prefill_replicas",
+    "max_num_batched_tokens",
+    "max_num_seqs",
+    "order",
+    "router",
+    "dp_balance",
+)
 # What cannot be asked of requests that arrive by themselves, and why.
 BESIDE_ARRIVALS = {
     "concurrency": "belongs to users who ask again, not to request_rate: leave one of them out; the sequences that an "
@@ -63,6 +72,7 @@ GROUPS = {
         "engine",
         "memory_utilization",
         "prefill_machine",
+        "prefill_replicas",
         "max_num_batched_tokens",
         "max_num_seqs",
         "order",
@@ -77,6 +87,8 @@ GROUPS = {
         "trace",
         "cached",
         "concurrency",
+        "requests_per_user",
+        "fixed_lengths",
         "request_rate",
         "replicas",
         "draft_tokens",
@@ -84,7 +96,7 @@ GROUPS = {
     ),
     "formats": ("weights", "kv_cache_dtype", "layer_formats"),
     "price": ("price", "electricity", "pue", "paid_hours_used"),
-    "promise": ("tpot", "ttft", "usd_per_million", "tpot_p99", "ttft_p99"),
+    "promise": ("tpot", "ttft", "usd_per_million", "request_latency", "tpot_p99", "ttft_p99"),
 }
 
 
@@ -237,6 +249,9 @@ class Question(ParsedRecord):
     prefill_machine: System | None = parsed_field(
         parsing.parse_machine, "a machine of its own that reads prompts", example="2x H100"
     )
+    prefill_replicas: int | None = parsed_field(
+        parsing.parse_int, "how many such machines; as many as it takes", "1", "4"
+    )
     max_num_batched_tokens: float | None = parsed_field(
         parsing.parse_count, "tokens of a step, prompts and answers; the engine's own", "tokens", "2k"
     )
@@ -302,6 +317,10 @@ class Question(ParsedRecord):
         served = [name for name in SERVING if getattr(self, name) is not None]
         if not request and served:
             raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
+        if self.prefill_replicas is not None and (
+            self.prefill_machine is None or self.request_rate is not None
+        ):
+            raise ValueError("prefill_replicas belongs to concurrency and a prefill_machine: give both")
         if self.request_rate is None and self.replicas is not None:
             raise ValueError("replicas belongs to request_rate: say how many requests arrive per second")
         if self.request_rate is not None:
@@ -461,6 +480,9 @@ class SLO(ParsedRecord):
     usd_per_million: float | None = parsed_field(
         parsing.parse_dollars, "dollars for a million output tokens, at most", "usd", "$2"
     )
+    request_latency: float | None = parsed_field(
+        parsing.parse_seconds, "time of a whole answer, at most", "s", "30 s"
+    )
     tpot_p99: float | None = parsed_field(
         parsing.parse_seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
     )
@@ -492,9 +514,14 @@ def list_fields(indent):
     return f"\n{indent}".join(lines)
 
 
+def given(options):
+    """Options with those of a launch command, of flags and of other tools' names as fields; and sentences on them."""
+    return launch.given(options, {*Question.names(), *SLO.names(), "prices"})
+
+
 def read_record(kind, options, chips=None):
     """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
-    options = aliases.resolve(options)
+    options, _ = given(options)
     prices = options.get("prices")
     options = {name: value for name, value in options.items() if name != "prices"}
     for name in options:
@@ -516,22 +543,32 @@ def read_record(kind, options, chips=None):
     return made.replace(price=found[0], price_max=found[2]) if found else made
 
 
-def question_and_slo(question, machine, promise, options, chips=None):
-    """A question and a promise, from records or from words; the promise may stand where a machine would."""
-    options = aliases.resolve(options)
+def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
+    """A question and a promise, from records or from words; the promise may stand where a machine would.
+
+    ``leave_out``: of ``decide``, fields that a launch command gives and it finds by itself.
+    """
     if isinstance(machine, SLO):
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and beside it")
     else:
-        mine = {name: value for name, value in options.items() if name not in SLO.names()}
-        options = {name: value for name, value in options.items() if name in SLO.names()}
-        question = read_record(Question, {"model": question, "machine": machine, **mine}, chips)
+        said = {"model": question, "machine": machine, **options}
+        found = {
+            name: one for name, one in given(said)[0].items() if name in said or name not in (leave_out or ())
+        }
+        mine = {name: value for name, value in found.items() if name not in SLO.names()}
+        options = {name: value for name, value in found.items() if name in SLO.names()}
+        question = read_record(Question, mine, chips)
     if promise is None:
         promise = read_record(SLO, options)
     elif options:
         raise ValueError(f"{next(iter(options))} has no effect beside an SLO")
+    if promise.request_latency is not None and leave_out is None:
+        raise ValueError(
+            "request_latency, of a whole answer, is what decide keeps: promise tpot or ttft here"
+        )
     return question, promise
 
 

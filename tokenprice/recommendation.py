@@ -3,21 +3,21 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
-from math import inf
+from math import ceil, inf
 from typing import Unpack
 
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from inferlib.system import Accelerator, Layout, System, of_chip
-from tokenprice import calibration, formatting, invariants, parsing
+from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
 from tokenprice.decode import ShardedModel
 from tokenprice.formatting import format_durations, format_layout
 from tokenprice.parallelism import layout_error, layouts as layouts_of
 from tokenprice.parsing import parse_int
 from tokenprice.prefill import max_sequences_of
-from tokenprice.question import SLO, Question, question_and_slo
+from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet, prefill_profile, smallest_number, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import DecideOptions
@@ -49,6 +49,12 @@ class Offer:
     fleet: Fleet | None = None
     sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
     simulations: tuple = ()  # simulations: at the estimate, and at both ends of its interval
+    replicas: int = 0  # machines that hold a given number of users
+
+    @property
+    def hourly(self):
+        """Dollars an hour of the machines that hold a given number of users."""
+        return self.replicas * self.system.count * self.request.price_per_chip_hour
 
     @property
     def p99(self):
@@ -90,7 +96,9 @@ class Offer:
 
     @property
     def ranked(self):
-        """Dollars by which offers are sorted."""
+        """Dollars by which offers are sorted: of a request, or an hour where so many users are given."""
+        if self.replicas:
+            return self.hourly
         return self.dollars * (self.request.step_factor if self.unsure_reason else 1)
 
     @property
@@ -148,6 +156,7 @@ class Offer:
             if self.fleet is None
             else self.fleet.to_dict()
         )
+        many |= {"replicas": self.replicas, "usd_per_hour": self.hourly} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             "chip": self.system.chip.name, "count": self.system.count, "layout": format_layout(self.layout),
@@ -169,7 +178,11 @@ class Offer:
         paid = formatting.format_interval(100 * r.dollars, r.price_interval)
         how, first = format_layout(self.layout), f"first token {1e3 * r.ttft:,.0f} ms"
         if self.fleet is None:
-            what = f"{self.system}, {how}, {self.concurrency} users: {self.speed:.3g} tokens/s per user, {first}, "
+            many = f"{self.replicas} machines of " if self.replicas > 1 else ""
+            first += f", ${formatting.format_number(self.hourly)} an hour" if self.replicas else ""
+            each = " each" if self.replicas > 1 else ""
+            speed = f"{self.concurrency} users{each}: {self.speed:.3g} tokens/s per user"
+            what = f"{many}{self.system}, {how}, {speed}, {first}, "
         else:
             what = f"{how}, {'; '.join(self.fleet.lines())}; "
         return f"{what}{paid} cents per request (per million tokens: {prices})"
@@ -262,6 +275,7 @@ class Decision:
             "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
             "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
+            "commands": self.commands,
         }  # fmt: skip
 
     def text(self, most=OFFERS_SHOWN, why=False) -> str:
@@ -305,6 +319,12 @@ class Decision:
         return self.text()
 
     __repr__ = __str__
+
+    @property
+    def commands(self) -> dict:
+        """The command that starts the best machine, of each engine."""
+        best = self.best and self.question.replace(machine=self.best.system, layout=self.best.layout)
+        return launch.commands(best) if best else {}
 
     def nearest(self, most=3) -> tuple:
         """The misses that come nearest: those that fall short by the least."""
@@ -371,10 +391,13 @@ def decide(
     True
     """
     own = chips if isinstance(chips, Mapping) else None
-    q, promise = question_and_slo(question, None, promise, options, own)
-    if not q.is_request or q.machine is not None or q.concurrency is not None or q.layout is not None:
+    free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
+    shown, promise = question_and_slo(question, None, promise, options, own, free)
+    many, q = shown.concurrency, shown.replace(concurrency=None) if shown.is_request else shown
+    if not q.is_request or q.machine is not None or q.layout is not None or many and q.request_rate:
         raise ValueError(
-            "decide chooses machine, layout and users itself: give model, prompt_tokens and output_tokens"
+            "decide chooses machine and layout itself: give model, prompt_tokens, output_tokens, and concurrency or "
+            "request_rate"
         )
     if any(
         one is not None
@@ -385,7 +408,7 @@ def decide(
     given = [parse_int("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 
     def searched(offers, sure, q=q):
-        search = _Search(q, promise, sure)
+        search = _Search(q, promise, sure, many)
         for chip, (seller, highest) in offers:
             search.q = q if highest is None else q.replace(price_max=highest)
             for n in given or machine_sizes(chip):
@@ -399,7 +422,8 @@ def decide(
         for weights in _fewer_bits(q):
             able = [one for one in own if weights in one[0].peaks]
             other = min(searched(able, sure, q.replace(weights=weights)).offers, key=_place, default=None)
-            less = 1 - other.dollars / best.dollars if other and best else 1
+            paid = [one.hourly if many else one.dollars for one in (other, best) if one]
+            less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
                 yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
 
@@ -420,7 +444,7 @@ def decide(
     asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)
-    return Decision(q, promise, tuple(found), *tried, left_out, sure, narrower, asked)
+    return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
 
 
 def _fewer_bits(q):
@@ -435,13 +459,15 @@ def _in_fewer_bits(model, weights, offer, less):
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
-    chips = of_chip(offer.fleet.chips if offer.fleet else offer.system.count, offer.system.chip.name)
+    count = offer.fleet.chips if offer.fleet else offer.system.count * max(offer.replicas, 1)
+    chips = of_chip(count, offer.system.chip.name)
     return f"With weights in {weights}{checkpoint}, {chips} would keep the promise{less}"
 
 
 def _place(offer):
     """What offers are sorted by; fleets of as many chips cost the same, but for how it was added up."""
-    return float(f"{offer.ranked:.9g}"), offer.system.count, offer.request.tpot
+    fast = (offer.request.tpot,) if offer.replicas else (offer.system.count, offer.request.tpot)
+    return float(f"{offer.ranked:.9g}"), *fast
 
 
 def machine_sizes(chip):
@@ -488,8 +514,8 @@ def _offered(chips, prices):
 class _Search:
     """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
 
-    def __init__(self, question, promise, sure):
-        self.q, self.promise, self.sure = question, promise, sure
+    def __init__(self, question, promise, sure, many=None):
+        self.q, self.promise, self.sure, self.many = question, promise, sure, many
         self.offers, self.points, self.misses = [], [], []
 
     def ask(self, system, layout, seller):
@@ -514,11 +540,18 @@ class _Search:
             return self._miss(system, layout, *self._why(tried, layout))
         high = min(2 * int(kept[-1]), rounds + 1)
         users = layout.dp * self._most(system, layout, read, int(kept[-1]), high)
+        replicas = 0
+        if self.many:  # as few machines as hold them all, each with its part of them
+            replicas = ceil(self.many / users)
+            users = layout.dp * ceil(self.many / (replicas * layout.dp))
+            alone = self._served(system, layout, read, np.array([users]))
+            if self._short(alone, layout)[0]:
+                return self._miss(system, layout, *self._why(alone, layout))
         at = np.array([users])
         if users not in layout.dp * ladder:
             self._keep(self._served(system, layout, read, at), system, layout, at)
         request = self._served(system, layout, read, users)
-        self._offer(system, layout, with_cautions(request, q, layout, users), seller)
+        self._offer(system, layout, with_cautions(request, q, layout, users), seller, replicas=replicas)
 
     def _fleet(self, system, layout, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
@@ -541,11 +574,11 @@ class _Search:
             return self._miss(system, layout, *self._dear(output))
         self._offer(system, layout, best.request, seller, best)
 
-    def _offer(self, system, layout, request, seller, fleet=None):
+    def _offer(self, system, layout, request, seller, fleet=None, replicas=0):
         asked = self.q if fleet else self.q.replace(concurrency=int(request.concurrency))
         if broken := invariants.of_request(asked, request, layout, fleet):
             return self._miss(system, layout, NOT_DESCRIBED, broken)
-        self.offers.append(Offer(system, layout, request, seller, fleet))
+        self.offers.append(Offer(system, layout, request, seller, fleet, replicas=replicas))
 
     def simulated(self, offers, most):
         """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
@@ -632,7 +665,8 @@ class _Search:
 
     def _kept(self, state):
         soon = state.ttft <= self.promise.limit("ttft")
-        return soon and state.tpot <= self.promise.limit("tpot")
+        whole = self._whole(state.tpot, state.ttft) <= 1
+        return soon and whole and state.tpot <= self.promise.limit("tpot")
 
     def _most(self, system, layout, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
@@ -660,8 +694,12 @@ class _Search:
         """Where the promise is not kept."""
         token, first = self._times(tried, layout)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        late = first > self.promise.limit("ttft")
+        late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
         return (token > self.promise.limit("tpot")) | late | dear
+
+    def _whole(self, token, first):
+        """Times as long as is promised from the question to the end of the answer."""
+        return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
 
     def _why(self, tried, layout):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
@@ -673,6 +711,8 @@ class _Search:
             return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
         if late > 1:
             return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
+        if (times := float(self._whole(token, first))) > 1:
+            return TOO_LATE, f"{times * self.promise.request_latency:.3g} s{end} for a whole answer", times
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):

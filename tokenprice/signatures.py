@@ -32,6 +32,7 @@ class QuestionFields(TypedDict, total=False):
     draft_tokens: str | int
     acceptance_length: str | float
     prefill_machine: str | System
+    prefill_replicas: str | int
     max_num_batched_tokens: str | float
     max_num_seqs: str | float
     order: str
@@ -50,6 +51,7 @@ class SLOFields(TypedDict, total=False):
     tpot: str | float
     ttft: str | float
     usd_per_million: str | float
+    request_latency: str | float
     tpot_p99: str | float
     ttft_p99: str | float
 

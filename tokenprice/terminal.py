@@ -8,12 +8,12 @@ import sys
 from dataclasses import fields
 from functools import cache
 
+BENCHMARK = (
+    "what it printed, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may stand below the command"
+)
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
 # What people type for an option of the terminal alone; all else is in tokenprice.aliases.
 ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"]}
-DEGREES = (
-    "--tp", "--pp", "--dp", "--ep", "--tensor-parallel-size", "--pipeline-parallel-size", "--data-parallel-size",
-)  # fmt: skip
 
 
 def main(argv=None):
@@ -81,7 +81,6 @@ class _Parser(argparse.ArgumentParser):
             message = f"unrecognized arguments: {given}"
             typed = given.split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
-            near = ["--layout 'TP8'", "'DP8 EP8'"] if typed in DEGREES else near
             if typed in near:
                 message += f"; {typed} belongs to another command"
             elif near:
@@ -99,7 +98,8 @@ def _parsed(words):
     if words and words[0].startswith("-"):  # options that stand before their command
         words = [*words[at:], *words[:at]]
     if words and words[0] in COMMANDS:
-        return _command(words[0]).parse_args(words[1:])
+        rest, flags = _of_engines(words[0], words[1:])
+        return argparse.Namespace(**vars(_command(words[0]).parse_args(rest)), **flags)
     from inferlib import __version__
 
     about = "How fast and how cheaply can a large language model generate tokens, and what stops it?"
@@ -109,6 +109,31 @@ def _parsed(words):
     for name, about in COMMANDS.items():
         commands.add_parser(name, help=about)
     return parser.parse_args(words)
+
+
+def _of_engines(name, words):
+    """What was typed without flags of engines and benchmarks, and those."""
+    own, rest, flags = _command(name)._option_string_actions, [], {}
+    words = list(words)
+    while words:
+        flag, sign, value = (word := words.pop(0)).partition("=")
+        if flag.startswith("--") and (dashes := flag.replace("_", "-")) in own:
+            flag, word = dashes, dashes + sign + value
+        if flag in own or name in ("models", "chips") or not re.match(r"--?[a-zA-Z]", flag):
+            rest.append(word)
+            continue
+        from tokenprice import launch
+
+        _, row = launch.known(flag) or (None, None)
+        if row is None:
+            rest.append(word)
+            continue
+        taken = value if sign else True if row.get("switch") else words.pop(0) if words else ""
+        if row.get("says") == "model":
+            rest.insert(0, taken)
+        else:
+            flags[flag.lstrip("-").replace("-", "_")] = taken
+    return rest, flags
 
 
 @cache
@@ -124,8 +149,8 @@ def _command(name):
     if name in ("models", "chips"):
         add("word", nargs="?", help="only names that hold this")
         return command
-    _options(command, Question, leave_out=CHOSEN if decide else ())
-    if name != "ask":
+    _options(command, Question, leave_out={*CHOSEN} - {"concurrency"} if decide else ())
+    if name not in ("ask", "check"):
         _options(command, SLO)
     if decide:
         add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
@@ -143,6 +168,8 @@ def _command(name):
         add("--requests", type=int, help="how many are counted; 5000")
         add("--seed", type=int, help="of the random numbers; 0")
     if name == "ask":
+        mine = "of your own: 'users 32: 21.3 ms', a benchmark's printout, or a CSV"
+        add("--measured", action="append", help=mine)
         add("--by", metavar="WHO", help="a source such as liminal2025, or all; the kernel model")
     add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
     add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
@@ -167,7 +194,10 @@ def _options(parser, kind, leave_out=()):
         if name == "model":
             add(name, help=help)
         elif name == "machine":
-            parser.add_argument(name, nargs="?", help=help)
+            second = ("benchmark", BENCHMARK) if "check" in parser.prog else (name, help)
+            parser.add_argument(
+                second[0], nargs="?", help=second[1], default=None if second[0] == name else ""
+            )
             add("--machine", *ALSO[name], dest="named_machine", metavar="'4x H100'", help=help)
         else:
             flag = "--" + name.replace("_", "-")
@@ -196,7 +226,7 @@ def _answer(name, given):
         return _linked(found)
     if isinstance(found, list):
         return found, str(found), 0 if found else 1
-    return found.to_dict(), str(found), 0 if getattr(found, "feasible", True) else 1
+    return found.to_dict(), str(found), 0 if getattr(found, "feasible", getattr(found, "inside", True)) else 1
 
 
 def _linked(found):
@@ -205,6 +235,7 @@ def _linked(found):
 
 def _decide(model, top, why, link=False, **given):
     from tokenprice import decide
+    from tokenprice.launch import is_launch
     from tokenprice.parsing import parse_int
 
     _own_chips(given)
@@ -218,7 +249,9 @@ def _decide(model, top, why, link=False, **given):
     found = decide(model, **given)
     if link:
         return _linked(found)
-    return found.to_dict(), found.text(parse_int("top", top), why), 0 if found.offers else 1
+    lines = found.commands.values() if is_launch(model) else ()
+    text = "\n".join([found.text(parse_int("top", top), why), *lines])
+    return found.to_dict(), text, 0 if found.offers else 1
 
 
 COMMANDS = {
@@ -226,6 +259,7 @@ COMMANDS = {
     "change": "What must change, each resource alone, to reach a time or a price?",
     "decide": "What is the cheapest machine that keeps a promise of speed and of the first token?",
     "simulate": "What do single requests wait in a fleet, and what does a token cost that kept its promise?",
+    "check": "Is a benchmark what it should be, what would explain it if not, and which flag is next?",
     "models": "The models known by name.",
     "chips": "The chips known by name.",
 }
@@ -240,7 +274,7 @@ def _records(given):
     model, machine = given.pop("model"), given.pop("machine", None)
     if machine is not None and named is not None:
         raise ValueError(f"machine is given twice: {machine!r} and {named!r}")
-    return model, machine or named
+    return model, *([given.pop("benchmark")] if "benchmark" in given else []), machine or named
 
 
 def _own_chips(given):

@@ -34,7 +34,7 @@ def step_bar(kind, engine=None):
     """``error`` and ``factor`` of a step: dense, experts, or with copies of the attention; one engine has its own."""
     old = calibration.engine(engine).name == "python-2024"
     return load_calibration()["step"]["python-2024" if old else kind][
-        "unknown" if engine is None else "known"
+        "unknown" if engine in (None, "eager") else "known"
     ]
 
 

@@ -18,7 +18,7 @@ from inferlib import catalog, validation
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import Question, ask, calibration
+from tokenprice import Question, ask, calibration, posterior
 from tokenprice.decode import decode_step
 from tokenprice.kernels import Engine
 from tokenprice.parsing import checkpoint_formats
@@ -62,7 +62,11 @@ FITTED = (
     ("base", "python-2024", 1e-3), ("rank", "python-2024", 1e-3), ("sequence", "python-2024", 1e-4),
     ("box", "all", 1e-5),
 )  # fmt: skip
+# Seconds that each layer takes more where kernels start one by one (--enforce-eager): public runs with and without
+# graphs, of 7B on A800 (vllm-omni#7960), 3B on H200 (same) and 27B on a 5090 (local-inference-lab/vllm#314).
+EAGER = np.array([3.5e-4, 2.9e-4, 4.0e-4])
 SOFTWARE = (
+    ("eager", "eager"),
     (r"\(2024|nightly|vllm v?0\.[0-7](\.|$)", "python-2024"), ("vllm", "serving"), ("sglang", "serving"),
     ("tensorrt", "compiled"), ("trtllm", "compiled"), ("gpt-fast", "compiled"), ("lmdeploy", "compiled"),
     ("fastertransformer", "compiled"),
@@ -602,7 +606,7 @@ def engine_tables():
     for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
         for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
             found[target][name] = unit * span
-    return found
+    return found | {"eager": found["serving"] | {"layer": found["serving"]["layer"] + EAGER}}
 
 
 def _spans(fitted, first=False):
@@ -631,6 +635,68 @@ def engines_toml():
     ]
     lines += [f'"{name}" = {_numbers(v)}' for name, v in slower().items()]
     return "\n".join(lines) + "\n"
+
+
+# --- Deployments of one's own ---------------------------------------------------------------------------------
+
+ENOUGH, HEAVY = 5, 12  # rows of a deployment; beyond so many more rows of one say no more
+
+
+@cache
+def deployments(first=False):
+    """Public deployments of at least five rows: model, features and log(measured / predicted) of each.
+
+    Steps are predicted without their own publisher; those of 2026 (``recent.csv``) fitted nothing. ``first``: of
+    times to the first token.
+    """
+    rows, logs = (first_rows(), first_left_out("publisher")) if first else (data(), left_out("publisher"))
+    how = [repr((a[2].cache, a[3], a[4])) for a in rows.asked]
+    rows = rows.assign(y=-logs, how=how, tokens=rows.prompt_tokens)
+    rows = rows[(rows.tokens > 0) & (rows.engine != "python-2024")]
+    found = list(rows.groupby(["publisher", "model", "hardware", "n_gpus", "engine", "weights", "how"]))
+    if not first:
+        late = sparse_attention_rows.predicted()
+        late = late.assign(y=-np.log(late.token), users=late.concurrency, tokens=late.scale * late.isl)
+        found += list(late.groupby(["model", "chip", "count_", "dp_attention", "ep", "engine", "weights"]))
+    found = [own for own in (own.dropna(subset="y") for _, own in found) if len(own) >= ENOUGH]
+    at = (np.array([*map(posterior.features, own.users, own.tokens)]) for own in found)
+    return [(own.model.iloc[0], x, own.y.to_numpy()) for own, x in zip(found, at, strict=True)]
+
+
+def own_widths(deployments):
+    """Standard deviations of level, both slopes and noise, by the marginal likelihood of deployments."""
+
+    def unlikely(logs):
+        variances, total = np.exp(2 * logs), 0.0
+        for _, x, y in deployments:
+            spread = x @ np.diag(variances[:3]) @ x.T + variances[3] * np.eye(len(y))
+            size = np.linalg.slogdet(spread)[1]
+            total += min(len(y), HEAVY) / len(y) * (y @ np.linalg.solve(spread, y) + size)
+        return total
+
+    from scipy.optimize import minimize
+
+    how = {"method": "Nelder-Mead", "options": {"xatol": 1e-3, "fatol": 2e-3, "maxiter": 800}}
+    return np.exp(minimize(unlikely, np.log([0.15, 0.1, 0.1, 0.1]), **how).x)
+
+
+def ladder(rows=(0, 1, 2, 3), first=False, draws=8):
+    """What rows of one's own are worth: errors of the other rows of a deployment, by widths of other models alone."""
+    every, draw, each = deployments(first), np.random.default_rng(0), []
+    for name in dict.fromkeys(one[0] for one in every):
+        widths = own_widths([one for one in every if one[0] != name])
+        for _, x, y in (one for one in every for _ in range(draws) if one[0] == name):
+            order = draw.permutation(len(y))
+            for given in rows:
+                mine, rest = order[:given], order[given:]
+                after = posterior.conditioned(widths, x[mine], y[mine])
+                miss, width = y[rest] - x[rest] @ after.mean, np.log([after.width(one) for one in x[rest]])
+                error, inside = np.abs(np.expm1(-miss)), np.abs(miss) <= width
+                means = (100 * error, 100 * inside, width, _score(miss, width))
+                each.append((given, *(np.mean(one) for one in means)))
+    names = ["rows of one's own", "error, %", "inside, %", "within, times", "interval score"]
+    found = pd.DataFrame(each, columns=names).groupby(names[0], as_index=False).mean()
+    return found.assign(**{names[3]: np.exp(found[names[3]])}).round(2)
 
 
 def calibration_toml():
@@ -666,6 +732,13 @@ def calibration_toml():
         f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
         f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
     ]  # fmt: skip
+    own = {"token": deployments(), "first": deployments(first=True)}
+    widths = {kind: ", ".join(f"{one:.2g}" for one in own_widths(rows)) for kind, rows in own.items()}
+    lines += [
+        "", "[own] # level, slope by users, slope by prompt, noise: rows of one's own, tokenprice/posterior.py",
+        *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which no processor's sums change
+        f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]",
+    ]  # fmt: skip
     lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
     lines += [
         f'{name} = ["{day}", {was}, "{held}", {now}]' for name, (day, was, held, now) in CHANGED.items()
@@ -692,14 +765,16 @@ def main():
     while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
-        for known in (
+        caches = (
             data,
+            deployments,
             sparse_attention_rows.predicted,
             _folds,
             fit_all,
             calibration.engines,
             calibration.operators,
-        ):
+        )
+        for known in caches:
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 

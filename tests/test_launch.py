@@ -1,0 +1,125 @@
+"""A launch command is a question: flags of public threads, and commands that start a layout, read back."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tokenprice import Question, ask, change, decide, launch, simulate
+from tokenprice.formatting import format_layout
+from tokenprice.question import read_record
+
+CASES = tomllib.loads((Path(__file__).parent / "launches.toml").read_text("utf-8"))
+COMMANDS = [case for engine in launch.ENGINES for case in CASES[engine]]
+
+
+LOAD = {"prompt_tokens": 1024, "output_tokens": 512}
+
+
+def asked(case):
+    load = {} if "prompt_tokens" in case["is"] else LOAD
+    return read_record(Question, {"model": case["command"], "machine": case["machine"], **load})
+
+
+@pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
+def test_a_launch_command_is_a_question(case):
+    found, expected = asked(case), {"machine": case["machine"], **case["is"]}
+    wanted = Question(**LOAD | {"model": found.model, "layout": found.layout} | expected)
+    for name in expected:
+        assert getattr(found, name) == getattr(wanted, name), name
+
+
+@pytest.mark.parametrize("case", CASES["refused"], ids=lambda case: case["says"])
+def test_what_is_no_launch_command_is_refused_in_one_line(case):
+    with pytest.raises((ValueError, LookupError), match=case["says"]) as refused:
+        ask(case["command"], "8x H100")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", launch.ENGINES)
+@pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
+def test_the_command_of_a_layout_reads_back_to_it(case, engine):
+    q = asked(case)
+    text = launch.command(q, engine)
+    if not text:
+        none = {("vllm", "TP8 x EP4"), ("trtllm", "DP4")}
+        assert engine == "trtllm" and q.weights or (engine, format_layout(q.resolved_layout)) in none
+        return
+    command, _, settings = text.partition("  # extra.yml: ")
+    if settings:  # as a reader would write it
+        command = "\n".join(["cat > extra.yml <<EOF", *settings.split("; "), "EOF", command])
+    back = read_record(Question, {"model": command, "machine": q.machine, **LOAD})
+    for name in ("machine", "max_num_seqs", "max_num_batched_tokens", "draft_tokens"):
+        assert getattr(back, name) == getattr(q, name), text
+    assert back.formats[1] == q.formats[1] and str(back.resolved_layout) == str(q.resolved_layout), text
+    assert (back.memory_utilization or 0) == pytest.approx(q.memory_utilization or 0, rel=0.01), text
+
+
+SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9
+
+
+@pytest.mark.parametrize(("command", "name", "value"), [
+    ("vllm serve Qwen/Qwen3-32B -tp 2 --gpu-memory-utilization 0.85", "memory_utilization", 0.85),
+    # whose own 4 GB are no part of it
+    (f"{SGLANG} Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.85", "memory_utilization", 0.85 + 4e9 / H100),
+    ("trtllm-serve Qwen/Qwen3-32B --tp_size 2 --kv_cache_free_gpu_memory_fraction 0.85", "memory_utilization", 0.85),
+    ("vllm serve Qwen/Qwen3-8B --dtype bfloat16 --quantization fp8", "weights", "fp8"),
+    ("vllm serve Qwen/Qwen3-8B --quantization fp8 --dtype float16", "weights", "fp8"),
+    ("vllm serve Qwen/Qwen3-8B --dtype bfloat16", "weights", None),
+    ("vllm serve Qwen/Qwen3-8B --dtype float32", "weights", "fp32"),
+    ("vllm serve Qwen/Qwen3-32B-FP8 --dtype bfloat16", "weights", None),
+])  # fmt: skip
+def test_a_flag_means_what_its_engine_means(command, name, value):
+    found = getattr(read_record(Question, {"model": command, "machine": "2x H100"}), name)
+    assert found == (pytest.approx(value, rel=1e-3) if name == "memory_utilization" else value)
+
+
+def test_all_doors_take_a_launch_command_and_flags():
+    """As by fields of the question itself."""
+    text, model = "vllm serve Qwen/Qwen3-32B -tp 4 --kv-cache-dtype fp8", "Qwen/Qwen3-32B"
+    flags = {"tensor_parallel_size": 4, "kv_cache_dtype": "fp8", "engine": "vllm"}
+    own = {"layout": "TP4", "kv_cache_dtype": "fp8", "engine": "vllm"}
+    load, same = {"isl": 1000, "osl": 200}, {"prompt_tokens": 1000, "output_tokens": 200}
+    doors = (
+        lambda what, **more: ask(what, "4x H100", concurrency=8, **more).seconds,
+        lambda what, **more: simulate(what, "4x H100", requests=50, concurrency=8, **more).mean("first"),
+    )
+    for door in doors:
+        assert door(text, **load) == door(model, **flags, **load) == door(model, **own, **same)
+    now = [change(one, "4x H100", tpot="5 ms", **more).now for one, more in ((text, {}), (model, flags))]
+    assert now == [ask(model, "4x H100", **own).seconds, change(model, "4x H100", tpot="5 ms", **own).now]
+    asked = {"tpot": "20 ms", "chips": "H100"}
+    plain = decide(model, **asked, **same, kv_cache_dtype="fp8", engine="vllm").best.dollars
+    assert decide(text, **asked, **load).best.dollars == plain
+
+
+def test_what_has_no_effect_and_what_is_not_described_is_named():
+    said = str(ask("vllm serve Qwen/Qwen3-8B --port 80 --enable-lora --max-loras 4", "H100", batch=1))
+    assert "Without effect: --port." in said
+    assert "Not described: --enable-lora (adapters take bytes and launches)." in said
+    assert "vllm serve Qwen/Qwen3-8B\n" in said
+    assert "takes 4 of 8 chips" in str(ask("vllm serve Qwen/Qwen3-8B -tp 4", "8x H100", batch=1))
+
+
+@pytest.mark.parametrize("flag", CASES["flags"].split())
+def test_every_flag_of_public_threads_is_known(flag):
+    assert launch.known(flag)
+
+
+@pytest.mark.parametrize(("command", "machine", "tokens"), [
+    ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "RTX 3090", 31_232),  # vllm#10517
+    ("trtllm-serve nvidia/Llama-3.1-8B-Instruct-FP8 --kv_cache_dtype fp8", "RTX 5090", 263_008),  # TensorRT-LLM#4275
+    ("sglang serve --model-path Qwen/Qwen3.5-35B-A3B --mem-fraction-static 0.92", "H200", 76 * 9216),  # its cookbook
+])  # fmt: skip
+def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens):
+    found = ask(command, machine, prompt_tokens=8192, output_tokens=1024, concurrency=8)
+    low, _, high = found.cache_tokens
+    assert low < tokens < high and "the engine's log should say: KV cache of" in str(found)
+
+
+def test_four_readers_hold_back_as_many_users_as_measured():
+    """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four readers of one H100: 1,067 tokens/s after 1,390 ms."""
+    asked = {"weights": "fp8", "isl": 3000, "osl": 150, "concurrency": 32, "prefill_machine": "1x H100"}
+    found = ask("R1 Distill Llama 70B", "4x H100", **asked, prefill_replicas=4)
+    assert found.request.ttft == pytest.approx(1.39, rel=0.15)
+    assert found.throughput == pytest.approx(4 * 150 / found.request.prompt.total, rel=0.02)  # what they read

@@ -1,0 +1,191 @@
+"""What a benchmark measured: printouts and JSON of the engines' tools, or words, read to numbers in SI units.
+
+What a line says stands in ``benchmark.toml``, a row each.
+"""
+
+import json
+import re
+import tomllib
+from functools import cache
+
+from inferlib import validation
+from inferlib.equation import frozen
+from tokenprice import launch, parsing
+
+_NUMBER = r"-?\d[\d,]*\.?\d*(?:e[+-]?\d+)?"
+SUCH = "give words such as 'TPOT 21.3 ms, 64 users'"
+
+
+@cache
+def table():
+    """``benchmark.toml``, read."""
+    return tomllib.loads(validation.read_package_file(__file__, "benchmark.toml"))
+
+
+@frozen
+class Benchmark:
+    """Numbers that a tool measured, in seconds and tokens a second, and the load that it says it put on the engine."""
+
+    measured: dict
+    load: dict
+    statistics: dict
+
+    def __post_init__(self):
+        if not self.measured:
+            few = "a time between tokens, to the first token, or tokens/s"
+            raise ValueError(f"the benchmark holds no number that is compared: {few}")
+
+
+def _plain(label):
+    return " ".join(re.findall(r"[a-z0-9]+", label.lower()))
+
+
+def begins(text):
+    """Where a benchmark begins in a text; None where it holds none."""
+    pattern = r"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?(PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\{)"
+    found = re.search(pattern, text, re.MULTILINE)
+    return found and found.start()
+
+
+def read(text):
+    """The benchmark that a text holds: a printout, JSON, or words.
+
+    Raises
+    ------
+    ValueError
+        In one line, where the text is cut, holds two benchmarks, or holds what is not understood.
+
+    Examples
+    --------
+    >>> read("TPOT 20 ms, TTFT 400 ms, 64 users").measured
+    {'tpot': 0.02, 'ttft': 0.4}
+    """
+    said = text.strip()
+    if not said:
+        raise ValueError(f"the benchmark is empty: give a printout, JSON, or {SUCH[5:]}")
+    if said.startswith(("{", "[")):
+        found = _printed(_of_json(said))
+    elif "Out Tok/sec" in said:
+        found = _printed(_of_guide(said))
+    elif (starts := [start for start in table()["starts"] if start in _plain(said)]) or _lines(said) > 2:
+        found = _printed(_of_printout(said, starts))
+    else:
+        found = {(name, "mean"): number for name, number in _of_words(said)}
+        return _made(found, {name: number for (name, _), number in found.items() if name in table()["load"]})
+    return _made(found, _load({name: number for (name, _), number in sorted(found.items(), reverse=True)}))
+
+
+def _lines(text):
+    """Lines that say what a printout says."""
+    return sum(_plain(line.rpartition(":")[0]) in table()["labels"] for line in text.splitlines())
+
+
+def _of_printout(text, starts):
+    lines = [line.strip() for line in text.splitlines()]
+    for start in starts:
+        begun = next(k for k, line in enumerate(lines) if start in _plain(line))
+        if not any(re.match(table()["starts"][start], line) for line in lines[begun + 2 :]):
+            raise ValueError(
+                f"the printout is cut: the line that ends it is missing after {lines[-1][:60]!r}"
+            )
+    for line in lines:
+        cells = re.split(r"[│┃|]", line.strip("|│┃"))
+        yield cells[:2] if len(cells) > 1 else line.rpartition(":")[::2]
+
+
+def _of_guide(text):
+    """The table of GuideLLM: a heading of two lines, and a row for each load."""
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in text.splitlines()
+        if "|" in line
+    ]
+    at = next(k for k, row in enumerate(rows) if "Out Tok/sec" in row)
+    if len(rows) < at + 3:
+        raise ValueError("the printout is cut: GuideLLM's table has a heading and no row")
+    if len(rows) > at + 3:
+        raise ValueError(f"{len(rows) - at - 2} benchmarks in one table: give one row of it")
+    group = ""
+    for heading, statistic, value in zip(*rows[at : at + 3], strict=False):
+        group = heading or group
+        yield f"{statistic} {group}", value
+
+
+def _of_json(text):
+    try:
+        tree = json.loads(text)
+    except json.JSONDecodeError:
+        try:
+            tree = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError as mistake:
+            where = f"line {mistake.lineno}, column {mistake.colno}"
+            raise ValueError(f"the JSON is cut or broken at {where}") from None
+    trees = tree.get("benchmarks", tree) if isinstance(tree, dict) else tree
+    trees = trees if isinstance(trees, list) else [trees]
+    if len(trees) != 1:
+        raise ValueError(f"{len(trees)} benchmarks in one file: give one")
+    if not isinstance(trees[0], dict):
+        raise ValueError("the JSON holds no benchmark: an object of names and numbers was expected")
+    return (
+        (name, str(value)) for name, value in launch.flat(trees[0]) if not isinstance(value, (bool, list))
+    )
+
+
+def _of_words(text):
+    for part in re.split(r"[;\n]|,(?=\s)|\band\b", text):
+        said = part.strip().rstrip(".")
+        for label, (name, read) in table()["words"].items():
+            ends = rf"\s*[:=@]?\s*(?P<after>\d.*)|(?P<before>\d.*?)\s*(?:{label})"
+            of = rf"(?:mean |median |average )?(?:{label}){ends}"
+            if said and (found := re.fullmatch(of, said, re.IGNORECASE)):
+                yield name, getattr(parsing, read)(name, found["after"] or found["before"])
+                break
+        else:
+            if said:
+                raise ValueError(f"{validation.short(repr, said)} is not understood: {SUCH}")
+
+
+def _printed(pairs):
+    """Numbers of labels and values, by quantity and statistic."""
+    labels, found, said = table()["labels"], {}, {}
+    for label, value in pairs:
+        name, number = _plain(label), re.match(_NUMBER, value.strip())
+        ends = (
+            name,
+            *(" ".join(name.split()[k:]) for k in (1, 2, 3) if name.split()[k : k + 1] == ["metrics"]),
+        )
+        row = next((labels[end] for end in ends if end in labels), None)
+        if row is None or not number:
+            continue
+        key, number = (row[0], row[1]), float(number[0].replace(",", "")) * row[2]
+        if found.setdefault(key, number) != number:
+            raise ValueError(f"two benchmarks in one: {label.strip()!r} is {said[key]} and {value.strip()}")
+        said[key] = value.strip()
+    return found
+
+
+def _made(found, load):
+    """The record: means rather than medians, and times between tokens for those that are not given."""
+    best = {name: (found[name, statistic], statistic) for name, statistic in sorted(found, reverse=True)}
+    if "itl" in best:
+        best.setdefault("tpot", best["itl"])
+    measured = {name: best[name][0] for name in table()["measured"] if best.get(name, (0,))[0] > 0}
+    return Benchmark(measured, load, {name: best[name][1] for name in measured})
+
+
+def _load(n):
+    """The load that numbers of a printout say: lengths in the mean, users, how often each asked."""
+    load, done = {name: n[name] for name in table()["load"] if n.get(name, 0) > 0}, n.get("completed")
+    for name, tokens in (("prompt_tokens", "total_input"), ("output_tokens", "total_output")):
+        if done and n.get(tokens):
+            load.setdefault(name, n[tokens] / done)
+    if load.get("acceptance_length", 2) <= 1:
+        del load["acceptance_length"]
+    if done and "request_rate" not in load:
+        load["concurrency"] = min(load.get("concurrency", done), done)
+        load.setdefault("requests_per_user", max(done / load["concurrency"], 1))
+    if not done and not {"concurrency", "request_rate"} & set(load) and {"requests", "e2e"} <= set(n):
+        load["concurrency"] = max(round(n["requests"] * n["e2e"]), 1)  # Little's law
+    if load.get("output_tokens", 0.5) == int(load.get("output_tokens", 0.5)):
+        load["fixed_lengths"] = True
+    return load

@@ -1,0 +1,350 @@
+"""Is what was measured what should be: each number's interval, what would explain a miss, and what to try next.
+
+What may be the cause stands in ``causes.toml``. How often the true one is named was counted on numbers that the model
+itself gave for a deployment with one flag changed (``tests/test_check.py``), with noise: that says how well causes are
+told apart, and nothing of machines on which the model is wrong.
+"""
+
+import math
+import re
+import tomllib
+from dataclasses import replace
+from functools import cache
+from os.path import isfile
+from typing import NamedTuple, Unpack
+
+from inferlib import validation
+from inferlib.equation import frozen
+from inferlib.system import System
+from tokenprice import benchmark, calibration, launch
+from tokenprice.ask import Answer, ask_kernel_model
+from tokenprice.formatting import format_durations, format_number
+from tokenprice.question import Question, given, read_record
+from tokenprice.signatures import AskOptions
+
+NAMED = 2  # explanations that are named at most
+BETTER = 1.03  # a flag that gains less is not worth trying
+NEAR = 1.25  # widths within which all numbers lie where a cause is so: several have noise of their own
+FAR = 3.0  # widths beyond which nothing here explains a number by chance
+PLACES = 0.85  # of the users run at a time, or places are full
+TIMES = ("tpot", "ttft", "e2e")
+LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # of users who ask again
+
+
+@cache
+def table():
+    """``causes.toml``, read."""
+    return tomllib.loads(validation.read_package_file(__file__, "causes.toml"))
+
+
+class Expected(NamedTuple):
+    """What an answer says a benchmark should measure: the middle, and what holds it in 80 % of cases."""
+
+    middle: float
+    low: float
+    high: float
+
+    def misses(self, value):
+        """How many widths of the interval a value lies from the middle, in logarithms."""
+        width = self.high / self.middle if value > self.middle else self.middle / self.low
+        return abs(math.log(value / self.middle)) / math.log(max(width, 1.02))
+
+
+class Explanation(NamedTuple):
+    """A cause, the answer in which it is so, and how many widths its numbers miss the measured ones in the mean."""
+
+    cause: dict
+    answer: Answer
+    miss: float
+
+    @property
+    def says(self):
+        """The cause in words."""
+        q = self.answer.question
+        return self.cause["says"].format(
+            n=(q.max_num_seqs or 0) * q.resolved_layout.dp, users=format_number(q.concurrency or 1)
+        )
+
+
+def expected(answer) -> dict:
+    """What a benchmark of an answer's question should measure, by quantity."""
+    q, r = answer.question, answer.request
+    found = {"tpot": Expected(answer.seconds, *answer.interval)}
+    if r is None:
+        ends = (answer.seconds, answer.high, answer.low)
+        return found | {"output_rate": Expected(*(q.workload.batch / one for one in ends))}
+    rest = max(float(q.output_tokens) - 1, 0)
+    spans = zip(r.ttft_interval, r.tpot_interval, strict=True)
+    ends = (r.seconds, *(first + rest * token for first, token in spans))
+    late = (
+        (1, 1.05, 1 / 1.05) if q.request_rate else (1, ends[2] / ends[0], ends[1] / ends[0])
+    )  # as many as come
+    rates = {
+        "output_rate": 1,
+        "total_rate": float(q.prompt_tokens) / float(q.output_tokens) + 1,
+        "requests": 1 / float(q.output_tokens),
+    }
+    found |= {"ttft": Expected(r.ttft, *r.ttft_interval), "e2e": Expected(*ends)}
+    return found | {
+        name: Expected(*(by * answer.throughput / one for one in late)) for name, by in rates.items()
+    }
+
+
+@frozen
+class Check:
+    """What :func:`check` found: an answer, what was measured, what explains a miss, and what to try next."""
+
+    answer: Answer
+    benchmark: benchmark.Benchmark
+    explained: tuple = ()
+    next: tuple = ()
+    notes: tuple = ()
+
+    @property
+    def numbers(self) -> dict:
+        """Every quantity that is compared: what is expected, and what was measured."""
+        told, measured = expected(self.answer), self.benchmark.measured
+        return {name: (told[name], value) for name, value in measured.items() if name in told}
+
+    @property
+    def misses(self) -> dict:
+        """Widths of its interval that each number lies from the middle."""
+        return {name: one.misses(value) for name, (one, value) in self.numbers.items()}
+
+    @property
+    def outside(self) -> tuple:
+        """The quantities whose measured number lies outside the interval."""
+        return tuple(name for name, miss in self.misses.items() if miss > 1)
+
+    @property
+    def inside(self) -> bool:
+        """Whether every number lies in its interval."""
+        return not self.outside
+
+    @property
+    def far(self) -> bool:
+        """Whether a number misses by so much that it is no matter of luck."""
+        return max(self.misses.values()) > FAR
+
+    def to_dict(self) -> dict:
+        """Everything as plain numbers and texts, in SI units."""
+        return {
+            "question": self.answer.question.words(), "inside": self.inside,
+            "numbers": {
+                name: {"measured": value, **one._asdict(), "inside": name not in self.outside}
+                for name, (one, value) in self.numbers.items()
+            },
+            "explained": [
+                {"cause": one.cause["name"], "says": one.says, "seconds": one.answer.seconds} for one in self.explained
+            ],
+            "next": [
+                {"flag": flag, "seconds": one.seconds, "tokens_per_second": one.throughput} for flag, one in self.next
+            ],
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+    def __str__(self):
+        names, lines = benchmark.table()["measured"], [str(self.answer).partition("\n")[0]]
+        for name, (one, value) in self.numbers.items():
+            statistic = self.benchmark.statistics[name]
+            times = f"outside, {format_number(value / one.middle)} times what it should be"
+            verdict = (times if name in self.outside else "inside") + f" ({statistic})" * (
+                statistic != "mean"
+            )
+            span = f"{_said(name, one.low)} to {_said(name, one.high)}"
+            lines.append(f"{names[name]}: expected {span}, yours {_said(name, value)}: {verdict}")
+        left = [names[name] for name in self.benchmark.measured if name not in self.numbers]
+        lines += [f"Not compared: {', '.join(left)} (give prompt and output)"] if left else []
+        lines += ["What would explain it, each asked:"] if self.explained else []
+        for one in self.explained:
+            told = expected(one.answer)
+            each = (
+                f"{names[name]} {_said(name, told[name].middle)}" for name in self.numbers if name in told
+            )
+            lines.append(f"  {one.says}: {', '.join(each)}")
+        if self.outside and not self.explained:
+            asked = ", ".join(cause["name"] for cause in table()["cause"])
+            more = "; this far off something else differs, or the model is wrong" if self.far else ""
+            lines.append(
+                f"Nothing that was asked explains it ({asked}); a clock, a power limit or other work on the chips "
+                f"would make all times longer alike{more}"
+            )
+        for flag, one in self.next:
+            low, high = (format_number(1e3 * end) for end in one.interval)
+            gives = (
+                f"{format_number(1e3 * one.seconds)} ms per token ({low} to {high}), "
+                f"{format_number(one.throughput)} tokens/s"
+            )
+            lines.append(f"Try next: {flag}, which should give {gives} in all")
+        return "\n".join([*lines, *self.notes])
+
+    __repr__ = __str__
+
+
+def _said(name, value):
+    return (
+        format_number(value)
+        if name not in TIMES
+        else format_durations(value)
+        if value >= 0.1
+        else f"{format_number(1e3 * value)} ms"
+    )
+
+
+def check(command, measured="", machine=None, /, *, chips=None, **options: Unpack[AskOptions]) -> Check:
+    """Whether a benchmark is what a deployment should give, what would explain it if not, and which flag to try next.
+
+    Parameters
+    ----------
+    command : str
+        A launch command of vLLM, SGLang or TensorRT-LLM, a model, or a Question; the benchmark may stand below it.
+    measured : str
+        What a benchmark printed or stored as JSON, or words, such as ``"TPOT 21.3 ms, TTFT 410 ms, 64 users"``.
+    machine, chips, **options
+        As for :func:`tokenprice.ask`. They win over what the command and the benchmark say.
+
+    Raises
+    ------
+    LookupError, ValueError, TypeError
+        Naming what is not understood, in one line.
+
+    Examples
+    --------
+    >>> found = check("vllm serve Qwen/Qwen3-32B -tp 4", "TPOT 10.5 ms, 16 users, prompt 1k, output 500", "4x H100")
+    >>> found.inside
+    True
+    """
+    seen, q, notes = _asked(command, measured, machine, chips, options)
+    q.needs_machine()
+    answer = ask_kernel_model(q)
+    if not answer.feasible:
+        raise ValueError(f"nothing to compare: {answer.status}: {answer.reason}")
+    found = Check(answer, seen, notes=notes)
+    if not found.numbers:
+        raise ValueError("nothing to compare: give prompt and output, in tokens")
+    if not found.inside:
+        found = replace(found, explained=tuple(_explained(found)))
+    return replace(found, next=tuple(_next(found)))
+
+
+def _asked(command, measured, machine, chips, options):
+    """The benchmark, the question that it is about, and sentences."""
+    options, notes = _without(options), ()
+    if isinstance(command, Question):
+        seen = benchmark.read(_file(measured))
+        said = {name: getattr(command, name) for name in command.words()} | options
+    else:
+        command, measured = _file(command), _file(measured)
+        begun = benchmark.begins(command) if not measured and isinstance(command, str) else None
+        if begun is not None:
+            command, measured = command[:begun], command[begun:]
+        if not measured:
+            raise ValueError(f"the benchmark is missing: {benchmark.SUCH}")
+        seen = benchmark.read(measured)
+        drafts = {"acceptance_length": seen.load.get("acceptance_length")}
+        said, notes = given({"model": command, "machine": machine, **drafts, **options})
+        if said.get("draft_tokens") is None and "acceptance_length" not in options:
+            said = _without(said, "acceptance_length")
+    said, load = _without(said), _without(seen.load, "acceptance_length")
+    if "request_rate" in {**load, **said}:  # they come by themselves, to one machine
+        load = _without(load, *LOOP) | {"replicas": 1}
+        said = _without(said, *({*LOOP} - {*options}))
+    if isinstance(said.get("output_tokens"), str):
+        load = _without(load, "fixed_lengths")
+    said = {**load, **said}
+    if not {"prompt_tokens", "output_tokens"} <= {*said}:
+        if "context" not in said:
+            notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
+        step = {"batch": said.get("concurrency", 1), "context": 4096, **said}
+        said = _without(step, *LOOP, *launch.REQUESTS, "prompt_tokens", "output_tokens", "replicas")
+    return seen, read_record(Question, said, chips), notes
+
+
+def _without(options, *names):
+    """Options that are given, without some."""
+    return {name: one for name, one in options.items() if one is not None and name not in names}
+
+
+def _file(text):
+    """The text of a file that is named, else the text."""
+    name = text.strip() if isinstance(text, str) else ""
+    if "\n" in name or len(name) > 300 or name.endswith("config.json") or not isfile(name):
+        return text
+    with open(name, encoding="utf-8") as file:
+        return file.read()
+
+
+def changed(row, q, seen):
+    """The question with the changes of a row; None where it cannot be so, or is so already."""
+    changes = {name: None if one == "" else one for name, one in row["changes"].items()}
+    own, engine, n = (
+        calibration.format_name(q.formats[0]).partition(" ")[0],
+        calibration.engine(q.engine).name,
+        q.machine.count,
+    )
+    fits = (
+        own in row.get("weights", (own,)), engine in row.get("engines", (engine,)),
+        row.get("models", "") in q.model.name.lower(), (q.concurrency or 1) <= row.get("most_users", math.inf),
+        not row.get("linked") or q.machine.chip.topology in ("switch", "bridge") and q.machine.domain >= n > 1,
+    )  # fmt: skip
+    if not all(fits):
+        return None
+    if (part := changes.pop("domain", None)) is not None:
+        changes["machine"] = System(q.machine.chip, n, max(int(part * n), 1))
+    if changes.get("max_num_seqs") == "running":
+        running = seen.measured.get("output_rate", 0) * seen.measured.get("tpot", 0)
+        running /= (
+            (q.acceptance_length or 1) if q.draft_tokens and not seen.load.get("acceptance_length") else 1
+        )
+        full = 1 <= running < PLACES * (q.concurrency or 1) and not q.request_rate
+        if not full or q.max_num_seqs and q.max_num_seqs * q.resolved_layout.dp <= 1.2 * running:
+            return None
+        changes["max_num_seqs"] = max(round(running / q.resolved_layout.dp), 1)
+    changes = {name: one.format(n=n) if isinstance(one, str) else one for name, one in changes.items()}
+    other = q.replace(**changes)
+    return other if other != q else None
+
+
+def _answers(rows, q, seen):
+    """Rows and the answers of what they change; those that cannot be are left out."""
+    for row in rows:
+        try:
+            other = changed(row, q, seen)
+            answer = other and ask_kernel_model(other)
+        except (ValueError, LookupError):
+            continue  # it cannot be so
+        if answer and answer.feasible:
+            yield row, answer
+
+
+def _explained(found):
+    """The causes in which every number is inside, the nearest first."""
+    explained = []
+    for row, answer in _answers(table()["cause"], found.answer.question, found.benchmark):
+        misses = replace(found, answer=answer).misses.values()
+        one = Explanation(row, answer, math.hypot(*misses))
+        if max(misses) <= NEAR and one.miss < math.hypot(*found.misses.values()) / 2:
+            explained.append(one)
+    return sorted(explained, key=lambda one: one.miss)[:NAMED]
+
+
+def _next(found):
+    """The flag to try next and what it should give: without what explains a miss, else what is fastest."""
+    q, answer = found.answer.question, found.answer
+    if found.explained and (remedy := found.explained[0].cause.get("remedy")):
+        return [(remedy, answer)]
+    tried = (one for _, one in _answers(table()["try"], q, found.benchmark))
+    best = max(tried, key=lambda one: one.throughput, default=answer)
+    if best.throughput <= BETTER * answer.throughput:
+        return []
+    engine = next((name for name in launch.ENGINES if q.engine and name in q.engine), "vllm")
+    pairs = [
+        set(_flags(launch.command(one, engine) or launch.command(one, "vllm"))) for one in (best.question, q)
+    ]
+    told = sorted(pairs[0] - pairs[1]) or [f"leave out {flag}" for flag in sorted(pairs[1] - pairs[0])]
+    return [(" ".join(told), best)]
+
+
+def _flags(command):
+    """Flags of a command with their values."""
+    return re.findall(r"--\S+(?: (?!--)\S+)?", command)

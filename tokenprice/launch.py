@@ -1,0 +1,542 @@
+"""A launch command is a question: its flags, and those of a benchmark, are read to the fields of a question.
+
+What a flag means stands in ``launch_flags.toml``, a row each, for reading and for writing back. A text may hold
+commands of a shell (continued lines, quotes, variables, containers) or a recipe in YAML.
+"""
+
+import json
+import re
+import shlex
+import tomllib
+from copy import deepcopy
+from functools import cache
+from os.path import isfile
+
+from inferlib import validation
+from inferlib.catalog import load_model, same_shapes
+from inferlib.formats import FORMATS
+from inferlib.system import Layout, System
+from tokenprice import aliases, calibration, parsing
+
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
+COMMANDS = (
+    "vllm serve, python -m sglang.launch_server, trtllm-serve, or docker run with an image of one of them"
+)
+REQUESTS = (
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "dp_balance",
+    "batching_wait_iters",
+)  # fields of no step
+DEGREES = ("tp", "pp", "dp", "ep")
+_HERE = re.compile(r"^[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FLAG = re.compile(r"--?[A-Za-z]")
+
+
+@cache
+def table():
+    """``launch_flags.toml``, read."""
+    return tomllib.loads(validation.read_package_file(__file__, "launch_flags.toml"))
+
+
+@cache
+def flags(kind):
+    """The row of every flag of an engine or of ``"benchmark"``, by all its names; idle ones say nothing."""
+    rows = {name: row for row in table()["rows"][kind] for name in row["names"].split()}
+    for part, switch in (("idle", False), ("idle_switches", True)):
+        rows |= {name: {"switch": switch} for name in table()[part].get(kind, "").split()}
+    return rows
+
+
+def plain(name):
+    """A flag without dashes, as the table spells it."""
+    return name.lstrip("-").replace("_", "-")
+
+
+def row_of(kind, name):
+    """The row of a flag, or of a setting by its path: its own, else that of the part that holds it; or None."""
+    rows, name = flags(kind), plain(name)
+    holder = rows.get(name.partition(".")[0])
+    if holder is not None and name not in rows:  # a part of what is read, or of what has no effect
+        return {key: one for key, one in holder.items() if key == "beyond"}
+    return rows.get(name) or rows.get(name.rpartition(".")[2])
+
+
+def known(name, engine=None):
+    """Whose flag this is, and its row, among an engine's own or those of all, and those of benchmarks; or None."""
+    if not engine and name.lstrip("-") == "seed":
+        return None  # of a simulation
+    kinds = [engine, "benchmark"] if engine else [*ENGINES, "benchmark"]
+    return next(((kind, flags(kind)[plain(name)]) for kind in kinds if plain(name) in flags(kind)), None)
+
+
+def unknown(name, engine):
+    """The error for a flag that an engine does not have, with its own flag of the same meaning."""
+    from difflib import get_close_matches
+
+    own, others = flags(engine), [kind for kind in ENGINES if plain(name) in flags(kind)]
+    meant = {flags(kind)[plain(name)].get("says") for kind in others} - {None}
+    meant |= {"memory_utilization", "static"} if meant & {"memory_utilization", "static"} else set()
+    same = [f"{ENGINES[engine]} calls it --{near}" for near, row in own.items() if row.get("says") in meant]
+    close = [f"did you mean --{near}?" for near in get_close_matches(plain(name), own, n=1, cutoff=0.8)]
+    whose = f" (a flag of {ENGINES[others[0]]})" if others else ""
+    hint = f"; {(same or close)[0]}" if same or close else ""
+    return LookupError(
+        f"no flag {validation.short(str, name)} of {ENGINES.get(engine, 'a benchmark')}{whose}{hint}"
+    )
+
+
+def _parts(flag, text):
+    """JSON between braces, or pairs such as ``prompt_tokens=256,output_tokens=128``."""
+    try:
+        found = json.loads(text) if text.lstrip().startswith("{") else None
+    except json.JSONDecodeError:
+        found = {}
+    found = dict(re.findall(r"(\w+)\s*=\s*([^,\s]+)", text)) if found is None else found
+    if not found:
+        raise ValueError(f"{flag} is {validation.short(repr, text)}, but must be JSON between braces")
+    return found
+
+
+def _format(flag, value):
+    return parsing.parse_dtype(flag, "fp8" if str(value).startswith("fp8_") else value)
+
+
+READ = {
+    "whole": parsing.parse_int,
+    "truth": parsing.parse_bool,
+    "share": parsing.parse_fraction,
+    "tokens": parsing.parse_tokens,
+    "count": parsing.parse_count,
+    "rate": parsing.parse_rate,
+    "format": _format,
+}
+
+
+class Launch:
+    """What a text, or flags one by one, have said; flags without effect; and those that are not described, and why."""
+
+    def __init__(self, engine=None):
+        self.engine, self.version, self.tool = engine, "", ""
+        self.said, self.files, self.idle, self.beyond = {}, {}, [], {}
+
+    def take(self, flag, value=True, kind=None):
+        """Read one flag or setting of the engine, or of a benchmark."""
+        row = row_of(kind or self.engine, flag)
+        if isinstance(value, str) and row and "parts" in row:
+            value = _parts(flag, value)
+        if isinstance(value, dict):
+            for key, one in value.items():
+                self.take(f"{flag}.{key}", one, kind)
+        elif row is None:
+            raise unknown(flag, kind or self.engine)
+        elif (
+            value is None
+            or value is False
+            and row.get("switch")
+            or str(value).lower() in row.get("none", "").split()
+        ):
+            return
+        elif row.get("says") == "file":
+            self._file(flag, str(value))
+        elif "says" in row:
+            self.said[row["says"]] = READ[row["as"]](flag, value) if "as" in row else value
+        elif "beyond" in row:
+            self.beyond[flag] = row["beyond"]
+        else:
+            self.idle.append(flag)
+
+    def _file(self, flag, name):
+        if name not in self.files and not isfile(name):
+            self.beyond[flag] = f"what {name} holds is not in the text"
+            return
+        for key, one in yaml(self.files.get(name) or open(name, encoding="utf-8").read()).items():
+            self.take(key, one)
+
+    def layout(self, model, machine=None):
+        """The layout of the flags, and the chips that it takes: all of a machine, where no command says how many."""
+        said = self.said
+        tp, pp, dp, ep = (said.get(name, 1) for name in DEGREES)
+        if "model" not in said and machine is not None and "tp" not in said:
+            tp = max(machine.count // (pp * dp), 1)
+        count, spread = tp * pp * dp, said.get("spread") or said.get("experts")
+        if self.engine != "vllm" and "attention_dp" in said:
+            copies = dp if self.engine == "sglang" else tp
+            if tp % copies:
+                raise ValueError(f"attention in {copies} copies does not divide {tp} chips")
+            tp, dp, count, spread = tp // copies, copies, tp * pp, True
+        spread = (
+            spread or self.engine == "vllm" and dp > 1
+        )  # which cuts experts over all ranks, in either way
+        ep = count // pp if spread else min(ep, count // pp)
+        return Layout(tp=tp, pp=pp, ep=ep if model.sparse else 1, dp=dp), count
+
+    def question(self, options):
+        """The fields that a question takes, and sentences on what the flags say beside; what is given wins."""
+        said, notes, launched = self.said, [], "model" in self.said
+        model = said["model"] if launched else options.get("model")
+        model = self._checkpoint(model) if isinstance(model, str) else model
+        found = {
+            name: said[name] for name in ("memory_utilization", "kv_cache_dtype", *REQUESTS) if name in said
+        }
+        found |= {"model": model} if launched else {}
+        if model is not None:
+            model = parsing.parse_model("model", model)
+            found |= self._formats(model)
+        found |= self._asked(options)
+        eager = said.get("eager") or str(said.get("level")) == "0" or said.get("graphs") == "NONE"
+        if eager or launched:
+            found["engine"] = "eager" if eager else f"{self.engine} {self.version}".strip()
+        machine = options.get("machine")
+        machine = parsing.parse_machine("machine", machine) if isinstance(machine, str) else machine
+        placed = launched or any(name in said for name in (*DEGREES, "experts", "spread", "attention_dp"))
+        if model is not None and placed:
+            found["layout"], count = self.layout(model, machine)
+            if machine is not None:
+                found["machine"] = machine = self._machine(machine, count, notes)
+        if "static" in said and machine is not None:  # SGLang's share is that of weights and cache alone
+            own = _workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
+            found["memory_utilization"] = min(said["static"] + own, 1)
+        found |= self._drafted(options, notes)
+        asked = {**found, **{name: one for name, one in options.items() if one is not None}}
+        if asked.get("prompt_tokens") is None:  # of a step
+            found = {name: one for name, one in found.items() if name not in REQUESTS}
+        elif said.get("longest") and not isinstance(asked["prompt_tokens"], str):
+            longest = float(asked["prompt_tokens"]) + float(
+                parsing.parse_tokens("output_tokens", asked.get("output_tokens") or 0)
+            )
+            if longest > said["longest"]:
+                raise ValueError(
+                    f"prompt and output are {longest:,.0f} tokens, but the command allows {said['longest']:,}"
+                )
+        notes += [f"Not described: {flag} ({why})." for flag, why in self.beyond.items()]
+        notes += [f"Without effect: {', '.join(dict.fromkeys(self.idle))}."] if self.idle else []
+        return found, tuple(notes)
+
+    def _checkpoint(self, name):
+        """A model's name, of which a folder of one's own shows the last part."""
+        if isfile(name) or isfile(f"{name}/config.json"):
+            return name
+        own = re.sub(r".*models--([^/]+)--([^/]+).*", r"\1/\2", name)
+        last = name.rstrip("/").rpartition("/")[2]
+        path = name.startswith((".", "/", "~")) or name.count("/") > 1
+        for one in (name, last, str(self.said.get("served", "")).partition(" ")[0], own) if path else (name,):
+            try:
+                load_model(one)
+                return one
+            except (LookupError, ValueError, OSError):
+                continue
+        return last if path else name
+
+    def _formats(self, model):
+        """Formats that differ from the checkpoint's; its quantization decides over the type of its arithmetic."""
+        format, own = "checkpoint", parsing.checkpoint_formats(model)[0]
+        if "quantization" in self.said:
+            said, formats = str(self.said["quantization"]).lower(), table()["quantization"]
+            format = formats[validation.one_of("format of --quantization", said, formats)]
+        format = self.said.get("dtype") if format == "checkpoint" else format
+        return {"weights": format} if format and own == "bf16" else {}
+
+    def _machine(self, machine, count, notes):
+        if count > machine.count > 1:
+            raise ValueError(f"machine is {machine}, but the command takes {count} chips")
+        notes += [f"The command takes {count} of {machine.count} chips."] if count < machine.count else []
+        boxes = self.said.get("boxes", 1)
+        if boxes > 1:
+            return System(machine.chip, count, max(count // boxes, 1))
+        return machine if count == machine.count else System(machine.chip, count)
+
+    def _drafted(self, options, notes):
+        said = {name: one for name, one in self.said.items() if name.startswith("draft_")}
+        tokens = said.get("draft_tokens", said.get("draft_steps"))
+        if said.get("draft_branches", 1) > 1:
+            tokens = said.get("draft_verified", 1) - 1
+        if not said or options.get("acceptance_length") is not None and tokens:
+            return {"draft_tokens": tokens} if said else {}
+        method = str(said.get("draft_method", "")).lower()
+        if "eagle" in method and "deepseek" in str(self.said.get("model")).lower():
+            method = "mtp"  # the model's own head, which SGLang serves by this name
+        curve = next((curve for word, curve in table()["drafts"].items() if word in method), None)
+        if curve is None or not tokens:
+            why = "how many are accepted depends on the text: give acceptance_length"
+            notes.append(f"Not described: drafts ({why if tokens else 'how many tokens is not said'}).")
+            return {}
+        from tokenprice.speculation import acceptance, measured_curves
+
+        length = acceptance(curve, min(tokens, len(measured_curves()[curve]["length"])))
+        notes.append(
+            f"{length:g} tokens a step are taken from {curve}: give acceptance_length, as the engine's log says."
+        )
+        return {"draft_tokens": tokens, "acceptance_length": length}
+
+    def _asked(self, options):
+        """Lengths, users or arrivals, and the protocol of the benchmark, with its tool's own defaults."""
+        given = {name: one for name, one in options.items() if one is not None}
+        tool = next((own for name, own in table()["tools"].items() if name in self.tool), {})
+        said = {name: one for name, one in tool.items() if name not in given} | self.said
+        found = {name: said[name] for name in ("prompt_tokens", "output_tokens") if name in said}
+        rate, users, requests = (said.get(name) for name in ("request_rate", "concurrency", "requests"))
+        if "pace" in said:
+            pace = parsing.parse_rate("--rate", str(said["pace"]).strip("[]"))
+            rate, users = (
+                (None, pace) if "concurren" in str(said.get("pattern", "concurrent")) else (pace, users)
+            )
+        sglang = "sglang" in self.tool
+        ratio = said.get("ratio", 1 if sglang else 0)
+        low, high = (ratio, 1) if sglang else (1 - ratio, 1 + ratio)
+        if low < high:
+            found = {name: f"{max(most * low, 1):.0f}-{most * high:.0f}" for name, most in found.items()}
+        if "prefix" in said and isinstance(found.get("prompt_tokens"), (int, float)):
+            found |= {"prompt_tokens": found["prompt_tokens"] + said["prefix"], "cached": said["prefix"]}
+        if rate or "request_rate" in given:
+            self.beyond |= {"--max-concurrency": "requests come at a rate"} if users else {}
+            return found | ({"request_rate": rate} if rate else {})
+        users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
+        if requests:  # all at once, where nothing limits them
+            found |= {"requests_per_user": max(requests / users, 1)}
+        if requests or "concurrency" in said or "pace" in said:
+            found["concurrency"] = users
+        return found | ({"fixed_lengths": True} if low == high and self.tool else {})
+
+
+def yaml(text):
+    """Settings of a recipe by their paths, or of several."""
+    from inferlib.optional_imports import yaml as package
+
+    try:
+        trees = list(package.safe_load_all(text))
+    except package.YAMLError as mistake:
+        raise ValueError(f"the recipe is not understood: {' '.join(str(mistake).split())}") from None
+    return dict(flat(trees[0] if len(trees) == 1 else trees))
+
+
+def flat(tree, at=""):
+    """What nested settings and lists of them hold, each by its path."""
+    nested = isinstance(tree, dict) or isinstance(tree, list) and any(isinstance(one, dict) for one in tree)
+    if not nested:
+        return [(at, tree)]
+    pairs = tree.items() if isinstance(tree, dict) else enumerate(tree)
+    return [found for key, one in pairs for found in flat(one, f"{at}.{key}" if at else str(key))]
+
+
+def is_launch(text):
+    """Whether a text is a launch command, a recipe, or the path of a file that holds one, and no name of a model."""
+    pattern = r"\n|\s--?[A-Za-z]|^vllm serve|^sglang serve|^trtllm-serve|\.(ya?ml|sh)$"
+    return isinstance(text, str) and bool(re.search(pattern, text.strip()))
+
+
+@cache
+def read(text):
+    """The launch command, and perhaps the benchmark, of a text; ValueError with one line where it holds none."""
+    said = text.strip()
+    if re.fullmatch(r"\S+\.(ya?ml|sh)", said):
+        with open(said, encoding="utf-8") as file:
+            said = file.read().strip()
+    if re.match(r"(\s*(#.*)?\n|---\n)*\s*[\w.-]+\s*:(\s|$)", said):
+        return _recipe(said)
+    found = Launch()
+    for here in _HERE.finditer(said):
+        if name := re.search(r">>?\s*(\S+)", here[0].partition("\n")[0]):
+            found.files[name[1].strip("'\"")] = here[2]
+    commands = list(_commands(_HERE.sub("", said)))
+    served = [ENGINES[kind] for kind, *_ in commands if kind in ENGINES]
+    if not served:
+        first = validation.short(repr, said.partition("\n")[0])
+        raise ValueError(f"{first} is no launch command: give {COMMANDS}")
+    if len(served) > 1:
+        raise ValueError(f"{len(served)} launch commands ({', '.join(served)}): give one")
+    if len(commands) > 2:
+        raise ValueError("two benchmark commands: give one")
+    for kind, begun, tokens, env in sorted(commands, key=lambda one: one[0] == "benchmark"):
+        if kind in ENGINES:
+            at = re.search(
+                r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)", said
+            )
+            old = "0.7" if env.get("VLLM_USE_V1") == "0" else ""
+            found.engine, found.version = kind, at[1].strip(".") if at else old
+        else:
+            found.tool = begun
+        for flag, value in _pairs(kind, list(tokens)):
+            if flag is not None:
+                found.take(flag, value, kind)
+            elif kind in ENGINES and "model" not in found.said:
+                found.said["model"] = value
+            elif kind in ENGINES:
+                raise ValueError(f"{validation.short(repr, value)} belongs to no flag of the launch command")
+    if "model" not in found.said:
+        raise ValueError("the launch command names no model")
+    return found
+
+
+def _commands(text):
+    """Of every command: engine or benchmark, the words that began it, those after it, and its variables."""
+    env: dict = {}
+    for line in re.sub(r"[ \t]*[\\^`][ \t]*\r?\n", " ", text).splitlines():
+        line = re.sub(r"^\s*(?:\$|>|root@\S+[#$])\s+", "", line)
+        line = re.sub(
+            r"\$\{(\w+)(?::-([^}]*))?\}|\$(\w+)", lambda m: env.get(m[1] or m[3], m[2] or m[0]), line
+        )
+        lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
+        lexer.whitespace_split, lexer.commenters = True, "#"
+        part: list = []
+        try:
+            for token in [*lexer, ";"]:
+                if not token or set(token) - set(";&|"):
+                    part.append(token)
+                else:
+                    yield from _command(part, env)
+                    part = []
+        except ValueError as mistake:
+            if "quotation" not in str(mistake):
+                raise
+            raise ValueError(f"a quote is not closed in {validation.short(repr, line.strip())}") from None
+
+
+def _command(tokens, env):
+    """The command of some words, whose last beginning counts: a container's image may have a command of its own."""
+    env.update(word.split("=", 1) for word in tokens if re.match(r"[A-Za-z_]\w*=", word))
+    found = [
+        (k + n, kind, " ".join(tokens[k : k + n]))
+        for kind, start in table()["starts"].items() for n in (1, 2, 3) for k in range(len(tokens) - n + 1)
+        if re.fullmatch(start, " ".join(tokens[k : k + n]))
+    ]  # fmt: skip
+    if found:
+        end, kind, begun = max(found)
+        yield kind, begun, tokens[end:], dict(env)
+
+
+def _pairs(kind, tokens):
+    """Flags and their values in order; a word that belongs to none has no flag."""
+    while tokens:
+        token = tokens.pop(0)
+        if not _FLAG.match(token):
+            yield None, token
+            continue
+        name, sign, value = re.sub(r"^-O(?=\d$)", "-O=", token).partition("=")
+        row = row_of(kind, name)
+        if row is None:
+            raise unknown(name, kind)
+        values, said = [value] if sign else [], "says" in row or "parts" in row
+        while not sign and tokens and not _FLAG.match(tokens[0]) and not (said and values):
+            if row.get("switch") and tokens[0].lower() not in ("true", "false"):
+                break
+            values.append(tokens.pop(0))
+        if said and not values and not row.get("switch"):
+            raise ValueError(f"{name} has no value")
+        yield name, " ".join(values) if values else True
+
+
+def _recipe(text):
+    """A launch of a recipe in YAML: its settings, or the command that it holds."""
+    settings = yaml(text)
+    held = {path.rpartition(".")[2]: one for path, one in settings.items()}
+    parts = [held[key] for key in ("command", "args") if held.get(key)]
+    if parts:
+        words = [str(one) for part in parts for one in (part if isinstance(part, list) else [part])]
+        said = " ".join(one if any(_commands(one)) or len(words) == 1 else shlex.quote(one) for one in words)
+        begun = any(kind in ENGINES for kind, *_ in _commands(said))
+        return read(said if begun else f"docker run {held.get('image', '')} {said}")
+    lost = {kind: sum(row_of(kind, key) is None for key in settings) for kind in ENGINES}
+    found = Launch(min(lost, key=lambda kind: lost[kind]))
+    for key, value in settings.items():
+        found.take(key, value)
+    if "model" not in found.said:
+        raise ValueError("the recipe names no model")
+    return found
+
+
+def given(options, fields):
+    """The fields that options give, those of a launch command in the place of a model among them, and sentences.
+
+    Names that are not among ``fields`` may be flags of engines and benchmarks.
+    """
+    options = aliases.resolve({name: one for name, one in options.items() if one is not None})
+    extra = {name: one for name, one in options.items() if name not in fields and known(name)}
+    text = options.get("model")
+    if not extra and not is_launch(text):
+        return options, ()
+    options = {name: one for name, one in options.items() if name not in extra}
+    launch = deepcopy(read(text)) if is_launch(text) else Launch(_engine(options.get("engine"), extra))
+    if is_launch(text):
+        del options["model"]
+    for name, value in extra.items():
+        launch.take(name, value, (known(name, launch.engine) or known(name))[0])
+    found, notes = launch.question(options)
+    wins = {name: one for name, one in options.items() if name != "machine" and one is not None}
+    return {**options, **found, **wins}, notes
+
+
+def _engine(said, extra):
+    """The engine whose flags are given, where it is not said."""
+    named = next((kind for kind in ENGINES if isinstance(said, str) and kind in said.lower()), None)
+    return named or max(ENGINES, key=lambda kind: sum(plain(name) in flags(kind) for name in extra))
+
+
+def engine_of(text):
+    """The engine that a text launches; vLLM where flags stand alone."""
+    return read(text).engine if is_launch(text) else "vllm"
+
+
+def logged(question, engine=""):
+    """The tokens of an engine's log over those of an answer: least and greatest of public threads."""
+    states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
+    return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
+
+
+def _workspace(layout):
+    """Bytes of an engine beside weights and cache, as :mod:`tokenprice.decode` has them."""
+    return 4e9 if layout.tp > 1 else 2e9
+
+
+def commands(question):
+    """The command that starts what is asked about, of each engine that has such a layout."""
+    found = {engine: command(question, engine) for engine in ENGINES}
+    return {engine: text for engine, text in found.items() if text}
+
+
+def command(question, engine):
+    """The command that starts an engine as a question has it; none where the engine has no such layout.
+
+    Examples
+    --------
+    >>> from tokenprice import Question
+    >>> command(Question("Qwen/Qwen3-32B", "4x H100", memory_utilization=0.95), "vllm")
+    'vllm serve Qwen/Qwen3-32B --tensor-parallel-size 4 --gpu-memory-utilization 0.95'
+    """
+    q, at, drafts = question, question.resolved_layout, question.draft_tokens
+    (weights, cache, _), (own, _, own_cache) = q.formats, parsing.checkpoint_formats(q.model)
+    whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
+    values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
+    values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
+    values |= {"experts": True, "attention_dp": at.dp > 1} if at.ep > 1 else {}
+    values |= {"eager": True} if q.engine == "eager" else {}
+    values |= {"quantization": weights} if weights != own and weights in ("fp8", "int8", "mxfp4") else {}
+    values |= {"kv_cache_dtype": cache} if cache != own_cache and cache in FORMATS else {}
+    if q.memory_utilization:
+        values["static"] = q.memory_utilization - _workspace(at) / calibration.memory(q.machine.chip)
+    if drafts:
+        values |= {"draft_method": "EAGLE" if engine == "sglang" else "mtp", "draft_tokens": drafts}
+        values |= {"draft_steps": drafts, "draft_verified": drafts + 1, "draft_branches": 1}
+    lost = engine == "trtllm" and (at.dp > at.ep or "quantization" in values)
+    if lost or engine == "vllm" and 1 < at.ep < at.tp * at.dp:
+        return ""
+    line, file = [table()["command"][engine], _named(q.model)], {}
+    for row in table()["rows"][engine]:
+        value, name = values.pop(row.get("says"), None), row["names"].split()[0]
+        value = row["written"].get(value, value) if "written" in row else value
+        name = name.replace("-", "_") if engine == "trtllm" else name
+        if value and "file" in row:
+            outer, _, inner = name.partition(".")
+            file[outer] = {**file.get(outer, {}), inner: value} if inner else value
+        elif value:
+            said = f"{value:.4g}" if isinstance(value, float) and value < 1 else str(value)
+            line += [f"--{name}"] if value is True else [f"--{name}", said]
+    beside = "; ".join(f"{name}: {json.dumps(one)}" for name, one in file.items())
+    return " ".join(line) + (f" --extra_llm_api_options extra.yml  # extra.yml: {beside}" if file else "")
+
+
+def _named(model):
+    """The name of a model on the Hub, where its shape says whose it is."""
+    at = re.match(r"https://huggingface\.co/([^/]+/[^/]+)/", str(model.sources.get("shape", "")))
+    own = same_shapes().get(model.name, {}).get("id")
+    return own or (model.name.replace(" ", "-") if "/" in model.name else at[1] if at else f"'{model.name}'")

@@ -1,0 +1,181 @@
+"""What was measured on one's own machine conditions the answer: a level and two slopes, known better by every row.
+
+The logarithm of measured over predicted is a + b (log2(users) - 6) / 3 + c (log2(prompt) - 11) / 3, and noise. The
+model's errors on public deployments say how far a, b and c are from zero (``[own]`` in ``calibration.toml``); rows of
+one's own make of that a posterior, three by three. Where an answer is less sure than those deployments, all four widths
+grow alike. That the noise grows too was chosen on 184 rows of seven publishers, of which intervals with the same noise
+held half after three rows. On others it is too careful: of 45 rows of four deployments on MI300X intervals hold 100 %
+after three rows where the same noise holds 95 to 99, and of 17 deployments of 2026 they hold 96 % where it holds 92.
+"""
+
+import csv
+import math
+import re
+from dataclasses import replace
+from os.path import isfile
+
+from inferlib.equation import frozen
+from inferlib.optional_imports import np
+from tokenprice import benchmark, invariants, predictors
+from tokenprice.uncertainty import load_calibration
+
+FAR = 3  # widths of an interval beyond which a row is no calibration
+FROM = 3  # rows from which times to the first token are conditioned
+SHARE = 1.2816  # standard deviations that hold 80 % of a normal distribution, each way
+
+
+def features(users, tokens):
+    """What multiplies the level and both slopes.
+
+    Examples
+    --------
+    >>> [float(x) for x in features(64, 2048)], [float(x) for x in features(512, 16384)]
+    ([1.0, 0.0, 0.0], [1.0, 1.0, 1.0])
+    """
+    return np.array([1.0, (math.log2(users) - 6) / 3, (math.log2(max(tokens, 1)) - 11) / 3])
+
+
+@frozen
+class Posterior:
+    """Level and slopes after some rows: their mean, their covariance, and the noise of a single row."""
+
+    mean: "np.ndarray"
+    covariance: "np.ndarray"
+    noise: float
+
+    def ratio(self, x) -> float:
+        """How many times as long as predicted."""
+        return float(np.exp(x @ self.mean))
+
+    def width(self, x) -> float:
+        """The factor that holds 80 % of rows, each way."""
+        return float(np.exp(SHARE * np.sqrt(x @ self.covariance @ x + self.noise**2)))
+
+
+def conditioned(widths, x, logs) -> Posterior:
+    """The posterior of rows: features a line each, and logarithms of measured over predicted.
+
+    ``widths``: standard deviations of the level, both slopes, and the noise.
+    """
+    *widths, noise = widths
+    x, logs = np.reshape(x, (-1, 3)), np.asarray(logs, dtype=float)
+    covariance = np.linalg.inv(np.diag(1 / np.square(widths)) + x.T @ x / noise**2)
+    return Posterior(covariance @ x.T @ logs / noise**2, covariance, noise)
+
+
+def before(kind, factor, x) -> tuple:
+    """The widths of public deployments, so much wider that without rows they give an answer its own interval."""
+    widths = load_calibration()["own"][kind]
+    return tuple(max(math.log(factor) / math.log(conditioned(widths, [], []).width(x)), 1) * np.array(widths))
+
+
+def read(measured) -> list:
+    """Rows of what was measured: fields of a question, and seconds of a token and of a first token.
+
+    Each is a text (``"users 32: 21.3 ms"``, ``"users 1 prompt 8k: 9.1 ms, TTFT 410 ms"``), what a benchmark printed,
+    or the path of such a file, or of a CSV with columns such as ``concurrency``, ``isl``, ``osl``, ``tpot_ms``.
+
+    Examples
+    --------
+    >>> read(["users 32: 21.3 ms"])
+    [({'concurrency': 32}, {'tpot': 0.0213})]
+    """
+    rows = []
+    for text in [measured] if isinstance(measured, str) else measured:
+        if isfile(text):
+            with open(text, encoding="utf-8", newline="") as file:
+                lines = list(csv.DictReader(file)) if text.endswith(".csv") else [file.read()]
+        else:
+            lines = [text]
+        for line in lines:
+            if isinstance(line, dict):
+                cells = {
+                    name: f"{one} ms" if name.endswith("_ms") else one for name, one in line.items() if one
+                }
+                line = ", ".join(f"{name.removesuffix('_ms')} {one}" for name, one in cells.items())
+            elif found := re.fullmatch(r"\s*([a-z_]+[\s=]+\d[^:]*):\s*(.+)", line):
+                time = "" if found[2][:1].isalpha() else "tpot "
+                line = re.sub(r"[\s,]+(?=[a-z_]{3})", ", ", found[1]) + f", {time}{found[2]}"
+            seen = benchmark.read(line)
+            rows.append((seen.load, seen.measured))
+    return rows
+
+
+def condition(answer, measured, answered):
+    """An answer that knows what was measured on its machine.
+
+    ``answered``: the function of a question that answers it. ValueError where a row is no calibration: beyond three
+    widths something else differs, or the model is wrong; and faster than the data sheet allows nothing runs.
+    """
+    q = answer.question
+    if q.request_rate or not answer.feasible:
+        raise ValueError("measured belongs to a step, or to users who ask again, that has an answer")
+    names = ("concurrency", "prompt_tokens") if q.is_request else ("batch", "context")
+    same = dict(zip(("concurrency", "prompt_tokens", *names), names * 2, strict=True))
+    same |= {name: name for name in ("output_tokens", "requests_per_user", "fixed_lengths") if q.is_request}
+    rows: dict = {"token": [], "first": []}  # features, and the logarithm of measured over predicted
+    for load, times in read(measured):
+        other = answered(q.replace(**{same[name]: one for name, one in load.items() if name in same}))
+        if not other.feasible:
+            raise ValueError(f"measured at {load}, where there is no answer: {other.reason}")
+        told, r = {"tpot": ("token", other.seconds, other.factor)}, other.request
+        told |= {"ttft": ("first", r.ttft, r.first_factor)} if r is not None else {}
+        for name in told.keys() & times.keys():
+            kind, predicted, factor = told[name]
+            by = times[name] / predicted
+            if abs(math.log(by)) > FAR * math.log(factor):
+                how = f"{max(by, 1 / by):.3g} times {'as long as' if by > 1 else 'faster than'}"
+                raise ValueError(
+                    f"measured {1e3 * times[name]:,.4g} ms, {how} the model says ({1e3 * predicted:,.3g} ms), beyond "
+                    "three widths of its interval: something else differs, or the model is wrong; check says what "
+                    "would explain it"
+                )
+            rows[kind].append((*_at(other), math.log(by)))
+    if not rows["token"]:
+        raise ValueError("measured holds no time between tokens, such as 'users 32: 21.3 ms'")
+    return _applied(answer, {kind: np.reshape(one, (-1, 4)) for kind, one in rows.items()})
+
+
+def _at(answer):
+    q = answer.question
+    return features(float(q.workload.batch), float(q.prompt_tokens if q.is_request else q.workload.context))
+
+
+def _applied(answer, rows):
+    q, x, was = answer.question, _at(answer), answer.factor
+    found = conditioned(before("token", was, x), rows["token"][:, :3], rows["token"][:, 3])
+    ratio, factor, request = found.ratio(x), found.width(x), answer.request
+    step = slowed(answer.step, ratio)
+    if request is not None:
+        request = replace(request, step=step, tpot=request.tpot * ratio, step_factor=factor)
+        if len(rows["first"]) >= FROM:
+            first = conditioned(
+                before("first", request.first_factor, x), rows["first"][:, :3], rows["first"][:, 3]
+            )
+            request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))
+    broken = invariants.of_step(request.tpot if request else step.total, factor)
+    least = None if q.draft_tokens else predictors.ask("principles", q.model, q.machine, q.workload)
+    if least is not None and least.status == "ok" and step.total < least.total:
+        broken = f"a step would be faster than the data sheet allows, {1e3 * least.total:.3g} ms"
+    if broken:
+        raise ValueError(f"measured rows make an answer that cannot be: {broken}")
+    many, slower = (
+        len(rows["token"]),
+        f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}",
+    )
+    told = (
+        f"By {many} measured {'row' if many == 1 else 'rows'} your machine is {slower} than the model says; "
+        f"80 % within {factor:.2f} (was {was:.2f})."
+    )
+    return replace(
+        answer, step=step, request=request, factor=factor, question_notes=(told, *answer.question_notes)
+    )
+
+
+def slowed(step, ratio):
+    """A breakdown whose every term takes so many times as long."""
+
+    def times(part):
+        return {name: times(one) for name, one in part.items()} if hasattr(part, "items") else part * ratio
+
+    return replace(step, stages=tuple(times(stage) for stage in step.stages))
