@@ -18,6 +18,7 @@ from docutils import nodes
 from docutils.transforms import Transform
 from sphinx import addnodes
 
+from book import prose_numbers
 from book.audit import filter_table
 
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once, and how a
@@ -210,6 +211,34 @@ def filtered(body, title):
     return FILTER.sub(lambda box: filter_table.of_page(box[1], box[2].split(), f"Search: {title}"), body)
 
 
+class Numbers(Transform):
+    """A number of the text that is bound to an expression is shown as the chapter computed it; its comment goes."""
+
+    default_priority = 4
+
+    def apply(self):
+        path = Path(self.document.get("source") or "")
+        if path.suffix == ".ipynb":
+            say_numbers(self.document, iter(prose_numbers.stored(path.stem)))
+
+
+def say_numbers(document, computed):
+    """Put into a document the next number that its chapter ``computed`` before each comment with an expression."""
+    for comment in list(document.findall(nodes.raw)):
+        if not prose_numbers.MARKS.fullmatch(comment.astext()):
+            continue
+        before = comment.parent[comment.parent.index(comment) - 1]
+        said, _ = (
+            next(computed, (None, None)) if prose_numbers.COMMENT.match(comment.astext()) else (None, None)
+        )
+        if said and isinstance(before, nodes.Text):
+            text = " ".join(before.astext().splitlines())
+            written = prose_numbers.read(text)[0]
+            if written != said:
+                before.parent.replace(before, nodes.Text(text[: -len(written)] + said))
+        comment.parent.remove(comment)
+
+
 class Headings(Transform):
     """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
 
@@ -397,6 +426,7 @@ def records(app, env):
 
 def setup(app):
     app.add_transform(Links)
+    app.add_transform(Numbers)
     app.add_transform(Headings)
     app.add_transform(Words)
     app.connect("env-get-updated", records, priority=900)
