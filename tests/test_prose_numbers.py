@@ -51,7 +51,12 @@ def test_a_chapter_with_other_inputs_strikes_out_what_no_longer_holds(monkeypatc
 def test_the_page_shows_what_the_chapter_computed():
     """The comment is gone, and a number that the text has wrong is said as it was computed."""
     paragraph = nodes.paragraph(
-        "", "", nodes.Text("In 5\nms"), nodes.raw("", "<!--= a-->", format="html"), nodes.Text(".")
+        "",
+        "",
+        nodes.Text("In 5"),
+        nodes.Text("\nms"),
+        nodes.raw("", "<!--= a-->", format="html"),
+        nodes.Text("."),
     )
     page_transforms.say_numbers(paragraph, iter([("7 ms", "a")]))
     assert paragraph.astext() == "In 7 ms."

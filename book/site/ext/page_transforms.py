@@ -227,16 +227,17 @@ def say_numbers(document, computed):
     for comment in list(document.findall(nodes.raw)):
         if not prose_numbers.MARKS.fullmatch(comment.astext()):
             continue
-        before = comment.parent[comment.parent.index(comment) - 1]
-        said, _ = (
-            next(computed, (None, None)) if prose_numbers.COMMENT.match(comment.astext()) else (None, None)
-        )
-        if said and isinstance(before, nodes.Text):
-            text = " ".join(before.astext().splitlines())
-            written = prose_numbers.read(text)[0]
-            if written != said:
-                before.parent.replace(before, nodes.Text(text[: -len(written)] + said))
-        comment.parent.remove(comment)
+        parent, at = comment.parent, comment.parent.index(comment)
+        parent.remove(comment)
+        if not prose_numbers.COMMENT.match(comment.astext()):
+            continue
+        first = at
+        while first and isinstance(parent[first - 1], nodes.Text):  # every line is a text of its own
+            first -= 1
+        text = "".join(line.astext() for line in parent[first:at]).replace("\n", " ")
+        written, (said, _) = prose_numbers.read(text)[0], next(computed, (None, None))
+        if said and said != written:
+            parent[first:at] = [nodes.Text(text[: -len(written)] + said)]
 
 
 class Headings(Transform):
@@ -408,16 +409,11 @@ def records(app, env):
     """Figures of a record are counted in it, after an R and the chapter of its story, those of another page that has no
     number after the page's initial, so that none has two owners.
     """
-    numbered = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
-    pages = [page for page in env.toc_fignumbers if page not in {*numbered, env.config.root_doc}]
+    chapters = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
+    own = [page for page in env.toc_fignumbers if page.endswith("_record") or page not in chapters]
+    pages = [page for page in own if page != env.config.root_doc]
     for page in pages:
-        key, _, record = page.rpartition("_")
-        name = (
-            f"R{min(numbered[story] for story in numbered if story.startswith(key))}"
-            if record == "record"
-            else ""
-        )
-        name = name or page.rpartition("/")[2][0].upper()
+        name = f"R{chapters[page]}" if page in chapters else page.rpartition("/")[2][0].upper()
         for figures in env.toc_fignumbers[page].values():
             for count, figure in enumerate(sorted(figures, key=figures.get), 1):
                 figures[figure] = (name, count)
