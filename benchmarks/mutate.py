@@ -241,7 +241,7 @@ def slipped_number(text, place):
             written[:digit] + str((int(written[digit]) + draw.choice((1, 2, 9))) % 10) + written[digit + 1 :]
         )
     elif form == "fraction":
-        others = [words for words, part in prose_numbers.FRACTIONS.items() if float(part) != value]
+        others = [words for words, part in prose_numbers.FRACTIONS.items() if part != value]
         other = draw.choice(others)
     else:
         other = prose_numbers.in_words(value + draw.choice((1, 2, -1)), form)

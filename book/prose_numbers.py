@@ -10,7 +10,6 @@ page shows what it stored.
 import json
 import math
 import re
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -21,78 +20,44 @@ ONES = (
     "eighteen nineteen"
 ).split()
 TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
-NAMES = dict(enumerate(ONES)) | {10 * n: word for n, word in enumerate(TENS, 2)}
-NAMES |= {10 * t + n: f"{ten}-{ONES[n]}" for t, ten in enumerate(TENS, 2) for n in range(1, 10)}
+NAMES = dict(enumerate(ONES))
+for _tens, _ten in enumerate(TENS, 2):
+    NAMES |= {10 * _tens + n: f"{_ten}-{ONES[n]}" if n else _ten for n in range(10)}
 NAMES |= {100 * n: f"{ONES[n]} hundred" for n in range(1, 10)}
-NAMES |= {1000 * n: f"{NAMES[n]} thousand" for n in (*range(1, 20), *range(20, 91, 10), 100)}
+NAMES |= {1000 * n: f"{NAMES[n]} thousand" for n in range(1, 99)}
 CARDINALS = {word: n for n, word in NAMES.items()} | {
     "a hundred": 100,
     "a thousand": 1000,
     "a million": 10**6,
 }
-CARDINALS |= {
-    "none": 0,
-    "no": 0,
-    "nothing": 0,
-    "once": 1,
-    "twice": 2,
-    "a dozen": 12,
-    "double": 2,
-    "doubles": 2,
-}
-PARTS = {
-    2: "half",
-    3: "third",
-    4: "quarter",
-    5: "fifth",
-    6: "sixth",
-    7: "seventh",
-    8: "eighth",
-    9: "ninth",
-    10: "tenth",
-}
-PARTS |= {
-    12: "twelfth",
-    15: "fifteenth",
-    16: "sixteenth",
-    18: "eighteenth",
-    20: "twentieth",
-    30: "thirtieth",
-    50: "fiftieth",
-}
-PARTS |= {100: "hundredth", 1000: "thousandth"}
-FRACTIONS = {"half": Fraction(1, 2)}
-for _under, _part in PARTS.items():
-    for _over in range(1, _under if _under in (3, 4, 5, 6, 8, 10) else 2):
-        if math.gcd(_over, _under) == 1:
-            _one = [f"{'an' if _part[0] == 'e' else 'a'} {_part}", f"one {_part}"]
-            _words = [f"{ONES[_over]} {_part}s"] if _over > 1 else _one
-            FRACTIONS |= dict.fromkeys(_words, Fraction(_over, _under))
-UNITS = {
+CARDINALS |= {"none": 0, "no": 0, "once": 1, "twice": 2, "double": 2, "doubles": 2}
+FRACTIONS = {"half": 1 / 2}
+PARTS = """3 third 4 quarter 5 fifth 6 sixth 7 seventh 8 eighth 9 ninth 10 tenth 12 twelfth 16 sixteenth 18 eighteenth
+20 twentieth 30 thirtieth 50 fiftieth 100 hundredth""".split()
+for _under, _part in zip(map(int, PARTS[::2]), PARTS[1::2], strict=True):
+    FRACTIONS[f"{'an' if _part[0] == 'e' else 'a'} {_part}"] = 1 / _under
+    several = range(2, _under) if _under in (3, 4, 5, 6, 8, 10) else ()
+    FRACTIONS |= {f"{ONES[n]} {_part}s": n / _under for n in several if math.gcd(n, _under) == 1}
+UNITS = {f"{prefix}{unit}": 1e3**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))
+         for unit in ("B", "B/s", "FLOP", "FLOP/s")}  # fmt: skip
+UNITS |= {
     "ms": 1e-3,
     "μs": 1e-6,
     "µs": 1e-6,
-    "us": 1e-6,
     "ns": 1e-9,
     "%": 1e-2,
-    "cents": 1e-2,
     "million": 1e6,
     "billion": 1e9,
+    "KiB": 1024,
 }
-UNITS |= {"s": 1, "seconds": 1, "minutes": 60, "K": 1024, "milliseconds": 1e-3, "microseconds": 1e-6}
-UNITS |= {
-    f"{prefix}{unit}": size
-    for prefix, size in {"": 1, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}.items()
-    for unit in ("B", "B/s", "FLOP", "FLOP/s")
-} | {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
 def _any(words):
     return "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
 
 
-DIGITS = rf"[-−+]?\\?\$?(\d[\d,]*(?:\.\d+)?)(?:(?:\s|&nbsp;)?({_any(UNITS)}))?(?![\w-])"
-WORDS = rf"(?<![\w-])(?:(?i:({_any(FRACTIONS)})|({_any(CARDINALS)})(?:(fold| times))?))(?:\s({_any(UNITS)}))?(?![\w-])"
+DIGITS = rf"[-−+]?\\?\$?(\d[\d,]*(?:\.\d+)?)(?:\s?({_any(UNITS)}))?(?![\w-])"
+WORDS = rf"(?<![\w-])(?i:({_any(FRACTIONS)})|({_any(CARDINALS)})(fold| times)?)(?![\w-])"
 WRITTEN = re.compile(rf"(?:(?<![\w.]){DIGITS}|{WORDS})$")
 COMMENT = re.compile(r"<!--= ?(.*?) ?-->", re.S)
 MARKS = re.compile(rf"{COMMENT.pattern}|<!--given-->", re.S)
@@ -124,29 +89,23 @@ def in_words(value, form="count"):
 
 
 def read(written):
-    """Return what a written number means: value, form, how far off a value may be, and its unit."""
+    """Return what a written number means: its text, value, form, how far off a value may be, and its unit."""
     match = WRITTEN.search(written)
     if not match:
         raise ValueError(f"no number stands before the comment: {written[-60:]!r}")
-    digits, unit, fraction, cardinal, times, worded = match.groups()
+    digits, unit, fraction, cardinal, times = match.groups()
     if fraction:
-        value = float(FRACTIONS[fraction.lower()])
-        return match[0], value, "fraction", 0.05 * value, worded or ""
+        value = FRACTIONS[fraction.lower()]
+        return match[0], value, "fraction", 0.05 * value, ""
     if cardinal:
         value = CARDINALS[cardinal.lower()]
         form = {"fold": "fold", " times": "multiple"}.get(
             times, "multiple" if "wice" in cardinal else "count"
         )
         loose = 0.12 if form != "count" or value < 5 else 0.05
-        return (
-            match[0],
-            value,
-            form,
-            max(loose * value if value < 5 or value > 10 else 0.5, 0.05),
-            worded or "",
-        )
+        return match[0], value, form, max(0.05, 0.5 if 5 <= value <= 10 else loose * value), ""
     value, decimals = float(digits.replace(",", "")), len(digits.partition(".")[2])
-    zeros = len(digits) - len(digits.rstrip("0")) if not decimals else 0
+    zeros = 0 if decimals else len(digits) - len(digits.rstrip("0"))
     room = min(10**zeros / 2, max(0.05 * value, 0.5)) if zeros else 10**-decimals / 2
     return match[0], value, decimals, room * (1 + 1e-9), unit or ""
 
@@ -181,7 +140,7 @@ def resay(before, value):
     if holds:
         return written, written
     if isinstance(form, str):
-        said = in_words(value, form) + (f" {unit}" if unit else "")
+        said = in_words(value, form)
     else:
         said = re.sub(r"\d[\d,]*(?:\.\d+)?", lambda _: f"{value:,.{form}f}", written, count=1)
     if said.lower() == written.lower():  # on the wrong side of a bound, or too far for the word
