@@ -144,6 +144,7 @@ bench: $(STAMP)
 
 mutate: $(STAMP)
 	$(BIN)/python benchmarks/mutate.py --jobs $(JOBS) --seed "$$(git rev-parse HEAD)" $(MODULES)
+	$(if $(MODULES),,$(BIN)/python benchmarks/mutate.py --jobs $(JOBS) --seed "$$(git rev-parse HEAD)" --text --most 40)
 
 lock:
 	@echo "Resolving versions: half a minute"

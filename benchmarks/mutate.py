@@ -7,6 +7,7 @@ nothing that can be observed counts as missed, which is why it is not none.
 
 import argparse
 import ast
+import json
 import os
 import random
 import re
@@ -18,6 +19,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from queue import Queue
+
+from book import prose_numbers
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "_build" / "kept"
@@ -175,11 +178,12 @@ def survives(slip, copies, sound):
     """Whether the nearest tests miss a slip, which is printed. A test that turned red must be green without it."""
     module, place, line = slip
     text = (ROOT / module).read_text("utf-8")
-    changed, shown = slipped(text, place)
+    changed, shown = (slipped_number if module.endswith(".ipynb") else slipped)(text, place)
     copy = copies.get()
     try:
         (copy / module).write_text(changed, "utf-8")
-        test = red(copy, module, *nearest(module))
+        tests = ["tests/test_prose_numbers.py"] if module.endswith(".ipynb") else [module, *nearest(module)]
+        test = red(copy, *tests)
         (copy / module).write_text(text, "utf-8")
         if test and (copy / test.partition("::")[0]).is_file() and test not in sound:
             if red(copy, test):
@@ -192,15 +196,80 @@ def survives(slip, copies, sound):
     return not test
 
 
+NUMBER = re.compile(prose_numbers.WRITTEN.pattern.removesuffix("$"))
+# Where a number of a text is no result: names, code, formulas, headings, tables, what a link sets or an exercise asks.
+NO_RESULT = re.compile(
+    r"(?ms)```\{exercise\}.*?^```$|^:\w+:.*?$|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]\n]*\]\([^)]*\)|^#.*?$|^\|.*?$"
+    r"|<!--.*?-->|\b(?:in|of|June|July|August|April) 20\d\d|\b(?:Llama|Qwen\d?|GPT(?:-OSS)?|DeepSeek|Kimi|TPU|PaLM"
+    r"|Tables?|Figures?|[Ss]ections?|[Ee]quations?|Appendix|[Cc]hapters?)[ -][\w.-]+"
+    r"(?: \d+B\b|(?:(?: to | and |, )\d+)*)"
+)
+
+
+GIVEN = "<!--given-->"
+
+
+def results(chapter):
+    """The numbers of a chapter's text that state a result: cell, start and end.
+
+    A number that the chapter's code or its source's text gives is an input, however it is written. Fractions and
+    multiples state results, unless the text marks them as given, such as "half the bytes" of a question.
+    """
+    cells = json.loads((ROOT / chapter).read_text("utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells]
+    code = "\n".join(text for cell, text in zip(cells, sources, strict=True) if cell["cell_type"] == "code")
+    numerals = ROOT / "book" / "papers" / Path(chapter).stem.split("_")[0] / "numerals.txt"
+    given = code + (numerals.read_text("utf-8") if numerals.is_file() else "")
+    inputs = {float(word.replace("_", "")) for word in re.findall(r"(?<![\w.])\d[\d_]*(?:\.\d+)?", given)}
+    for at, (cell, text) in enumerate(zip(cells, sources, strict=True)):
+        bound = {comment.start() for comment in prose_numbers.COMMENT.finditer(text)}
+        blank = NO_RESULT.sub(lambda part: " " * len(part[0]), text)
+        for found in NUMBER.finditer(blank) if cell["cell_type"] == "markdown" else ():
+            _, value, form, *_ = prose_numbers.read(found[0])
+            kind = form in ("fraction", "multiple", "fold")
+            if text.startswith(GIVEN, found.end()):
+                continue
+            if found.end() in bound or (kind and value != 1) or (value > 2 and value not in inputs):
+                yield at, found.start(), found.end()
+
+
+def slipped_number(text, place):
+    """The text of a chapter with another number at a place, and how its sentence reads."""
+    at, start, end = place
+    nb, draw = json.loads(text), random.Random(str(place))
+    source = "".join(nb["cells"][at]["source"])
+    written, value, form, *_ = prose_numbers.read(" ".join(source[start:end].split()))
+    if isinstance(form, int):
+        digit = draw.choice([i for i, letter in enumerate(written) if letter.isdigit()][:2])
+        other = (
+            written[:digit] + str((int(written[digit]) + draw.choice((1, 2, 9))) % 10) + written[digit + 1 :]
+        )
+    elif form == "fraction":
+        others = [words for words, part in prose_numbers.FRACTIONS.items() if part != value]
+        other = draw.choice(others)
+    else:
+        other = prose_numbers.in_words(value + draw.choice((1, 2, -1)), form)
+    nb["cells"][at]["source"] = source[:start] + other + source[end:]
+    return json.dumps(
+        nb
+    ), f"{source[max(0, start - 60) : start]}[{written} -> {other}]{source[end : end + 20]}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("modules", nargs="*", default=modules(), help="all when none is named")
+    parser.add_argument("--text", action="store_true", help="slips in results that the stories' text states")
     parser.add_argument("--most", type=int, default=60, help="slips tried; 0 for all")
     parser.add_argument("--missed", type=int, help="how many may be missed: a tenth, unless said otherwise")
     parser.add_argument("--seed", default="", help="another seed draws other slips")
     parser.add_argument("--jobs", type=int, default=2)
     asked, copies = parser.parse_args(), Queue()
-    found = [(name, *slip) for name in asked.modules for slip in slips((ROOT / name).read_text("utf-8"))]
+    if asked.text:
+        chapters = sorted(path.stem for path in (ROOT / "book").glob("*.ipynb"))
+        bound = [f"book/{name}.ipynb" for name in chapters if prose_numbers.bound_in(name)]
+        found = [(name, place, place[0]) for name in bound for place in results(name)]
+    else:
+        found = [(name, *slip) for name in asked.modules for slip in slips((ROOT / name).read_text("utf-8"))]
     if 0 < asked.most < len(found):
         found = random.Random(asked.seed).sample(found, asked.most)
     leave = shutil.ignore_patterns(".git", ".venv", "_build", "__pycache__", ".*_cache")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import nbformat
 
+from book import prose_numbers
+
 BOOK = Path(__file__).parents[1] / "book"
 CHAPTERS = sorted(path.stem for path in BOOK.glob("*.ipynb"))
 
@@ -19,8 +21,9 @@ def notebook(chapter):
 
 
 def said(chapter):
-    """All text of a chapter."""
-    return "\n\n".join(cell.source for cell in notebook(chapter).cells if cell.cell_type == "markdown")
+    """All text of a chapter, as a reader sees it."""
+    cells = notebook(chapter).cells
+    return prose_numbers.plain("\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
 
 
 NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?")

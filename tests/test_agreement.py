@@ -223,7 +223,6 @@ def test_at_512_sequences_the_two_readings_differ_by_half(context):
 
 # --- The synthesis and the measurements ------------------------------------------------------------------
 def test_structure_is_more_than_half_with_all_of_them():
-    says("synthesis", "With all of them at the table, structure is more than half")
     says("synthesis", "the result is reversed")
     without = grid.constants_or_structure(without=["steinhardt2022"])["structure"]
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1

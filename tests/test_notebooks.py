@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup
 from prose import BOOK, CHAPTERS, long_numbers, notebook, said
 
 from book.site.tools import refresh
+from inferlib import papers
 
 RUN_REFRESH = "run make refresh"
 
@@ -98,7 +99,15 @@ def test_cells_are_short_and_hold_no_model(nb):
 
 def listed():
     toc = yaml.safe_load((BOOK.parent / "_toc.yml").read_text("utf-8"))
-    return [toc["root"]] + [entry["file"] for part in toc["parts"] for entry in part["chapters"]]
+    chapters = [chapter for part in toc["parts"] for chapter in part["chapters"]]
+    pages = [page for chapter in chapters for page in (chapter, *chapter.get("sections", ()))]
+    return [toc["root"], *(page["file"] for page in pages)]
+
+
+@pytest.mark.parametrize("source", papers.sources())
+def test_the_record_of_a_source_is_a_section_of_its_story(source):
+    at = listed().index(f"book/{source}_record")
+    assert listed()[at - 1].startswith(f"book/{source}")
 
 
 def test_contents_list_every_chapter_and_nothing_else():

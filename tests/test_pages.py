@@ -291,7 +291,7 @@ def test_what_a_cell_prints_under_a_heading_is_a_section():
 def test_a_figure_outside_the_chapters_bears_the_initial_of_its_page_or_the_number_of_its_story():
     counted = {"book/scorecard": {"b": (46,), "a": (45,)}, "book/pope2022_record": {"c": (9,)}}
     env = SimpleNamespace(
-        toc_secnumbers={"book/pope2022": {"": (3,)}}, config=SimpleNamespace(root_doc="book/introduction"),
+        toc_secnumbers={"book/pope2022_record": {"": (3, 12)}}, config=SimpleNamespace(root_doc="book/introduction"),
         toc_fignumbers={page: {"figure": figures} for page, figures in counted.items()},
     )  # fmt: skip
     page_transforms.records(None, env)

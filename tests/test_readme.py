@@ -1,5 +1,6 @@
 """The README tells the truth: its commands exist, its links lead somewhere, its code runs, its picture is fresh."""
 
+import ast
 import contextlib
 import io
 import re
@@ -13,8 +14,10 @@ from book.site.tools import readme_figure
 from tokenprice.terminal import main
 
 ROOT = BOOK.parent
-README, CONTRIBUTING = ((ROOT / name).read_text() for name in ("README.md", "CONTRIBUTING.md"))
-EACH = pytest.mark.parametrize("text", [README, CONTRIBUTING], ids=["readme", "contributing"])
+README, INSTRUMENT, CONTRIBUTING = PAGES = [
+    (ROOT / name).read_text() for name in ("README.md", "tokenprice/README.md", "CONTRIBUTING.md")
+]
+EACH = pytest.mark.parametrize("text", PAGES, ids=["readme", "instrument", "contributing"])
 
 
 @EACH
@@ -26,13 +29,14 @@ def test_commands_exist(text):
 
 @EACH
 def test_links_and_paths_lead_somewhere(text):
+    folder = ROOT / "tokenprice" if text == INSTRUMENT else ROOT
     prose = re.sub(r"`[^`]*`", "", text)
     links = [
         link for link in re.findall(r"\]\(([^)]+)\)", prose) if "://" not in link and not link.startswith("#")
     ]
     paths = [path for path in re.findall(r"`((?:inferlib|tokenprice|book|\.ci)/[\w./]*)`", text)]
-    for path in [*links, *paths]:
-        assert (ROOT / path).exists(), path
+    missing = [path for path in links if not (folder / path).exists()]
+    assert missing + [path for path in paths if not (ROOT / path).exists()] == []
 
 
 def test_every_licence_of_the_data_is_named():
@@ -41,25 +45,23 @@ def test_every_licence_of_the_data_is_named():
     assert named and {name for name in named if name not in README} == set()
 
 
-def test_code_runs():
-    for code in re.findall(r"```python\n(.*?)```", README, re.S):
-        exec(code, {})
+@pytest.mark.parametrize("text", PAGES[:2], ids=["readme", "instrument"])
+def test_code_runs_and_prints_what_stands_below_it(text):
+    for code, shown in re.findall(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)*)", text, re.S):
+        *before, last = ast.parse(code).body
+        exec(compile(ast.Module(before, []), "README", "exec"), names := {})
+        answer = eval(ast.unparse(last), names)
+        assert not shown or textwrap.dedent(shown) == f"{answer}\n"
 
 
-def test_the_answer_it_opens_with_is_the_answer():
-    """The first block of code, evaluated, prints the block beneath it; the terminal prints the same."""
-    code, shown = re.search(r"```python\n(.*?)```\n\n((?:    [^\n]*\n)+)", README, re.S).groups()
-    *before, last = code.strip().splitlines()
-    names = {}
-    exec("\n".join(before), names)
-    assert textwrap.dedent(shown) == f"{eval(last, names)}\n"
+def test_the_terminal_prints_the_answer_that_the_instrument_opens_with():
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        assert main(shlex.split(re.search(r"^    tokenprice (ask .*)$", README, re.M)[1])) == 0
-    assert out.getvalue() == textwrap.dedent(shown)
+        assert main(shlex.split(re.search(r"^    tokenprice (ask .*)$", INSTRUMENT, re.M)[1])) == 0
+    assert textwrap.indent(out.getvalue(), "    ") in INSTRUMENT
 
 
 def test_its_commands_answer(capsys):
-    lines = re.findall(r"^    tokenprice (.*)$", README, re.M)
+    lines = {line for text in PAGES[:2] for line in re.findall(r"^    tokenprice (.*)$", text, re.M)}
     assert len(lines) >= 2
     for line in lines:
         assert main(shlex.split(line)) == 0, line

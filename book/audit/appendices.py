@@ -223,7 +223,7 @@ def prints(source):
     """What a source prints, artefact by artefact: how much of it, how much comes out here, and the page that has it.
 
     Columns ``artefact, printed, here, made, why, page``. ``made`` is ``anew``, ``partly`` or ``not``, with the reason
-    of ``gaps.toml``.
+    of ``gaps.toml``, which also has the page of what no row of ``published.csv`` belongs to.
     """
     card, places = grading.scorecard(source), _places(source)
     path = files(f"book.papers.{source}") / "gaps.toml"
@@ -241,8 +241,9 @@ def prints(source):
         here += [f"{_several(len(told), 'measurement')} beside a prediction" if len(told) else ""]
         here += [f"{(claims.grade != 'does not hold').sum()} of {len(claims)} hold" if len(claims) else ""]
         gap = gaps.get(name, {"made": "anew", "why": ""})
-        page = page_of(source, name) if name in places else ""
-        rows.append((name, *(", ".join(filter(None, told)) for told in (printed, here)), *gap.values(), page))
+        page = page_of(source, name) if name in places else gap["page"]
+        shown = (", ".join(filter(None, told)) for told in (printed, here))
+        rows.append((name, *shown, gap["made"], gap["why"], page))
     return pd.DataFrame(rows, columns=["artefact", "printed", "here", "made", "why", "page"])
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from book import measured, style
+from book.audit.published_rows import published
 from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory, sizes
 from book.explorer.kernel_model_text import Text
 from book.synthesis import figures, grid
@@ -164,6 +165,16 @@ def one_token(case=RUNNING):
     limits = memory(held, "n_chips", "Memory")
     views = [Bars({"": seconds}), told]
     return Explorer("One token", inputs, views, limits=limits, asks={}, more=("price", "weights", "cache"))
+
+
+def printed_minima():
+    """Table 1 of Erdil 2025 as printed: for each model the GPUs that make a token fastest, and its seconds."""
+    cells = {
+        key[1:]: row.value for key, row in published("erdil2025").items() if key[0] == "Table 1" and key[2]
+    }
+    return {
+        name: (n, 1 / cells[name, "tokens per second"]) for (name, what), n in cells.items() if what == "GPUs"
+    }
 
 
 def _step_of(case, n_chips, batch, exchange=EXCHANGE):

@@ -152,3 +152,37 @@ def waste(time, utilisation, floor, half):
     top.set_xlabel("")
     bottom.set_ylim(0, None)
     return both
+
+
+ARROWS = [
+    (0, 1),
+    (0, 2),
+    (0, 3),
+    (1, 5),
+    (2, 5),
+    (5, 4),
+    (4, 6),
+    (3, 6),
+]  # of the parts below, in their order
+
+
+def attention_block():
+    """The post's diagram of self-attention, from its words: what a token's vector goes through. Returns the Axes."""
+    _, ax = plt.subplots(figsize=(6.8, 2.6), layout="constrained")
+    ax.set(xlim=(-0.7, 8.8), ylim=(-0.5, 2.5))
+    ax.axis("off")
+    at = {
+        "vector": (0, 1), "query": (2, 2), "key": (2, 1), "value": (2, 0), "softmax": (6.3, 1.5),
+        "inner products\nwith the context": (4.3, 1.5), "weighted\nsum": (8, 0.75),
+    }  # fmt: skip
+    half = {name: 0.055 * max(map(len, name.splitlines())) + 0.12 for name in at}
+    for start, end in ([list(at)[i] for i in pair] for pair in ARROWS):
+        (x, y), (to, high) = at[start], at[end]
+        colour = style.BLUE if start == "vector" else style.INK
+        way = (to - half[end], high), (x + half[start], y)
+        ax.annotate("", *way, arrowprops={"arrowstyle": "->", "color": colour, "shrinkA": 2, "shrinkB": 2})
+    for name, (x, y) in at.items():
+        ax.text(
+            x, y, name, ha="center", va="center", bbox={"boxstyle": "round", "fc": "white", "ec": style.FAINT}
+        )
+    return ax

@@ -18,6 +18,7 @@ from docutils import nodes
 from docutils.transforms import Transform
 from sphinx import addnodes
 
+from book import prose_numbers
 from book.audit import filter_table
 
 # Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once, and how a
@@ -210,6 +211,35 @@ def filtered(body, title):
     return FILTER.sub(lambda box: filter_table.of_page(box[1], box[2].split(), f"Search: {title}"), body)
 
 
+class Numbers(Transform):
+    """A number of the text that is bound to an expression is shown as the chapter computed it; its comment goes."""
+
+    default_priority = 4
+
+    def apply(self):
+        path = Path(self.document.get("source") or "")
+        if path.suffix == ".ipynb":
+            say_numbers(self.document, iter(prose_numbers.stored(path.stem)))
+
+
+def say_numbers(document, computed):
+    """Put into a document the next number that its chapter ``computed`` before each comment with an expression."""
+    for comment in list(document.findall(nodes.raw)):
+        if not prose_numbers.MARKS.fullmatch(comment.astext()):
+            continue
+        parent, at = comment.parent, comment.parent.index(comment)
+        parent.remove(comment)
+        if not prose_numbers.COMMENT.match(comment.astext()):
+            continue
+        first = at
+        while first and isinstance(parent[first - 1], nodes.Text):  # every line is a text of its own
+            first -= 1
+        text = "".join(line.astext() for line in parent[first:at]).replace("\n", " ")
+        written, (said, _) = prose_numbers.read(text)[0], next(computed, (None, None))
+        if said and said != written:
+            parent[first:at] = [nodes.Text(text[: -len(written)] + said)]
+
+
 class Headings(Transform):
     """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
 
@@ -379,16 +409,11 @@ def records(app, env):
     """Figures of a record are counted in it, after an R and the chapter of its story, those of another page that has no
     number after the page's initial, so that none has two owners.
     """
-    numbered = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
-    pages = [page for page in env.toc_fignumbers if page not in {*numbered, env.config.root_doc}]
+    chapters = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
+    own = [page for page in env.toc_fignumbers if page.endswith("_record") or page not in chapters]
+    pages = [page for page in own if page != env.config.root_doc]
     for page in pages:
-        key, _, record = page.rpartition("_")
-        name = (
-            f"R{min(numbered[story] for story in numbered if story.startswith(key))}"
-            if record == "record"
-            else ""
-        )
-        name = name or page.rpartition("/")[2][0].upper()
+        name = f"R{chapters[page]}" if page in chapters else page.rpartition("/")[2][0].upper()
         for figures in env.toc_fignumbers[page].values():
             for count, figure in enumerate(sorted(figures, key=figures.get), 1):
                 figures[figure] = (name, count)
@@ -397,6 +422,7 @@ def records(app, env):
 
 def setup(app):
     app.add_transform(Links)
+    app.add_transform(Numbers)
     app.add_transform(Headings)
     app.add_transform(Words)
     app.connect("env-get-updated", records, priority=900)

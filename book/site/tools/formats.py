@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 # Parts of the table of contents that are stories, and what they cite.
-STORIES, SOURCES = ("Foundations", "Stories", "Synthesis", "From a step to a price"), "book/bibliography"
+STORIES, SOURCES = ("Foundations", "Sources", "Synthesis", "From a step to a price"), "book/bibliography"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 # Without these a browser phones home, or refuses to run as root in a container.
 FLAGS = [
@@ -38,7 +38,10 @@ def stories(target):
     """Write the table of contents of the stories alone, and a configuration that knows what is not there."""
     toc = yaml.safe_load(Path("_toc.yml").read_text("utf-8"))
     toc["parts"] = [part for part in toc["parts"] if part["caption"] in STORIES]
-    toc["parts"].append({"caption": "Sources", "chapters": [{"file": SOURCES}]})
+    for part in toc["parts"]:
+        for chapter in part["chapters"]:
+            chapter.pop("sections", None)  # the records
+    toc["parts"].append({"caption": "Bibliography", "chapters": [{"file": SOURCES}]})
     config = yaml.safe_load(Path("_config.yml").read_text("utf-8"))
     config["title"] += ": the stories"
     settings, own = config["sphinx"]["config"], config["sphinx"]["local_extensions"]

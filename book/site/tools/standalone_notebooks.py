@@ -3,6 +3,8 @@
 import json
 import re
 
+from book import prose_numbers
+
 FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
 OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
 TARGET = re.compile(r"(?m)^\([\w-]+\)=\n?")
@@ -17,6 +19,7 @@ NAMES = {
 
 def plain(text):
     """A text as any Markdown reader shows it: links within the page as words, a box as a quotation with its title."""
+    text = prose_numbers.plain(text)
     return INSIDE.sub(r"\1", TARGET.sub("", FENCE.sub(_box, text))).strip()
 
 

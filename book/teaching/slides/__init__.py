@@ -23,6 +23,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from book import prose_numbers
 from book.site.tools.standalone_notebooks import FENCE, OPTIONS
 from inferlib.equation import frozen, notation_of
 
@@ -189,8 +190,8 @@ def _short(meaning):
 
 
 def source(cell):
-    """The source of a cell as one text."""
-    return "".join(cell["source"])
+    """The source of a cell as one text, as a reader sees it."""
+    return prose_numbers.plain("".join(cell["source"]))
 
 
 def find(name, reference):
