@@ -412,7 +412,7 @@ class Question(ParsedRecord):
     def answers(self) -> tuple:
         """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
         if self.trace is not None:
-            return workload.parts(self.output_tokens.support)
+            return workload.parts(self.trace.output.support)
         alike = self.request_rate is None if self.fixed_lengths is None else self.fixed_lengths
         if isinstance(self.output_tokens, workload.LengthDistribution) or alike:
             return workload.support(self.output_tokens)

@@ -141,8 +141,8 @@ class Server:
     def sequences(self) -> float:
         """Sequences of a copy that is never idle."""
         policy, fresh = self.scheduler, sum(self.costs.fresh) / len(self.costs.fresh)
-        budget, most = policy.max_num_batched_tokens, min(policy.max_num_seqs, MOST)
-        most = max(min(self.costs.tokens / self.held, most), 1)
+        budget = policy.max_num_batched_tokens
+        most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
         return most_sequences(most, 1, most, budget, fresh, self.output, int(policy.rides))
 
     @cached_property
