@@ -140,7 +140,7 @@ TIMES = [
     ("acceptance_length", "1.8", 1.8),
     ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
     ("acceptance_length", 1, 1),
-    ("engine", "SGLang", "serving"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4),
+    ("engine", "SGLang", "sglang"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4),
     ("context", 0, 0),
     ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt_tokens", "8,192", 8192), ("context", "8K tokens", 8192),
     ("prompt_tokens", "1M", 1024**2), ("prompt_tokens", "0.5k", 512),

@@ -265,3 +265,15 @@ def test_who_reads_elsewhere_does_not_change_how_far_the_step_may_be_off():
         for reader in ("8x B200", "16x B200")
     )
     assert alike == other
+
+
+def test_sglang_reads_prompts_first_with_the_constants_of_its_class():
+    """Where prompts are rare both orders are one; where they are not, a decode waits for them."""
+    for rate, least, most in ((0.01, 0.999, 1.001), (12, 0.9, 1.5)):
+        asked = ASKED.replace(request_rate=rate, replicas=4, output_tokens=50)
+        vllm, sglang = (ask(asked.replace(engine=name)).fleet for name in ("vllm", "sglang"))
+        assert (
+            sglang.server.scheduler.order == "prefill first"
+            and sglang.server.costs.door == vllm.server.costs.door
+        )
+        assert least < sglang.estimate.tpot / vllm.estimate.tpot < most

@@ -104,9 +104,10 @@ def engine(name=None):
     """The constants of a class of engine.
 
     ``"compiled"`` (TensorRT-LLM, gpt-fast, TurboMind), ``"serving"`` (vLLM and SGLang of 2025 and 2026; also when
-    none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025).
+    none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025). ``"sglang"`` has the constants of
+    ``"serving"``, and a scheduler of its own.
     """
-    return name if isinstance(name, Engine) else _engine(name or "serving")
+    return name if isinstance(name, Engine) else _engine("serving" if name in (None, "", "sglang") else name)
 
 
 @cache

@@ -344,14 +344,17 @@ def parse_layer_formats(name, value) -> dict:
 
 
 def parse_engine(name, value) -> str:
-    """A class of engine, or software that belongs to one: ``"vllm"`` is ``"serving"``, ``"trtllm"`` ``"compiled"``."""
+    """A class of engine, or software that belongs to one: ``"vllm"`` is ``"serving"``, ``"trtllm"`` ``"compiled"``.
+
+    ``"sglang"`` keeps its name, since its scheduler reads prompts first.
+    """
     validation.instance(name, value, str)
     classes, said = calibration.engines()["class"], value.strip().lower()
     if said in classes:
         return said
     named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, perhaps with its version
     if named and any(re.search(pattern, said) for pattern, _ in calibration.engines()["software"]):
-        return calibration.engine_class(said)
+        return "sglang" if said.startswith("sglang") else calibration.engine_class(said)
     return validation.one_of(name, value, [*classes, "vllm", "sglang", "trtllm"])
 
 

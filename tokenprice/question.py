@@ -399,7 +399,7 @@ class Question(ParsedRecord):
             "dp_balance": self.dp_balance,
             "batching_wait_iters": self.batching_wait_iters,
         }
-        own = Scheduler.of(calibration.engine(self.engine).name, (system or self.needs_machine()).chip)
+        own = Scheduler.of(self.engine, (system or self.needs_machine()).chip)
         return own.replace(**{name: value for name, value in said.items() if value is not None})
 
     @property

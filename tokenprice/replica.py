@@ -84,6 +84,8 @@ class Copy:
         self.line, self.reading, self.heap = deque(), [], []
         self.n = self.made = self.waited = 0
         self.held = self.contexts = 0.0
+        self.stopped = 0  # sequences that wait while prompts are read, where these go first
+        self.pause = self.paused = 0.0  # seconds of each of those, and of all sequences together
 
     @property
     def load(self):
@@ -97,7 +99,7 @@ class Replica:
     def __init__(self, costs, scheduler):
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
-        self.begun, self.each, self.paused, self.preempted, self.gaps = 0.0, 0.0, 0.0, 0, []
+        self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
         self.load = 0  # requests that it has
 
     def add(self, request, copy=None):
@@ -200,12 +202,20 @@ class Replica:
         self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
         for copy, pack in zip(copies, packs, strict=True):
             copy.waited = copy.waited + steps if hold and copy.line else 0
-            if copy.n and not pause:
+            if pause and copy.n:
+                copy.stopped = copy.stopped or copy.n
+                copy.pause += seconds
+                copy.paused += copy.n * seconds
+            elif copy.n:
                 copy.made += steps
                 copy.contexts += copy.n * steps
                 if not policy.reserve:
                     copy.held += copy.n * steps
-                self.count((seconds + self.paused) / steps, copy.n * steps)
+                later = copy.n - copy.stopped  # those that joined meanwhile wait less
+                self.count((seconds + copy.pause) / steps, copy.stopped * steps)
+                rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
+                self.count((seconds + rest) / steps, later * steps)
+                copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
                 while copy.heap and copy.heap[0][0] <= copy.made:
                     r = heappop(copy.heap)[-1]
                     copy.n -= 1
@@ -229,12 +239,12 @@ class Replica:
                 copy.n += 1
                 copy.contexts += r.prompt + r.done
                 heappush(copy.heap, (copy.made + r.output - r.done, next(self.ids), r))
-        self.paused = self.paused + seconds if pause and any(copy.n for copy in copies) else 0.0
         return done
 
     def count(self, seconds, tokens):
         """So many tokens came after so many seconds each."""
-        self.gaps.append((self.clock, seconds, tokens))
+        if tokens:
+            self.gaps.append((self.clock, seconds, tokens))
 
     def finish(self, copy, request, done):
         """The last token of an answer."""

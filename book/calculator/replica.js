@@ -47,8 +47,9 @@ globalThis.inferlibReplica = (() => {
 
   const replica = (at, policy) => {
     const copies = Array.from({ length: at.in_step }, () => ({ line: [], head: 0, reading: [], heap: [], n: 0,
-      made: 0, waited: 0, held: 0, contexts: 0 }));
-    const own = { clock: 0, load: 0, begun: 0, each: 0, paused: 0, preempted: 0, gaps: [], copies };
+      made: 0, waited: 0, held: 0, contexts: 0, stopped: 0, pause: 0,
+      paused: 0 }));
+    const own = { clock: 0, load: 0, begun: 0, each: 0, preempted: 0, gaps: [], copies };
     const waits = (copy) => copy.line.length > copy.head;
     const holds = (copy) => copy.line.length - copy.head + copy.reading.length + copy.n;
     let ids = 0;
@@ -152,11 +153,19 @@ globalThis.inferlibReplica = (() => {
       own.begun = own.clock - (steps === 1 ? seconds : each);
       copies.forEach((copy, k) => {
         copy.waited = hold && waits(copy) ? copy.waited + steps : 0;
-        if (copy.n && !pause) {
+        if (pause && copy.n) {
+          copy.stopped ||= copy.n;
+          copy.pause += seconds;
+          copy.paused += copy.n * seconds;
+        } else if (copy.n) {
           copy.made += steps;
           copy.contexts += copy.n * steps;
           if (!policy.reserve) copy.held += copy.n * steps;
-          own.gaps.push([own.clock, (seconds + own.paused) / steps, copy.n * steps]);
+          const later = copy.n - copy.stopped; // those that joined meanwhile wait less
+          const rest = later ? (copy.paused - copy.stopped * copy.pause) / later : 0;
+          count(own, (seconds + copy.pause) / steps, copy.stopped * steps);
+          count(own, (seconds + rest) / steps, later * steps);
+          copy.stopped = copy.pause = copy.paused = 0;
           while (copy.heap.length && copy.heap[0][0] <= copy.made) {
             const r = pop(copy.heap)[2];
             copy.n--;
@@ -181,7 +190,6 @@ globalThis.inferlibReplica = (() => {
           push(copy.heap, [copy.made + r.output - r.done, ids++, r]);
         }
       });
-      own.paused = pause && copies.some((c) => c.n) ? own.paused + seconds : 0;
       return done;
     };
     own.run = (until = FAR) => {
@@ -191,6 +199,7 @@ globalThis.inferlibReplica = (() => {
     };
     return own;
   };
+  const count = (own, seconds, tokens) => { if (tokens) own.gaps.push([own.clock, seconds, tokens]); };
   const request = (at, number, came, place, output, user) => ({ number, came, fresh: at.fresh[place],
     seconds: at.passes[place], prompt: at.prompts[place], output, left: at.fresh[place],
     context: at.prompts[place], done: 0, since: 0, extra: 0, user });
