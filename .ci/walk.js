@@ -149,8 +149,9 @@ async () => {
   };
   const rented = (S) => {
     const head = text(part("head"));
-    if (A.twice(S) || !A.machines(S).length) return want(/Nothing to choose from/.test(head), head);
-    const out = anew ? A.decide({ ...S, concurrency: null }) : page.answer(), { best } = out;
+    const asked = { ...S, concurrency: null }; // decide finds the users
+    if (A.twice(asked) || !A.machines(S).length) return want(/Nothing to choose from/.test(head), head);
+    const out = anew ? A.decide(asked) : page.answer(), { best } = out;
     want(text(part("misses")), "nothing on what fails");
     if (!best) {
       same(text(part("offers")), "", "offers");

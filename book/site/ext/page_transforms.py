@@ -29,9 +29,10 @@ SHARED = re.compile(
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# The theme gives buttons and folds names that lack half of what they show.
+# The theme gives buttons and folds names that lack half of what they show; folds of the contents show an icon alone.
 NAMED = re.compile(
     r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
+    r'(?![^>]*>\s*<span class="toctree-toggle)'
 )
 # Every exercise and solution would have the same address.
 REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
