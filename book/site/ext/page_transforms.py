@@ -29,11 +29,12 @@ SHARED = re.compile(
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# The theme gives buttons and folds names that lack half of what they show; folds of the contents show an icon alone.
+# The theme gives buttons and folds names that lack half of what they show.
 NAMED = re.compile(
     r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
-    r'(?![^>]*>\s*<span class="toctree-toggle)'
 )
+# Folds of the contents show an icon alone, and have no name.
+UNNAMED = '<summary><span class="toctree-toggle"'
 # Every exercise and solution would have the same address.
 REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
 # And the title of the book stands in no landmark.
@@ -392,6 +393,9 @@ def tidy(app, exception):
         text = page.read_text("utf-8")
         finished = TITLE.sub(r'<div role="navigation" aria-label="First page"\1', ICONS.sub("", text))
         finished = NAMED.sub(r"\1", finished)
+        finished = finished.replace(
+            UNNAMED, UNNAMED.replace("<summary>", '<summary aria-label="Its sections">')
+        )
         if 'class="sd-' not in finished:
             finished = CARDS.sub("", finished)
         finished = SEARCH.sub("", finished)
