@@ -15,12 +15,12 @@ from tokenprice import calibration, energy, invariants, launch, posterior, predi
 from tokenprice.change import narrower, speedup_if_doubled
 from tokenprice.decode import ShardedModel, decode_step
 from tokenprice.formatting import (
+    Screen,
     format_dtype,
     format_interval,
     format_layout,
     format_number,
-    format_range,
-    html_block,
+    format_time,
 )
 from tokenprice.parallelism import layout_error, layouts
 from tokenprice.parsing import Mean
@@ -49,7 +49,7 @@ _MIN_SPEEDUP_SHOWN = 1.02  # a gain below this is not worth a line of its own
 
 
 @frozen
-class Answer:
+class Answer(Screen):
     """What somebody answers to a :class:`Question`.
 
     ``status`` is ``"ok"``, ``"infeasible"`` or ``"n/a"``, with a ``reason``. ``seconds`` is the time between two
@@ -233,8 +233,7 @@ class Answer:
         """The time of a token with its interval and what binds it, or why there is none."""
         if not self.feasible:
             return f"{self.status}: {self.reason}"
-        span = "" if self.factor is None else f" ({_ms(self.low)} to {_ms(self.high)})"
-        return f"{_ms(self.seconds)} ms{span}, bound by {self.bottleneck}"
+        return f"{format_time(self.seconds, *self.interval)}, bound by {self.bottleneck}"
 
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
@@ -282,101 +281,80 @@ class Answer:
             }
         return _plain(found | {"warnings": list(self.warnings), "notes": list(self.notes)})
 
-    def __str__(self):
+    def screen(self) -> tuple:
+        """The question; TPOT, TTFT, price, memory and what would help; notes, cautions and commands."""
         q = self.question
         who = "" if self.by == KERNELS else f"{predictors.label(self.by)}: "
-        lines = [f"{who}{q.model.name} on {self.machine}, {_format_setup(self)}"]
+        title = f"{who}{q.model.name} on {self.machine}, {_format_setup(self)}"
         if not self.feasible:
-            return "\n".join([*lines, f"{self.status}: {self.reason}", *self.notes])
-        span = ""
-        if self.factor is not None:
-            span = f" ({_ms(self.low)} to {_ms(self.high)} ms in {100 * self.confidence:.0f} % of cases)"
-        lines.append(f"{_ms(self.seconds)} ms per token{span}, bound by {self.bottleneck}")
-        rates = f"{_count(self.speed)} tokens/s per user, {_count(self.throughput)} in all"
-        if self.joules is not None:
-            rates += f", about {_count(float(f'{self.joules:.2g}'))} J per token"
-            idle = ", idle chips are" if self.fleet is not None else ""
-            rates += "" if self.request is None else f" (prompts not counted{idle})"
-        if self.request is None and self.usd_per_million is not None:
-            hourly = format_range(
-                q.price_per_chip_hour, q.price_per_chip_hour * q.price_ratio(self.machine.chip)
-            )
-            paid = format_interval(self.usd_per_million, self.price_interval)
-            rates += f", ${paid} per million at ${hourly} per used chip hour"
-        lines.append(rates + ("; no price is known" if q.price_per_chip_hour is None else ""))
-        if q.draft_tokens and self.request is None:
-            plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds
-            times = f"{plain / self.seconds:.2f} times"
-            lines.append(f"without drafts {_ms(plain)} ms: drafts make it {times} as fast")
+            return title, [], [f"{self.status}: {self.reason}", *self.notes]
+        sure = "" if self.confidence is None else f", {100 * self.confidence:.0f} %"
+        rates = f"{format_number(self.speed)} tokens/s per user, {format_number(self.throughput)} in all"
+        if self.request is not None and self.fleet is None:
+            rates += f", {format_time(self.step.total)} between prefills"
+        rows = [
+            ("TPOT", format_time(self.seconds, *self.interval, sure), f"{rates}; bound by {self.bottleneck}")
+        ]
         if self.request is not None:
-            lines += self.request.lines()
-        if (places := self.max_sequences) is not None:
-            lines.append(
-                f"memory holds {places:,.0f} {'users' if q.is_request else 'sequences'} of such length"
-            )
+            rows += self.request.rows()
+        elif self.usd_per_million is not None:
+            spread = 1, q.price_ratio(self.machine.chip)
+            hourly = format_interval(q.price_per_chip_hour, spread)
+            paid = format_interval(self.usd_per_million, self.price_interval)
+            rows.append(("Price", f"${paid} per million output tokens at ${hourly} per used chip-hour"))
+        if q.price_per_chip_hour is None:
+            rows.append(("Price", "no price is known"))
         if self.fleet is not None:
-            for name, many in (
-                (_format_request_rate(q), self.fleet),
-                ("prompts read apart, by formula", self.disaggregated),
-            ):
-                lines += [f"{name}: {'; '.join(many.lines())}"] if many else []
+            rows += self.fleet.rows()
+            if apart := self.disaggregated:
+                at = apart.estimate
+                times = f"TPOT {format_time(at.tpot)}, TTFT {format_time(at.ttft)}, by formula"
+                rows += [("Disaggregated", times), *(("", text) for _, text in apart.rows())]
             server = self.fleet.server
             policy = server.scheduler.summary(server.costs.in_step)
-            lines.append(f"means of {server.requests:,} simulated requests; engine: {policy}")
-        elif self.request is not None:
-            lines.append(f"a step alone, with no prompt in the way: {_ms(self.step.total)} ms")
+            rows.append(("Engine", f"{policy}; means of {server.requests:,} simulated requests"))
+        if self.joules is not None:
+            idle = ", idle chips are" if self.fleet is not None else ""
+            beside = "" if self.request is None else f" (prompts not counted{idle})"
+            rows.append(("Energy", f"about {format_number(float(f'{self.joules:.2g}'))} J per token{beside}"))
+        if q.draft_tokens and self.request is None:
+            plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds
+            rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
+        if (places := self.max_sequences) is not None:
+            rows.append(
+                ("Memory", f"fits {places:,.0f} {'users' if q.is_request else 'sequences'} of this length")
+            )
         if self.speedup_if_doubled:
             gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]
-            rest = f"anything else × {_MIN_SPEEDUP_SHOWN} at most"
-            token = "a token without drafts" if q.draft_tokens else "a token"
-            lines.append(f"One thing twice as good makes {token} faster by: " + ", ".join([*worth, rest]))
+            rest = f"anything else × {_MIN_SPEEDUP_SHOWN} at most" + (
+                ", without drafts" if q.draft_tokens else ""
+            )
+            rows.append(("If 2x better", ", ".join([*worth, rest])))
+        if self.narrower:
             later = {
                 name: f" ({LATER.format(name=name)})" for name, gain in self.narrower.items() if gain < 1
             }
-            fewer = [f"in {name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items()]
-            lines += [f"Weights of fewer bits, each asked: {', '.join(fewer)}"] if fewer else []
-        lines += [*self.notes, *(f"Caution: {caution}." for caution in self.warnings)]
+            fewer = (f"{name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items())
+            rows.append(("Fewer bits", ", ".join(fewer)))
         if self.launched and self.max_sequences:
             low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
-            told = (
-                f"KV cache of {here} tokens ({low} to {high}), {format_number(self.max_sequences)} times "
-                f"{self._longest:,.0f}"
-            )
-            lines.append(f"the engine's log should say: {told}")
-        return "\n".join([*lines, *(self.commands.values() if self.launched else ())])
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        from html import escape
-
-        first, *others = str(self).splitlines()
-        items = "".join(f"<li>{escape(line)}</li>" for line in others)
-        return html_block(f"<p><b>{escape(first)}</b></p><ul>{items}</ul>")
+            times = f"{format_number(self.max_sequences)} times {self._longest:,.0f}"
+            rows.append(("Engine's log", f"should say: KV cache of {here} tokens ({low} to {high}), {times}"))
+        commands = self.commands.values() if self.launched else ()
+        return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
 
 
-class Answers(dict):
+class Answers(Screen, dict):
     """The answers of several to one question, by name; shows one line each."""
 
     def to_dict(self) -> dict:
         """That of each."""
         return {key: answer.to_dict() for key, answer in self.items()}
 
-    def __str__(self):
-        wide = max(len(predictors.label(key)) for key in self)
-        return "\n".join(
-            f"{predictors.label(key):{wide}}  {answer.summary()}" for key, answer in self.items()
-        )
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        from html import escape
-
-        cells = ((escape(predictors.label(key)), escape(one.summary())) for key, one in self.items())
-        rows = "".join(f"<tr><td>{who}</td><td>{says}</td></tr>" for who, says in cells)
-        return html_block(f"<table>{rows}</table>")
+    def screen(self):
+        """A line each."""
+        return "", [(predictors.label(key), answer.summary()) for key, answer in self.items()], []
 
 
 def ask(
@@ -525,7 +503,7 @@ def _note_if_16_bit_is_faster(q, step):
     machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
     work = q.workload.replace(weights="bf16")
     wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
-    return (REMARKS["wide"].format(wide=_ms(wide), name=name),) if wide < step.total else ()
+    return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
 
 
 def _running_sequences(q, running):
@@ -643,11 +621,3 @@ def _plain(value):
     if value is None or isinstance(value, (str, bool, int)):
         return value
     return float(value) if math.isfinite(value) else None
-
-
-def _ms(seconds):
-    return format_number(1e3 * seconds)
-
-
-def _count(value):
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

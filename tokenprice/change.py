@@ -13,7 +13,7 @@ from inferlib.transformer import Experts
 from tokenprice import calibration
 from tokenprice.calibration import Later
 from tokenprice.decode import decode_step
-from tokenprice.formatting import format_layout
+from tokenprice.formatting import Screen, format_layout, format_time
 from tokenprice.parallelism import heads_reason
 from tokenprice.prefill import prompt_pass
 from tokenprice.question import question_and_slo
@@ -95,7 +95,7 @@ class Change:
 
 
 @frozen
-class Changes:
+class Changes(Screen):
     """What :func:`change` found: ``now`` and ``target`` in ``unit``, and a Change for each resource."""
 
     now: float
@@ -119,19 +119,12 @@ class Changes:
         found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
         return found | {"changes": [vars(c) for c in self.changes], "warnings": list(self.warnings)}
 
-    def __str__(self):
+    def screen(self):
+        """Time or price now and asked, each resource alone, and cautions."""
         said = "reached: each may be worse by" if self.reached else "each alone would have to change"
         first = f"{_shown(self.now, self.unit)} now, {_shown(self.target, self.unit)} asked; {said}"
-        wide = max(len(change.resource) for change in self.changes)
-        lines = [f"  {change.resource:{wide}}  {change.words}" for change in self.changes]
-        return "\n".join([first, *lines, *(f"Caution: {caution}." for caution in self.warnings)])
-
-    __repr__ = __str__
-
-    def _repr_html_(self):
-        from html import escape
-
-        return f"<pre>{escape(str(self))}</pre>"
+        lines = [("", change.resource, change.words) for change in self.changes]
+        return first, lines, [f"Caution: {caution}." for caution in self.warnings]
 
 
 def change(
@@ -277,7 +270,7 @@ def _sizes(model, system, layout):
 
 
 def _shown(value, unit):
-    return f"${value:.3g} a million" if unit == "$" else f"{1e3 * value:.3g} ms"
+    return f"${value:.3g} a million" if unit == "$" else format_time(value)
 
 
 @unchecked

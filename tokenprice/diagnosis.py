@@ -18,7 +18,7 @@ from inferlib.equation import frozen
 from inferlib.system import System
 from tokenprice import benchmark, calibration, launch
 from tokenprice.ask import Answer, ask_kernel_model
-from tokenprice.formatting import format_durations, format_number
+from tokenprice.formatting import format_number, format_time
 from tokenprice.question import Question, given, read_record
 from tokenprice.signatures import AskOptions
 
@@ -170,10 +170,8 @@ class Check:
                 f"would make all times longer alike{more}"
             )
         for flag, one in self.next:
-            low, high = (format_number(1e3 * end) for end in one.interval)
             gives = (
-                f"{format_number(1e3 * one.seconds)} ms per token ({low} to {high}), "
-                f"{format_number(one.throughput)} tokens/s"
+                f"TPOT {format_time(one.seconds, *one.interval)}, {format_number(one.throughput)} tokens/s"
             )
             lines.append(f"Try next: {flag}, which should give {gives} in all")
         return "\n".join([*lines, *self.notes])
@@ -182,13 +180,7 @@ class Check:
 
 
 def _said(name, value):
-    return (
-        format_number(value)
-        if name not in TIMES
-        else format_durations(value)
-        if value >= 0.1
-        else f"{format_number(1e3 * value)} ms"
-    )
+    return format_number(value) if name not in TIMES else format_time(value)
 
 
 def check(command, measured="", machine=None, /, *, chips=None, **options: Unpack[AskOptions]) -> Check:

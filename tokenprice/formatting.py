@@ -1,6 +1,50 @@
-"""Format numbers, intervals, layouts and number formats for people."""
+"""Format numbers, intervals, layouts, number formats and tables for people."""
+
+from html import escape
 
 from tokenprice import calibration
+
+
+def align(rows) -> str:
+    """Rows of texts in columns; the last text of a row may be wider than its column.
+
+    Examples
+    --------
+    >>> print(align([("TPOT", "20.4 ms", "bound by weights"), ("Memory", "fits 81 sequences")]))
+    TPOT    20.4 ms  bound by weights
+    Memory  fits 81 sequences
+    """
+    columns = range(max(map(len, rows), default=0))
+    widths = [max((len(row[k]) for row in rows if len(row) > k + 1), default=0) for k in columns]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
+class Screen:
+    """Base of what prints as aligned text, and in a notebook as a table."""
+
+    def screen(self) -> tuple:
+        """A title, rows of texts, and the lines below them."""
+        raise NotImplementedError
+
+    def __str__(self):
+        return format_screen(*self.screen())
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        title, rows, below = self.screen()
+        table = "".join(
+            f'<tr><td>{"</td><td>".join(map(escape, cells))}</td><td colspan="2">{escape(last)}</td></tr>'
+            for *cells, last in rows
+        )
+        # notebooks take what stands between two dollars for mathematics elsewhere
+        shown = f'<div class="mathjax_ignore"><b>{escape(title)}</b><table>{table}</table>'
+        return shown + "<br>".join(map(escape, below)) + "</div>"
+
+
+def format_screen(title, rows, below) -> str:
+    """A title, aligned rows and the lines below them as one text."""
+    return "\n".join(filter(None, [title, align(rows), *below]))
 
 
 def format_number(value) -> str:
@@ -12,16 +56,6 @@ def format_number(value) -> str:
     ('0.123', '1,790')
     """
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
-
-
-def html_block(html) -> str:
-    """HTML of an answer for a notebook, which takes what stands between two dollars for mathematics elsewhere."""
-    return f'<div class="mathjax_ignore">{html}</div>'
-
-
-def format_range(low, high) -> str:
-    """Two numbers in words, or one where they are the same."""
-    return format_number(low) if high <= low else f"{format_number(low)} to {format_number(high)}"
 
 
 def format_interval(value, span) -> str:
@@ -36,16 +70,17 @@ def format_interval(value, span) -> str:
     return format_number(value) if low == high else f"{format_number(value)} ({low} to {high})"
 
 
-def format_durations(*seconds) -> str:
-    """Times in words: milliseconds, or seconds where the last is ten or more.
+def format_time(seconds, low=None, high=None, more="") -> str:
+    """Milliseconds, or seconds from ten on, with their interval and what is said of it.
 
     Examples
     --------
-    >>> format_durations(0.21, 1.5), format_durations(40.2)
-    ('210 to 1,500 ms', '40 s')
+    >>> format_time(0.0204), format_time(12, 8, 19), format_time(0.2, 0.1, 0.4, ", 80 %")
+    ('20.4 ms', '12 s (8 to 19)', '200 ms (100 to 400, 80 %)')
     """
-    unit, scale = ("s", 1) if seconds[-1] >= 10 else ("ms", 1e3)
-    return f"{' to '.join(f'{scale * one:,.0f}' for one in seconds)} {unit}"
+    unit, scale = ("s", 1) if seconds >= 10 else ("ms", 1e3)
+    span = "" if low is None else f" ({format_number(scale * low)} to {format_number(scale * high)}{more})"
+    return f"{format_number(scale * seconds)} {unit}{span}"
 
 
 def format_layout(layout) -> str:

@@ -3,30 +3,27 @@
 from inferlib import catalog
 from tokenprice import sparse_attention
 from tokenprice.decode import unsupported_reason
-from tokenprice.formatting import format_dtype
+from tokenprice.formatting import Screen, format_dtype
 from tokenprice.parsing import checkpoint_formats
 from tokenprice.uncertainty import load_calibration, new_experts
 
 
-class Table(list):
+class Table(Screen, list):
     """Rows as dictionaries; shows itself as aligned text."""
 
     def __init__(self, rows, columns):
         super().__init__(rows)
         self.columns = columns
 
-    def __str__(self):
+    def screen(self):
+        """Its columns, marked where the measurements do not reach."""
         if not self:
-            return "none"
+            return "none", [], []
         cells = [[*self.columns, ""]]
         for row in self:
             marks = ["*" if row.get("beyond") else ""]
             cells.append([_cell(row[name], scale) for name, scale in self.columns.items()] + marks)
-        widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-        lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
-        return "\n".join(map(str.rstrip, lines))
-
-    __repr__ = __str__
+        return "", cells, []
 
 
 def _cell(value, scale):

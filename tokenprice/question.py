@@ -111,6 +111,11 @@ def parsed_field(read, help, unit="", example=""):
     return dataclasses.field(default=None, metadata=about)
 
 
+def help_of(about):
+    """The help of a field: what it is, its default, an example."""
+    return about["help"] + (f", e.g. {about['example']}" if about["example"] else "")
+
+
 @frozen
 class ParsedRecord(Record):
     """Base of the records whose fields are read when they are made; typed values pass as they are."""
@@ -170,23 +175,25 @@ class Question(ParsedRecord):
     """
 
     model: Transformer = parsed_field(
-        parsing.parse_model, "a name, or the path of a config.json", example="Llama 3.3 70B"
+        parsing.parse_model, "model name, or the path of a config.json", example="Llama 3.3 70B"
     )
-    machine: System | None = parsed_field(parsing.parse_machine, "how many of which chip", example="4x H100")
+    machine: System | None = parsed_field(
+        parsing.parse_machine, "number and kind of chips", example="4x H100"
+    )
     batch: float | None = parsed_field(
-        parsing.parse_count, "sequences decoded together; 1", "sequences", "32"
+        parsing.parse_count, "sequences decoded together (default 1)", "sequences", "32"
     )
     context: float | None = parsed_field(
-        parsing.parse_tokens, "tokens behind each sequence; 4,096", "tokens", "8k"
+        parsing.parse_tokens, "context length in tokens (default 4,096)", "tokens", "8k"
     )
     prompt_tokens: float | None = parsed_field(
         parsing.parse_tokens,
-        "tokens of a question, instead of a context; 2k ± 50% or quantiles, 200-1k-8k, where they differ",
+        "prompt length in tokens, instead of a context; where lengths differ 2k ± 50% or quantiles, 200-1k-8k",
         "tokens",
         "2k",
     )
     output_tokens: float | None = parsed_field(
-        parsing.parse_tokens, "tokens of an answer, in the same words", "tokens", "500"
+        parsing.parse_tokens, "output length in tokens, in the same words", "tokens", "500"
     )
     trace: workload.Trace | None = parsed_field(
         parsing.parse_trace,
@@ -195,102 +202,115 @@ class Question(ParsedRecord):
         example="requests.jsonl",
     )
     cached: float | None = parsed_field(
-        parsing.parse_cached, "tokens of the prompt in the cache, or a share; none", "tokens", "95%"
+        parsing.parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
     )
     concurrency: float | None = parsed_field(
         parsing.parse_count,
-        "users at a time, each of whom asks again when answered; 1",
+        "users at a time, each of whom asks again when answered (default 1)",
         "users",
         "32",
     )
     requests_per_user: float | None = parsed_field(
-        parsing.parse_count, "times each user asks, if all begin at once", "rounds", "10"
+        parsing.parse_count,
+        "times each user asks, if all begin at once (default: no end)",
+        "rounds",
+        "10",
     )
     fixed_lengths: bool | None = parsed_field(
-        parsing.parse_bool, "whether all answers are equally long", example="yes"
+        parsing.parse_bool, "whether all answers are equally long (default no)", example="yes"
     )
     batching_wait_iters: float | None = parsed_field(
         parsing.parse_count,
-        "steps for which a scheduler holds prompts back, to read several; none",
+        "steps for which a scheduler holds prompts back, to prefill several together (default none)",
         "steps",
         "20",
     )
     request_rate: float | None = parsed_field(
-        parsing.parse_rate, "requests a second, or 150/min, that come by themselves, to a fleet", "1/s", "2.5"
+        parsing.parse_rate,
+        "requests per second, or 150/min, that arrive at random (default none)",
+        "1/s",
+        "2.5",
     )
     replicas: int | None = parsed_field(
-        parsing.parse_int, "machines that share the arrivals; as few as can", "1", "4"
+        parsing.parse_int, "replicas that share the requests (default: as few as can)", "1", "4"
     )
     layout: Layout | None = parsed_field(
-        parsing.parse_layout, "how it lies on the chips; one instance on all", example="DP8 EP8"
+        parsing.parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
     )
     weights: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the weights; the checkpoint's", example="fp8"
+        parsing.parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
     )
     kv_cache_dtype: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the cache; the checkpoint's", example="fp8"
+        parsing.parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
     )
     layer_formats: Mapping | None = parsed_field(
-        parsing.parse_layer_formats, "parts in another format", example="attention=bf16"
+        parsing.parse_layer_formats,
+        "parts in another format (default: the checkpoint's)",
+        example="attention=bf16",
     )
     engine: str | None = parsed_field(
-        parsing.parse_engine, "class of engine, or software; serving", example="vllm"
+        parsing.parse_engine, "class of engine, or software (default serving)", example="vllm"
     )
     memory_utilization: float | None = parsed_field(
-        parsing.parse_fraction, "part of the memory that the engine takes; 90%", "1", "95%"
+        parsing.parse_fraction, "part of the memory that the engine takes (default 90%)", "1", "95%"
     )
-    draft_tokens: int | None = parsed_field(parsing.parse_int, "tokens drafted in each step", "tokens", "3")
+    draft_tokens: int | None = parsed_field(
+        parsing.parse_int, "speculative tokens a step (default none)", "tokens", "3"
+    )
     acceptance_length: float | str | None = parsed_field(
         parsing.parse_acceptance_length,
-        "tokens that a step with drafts yields, or the curve of a task, such as 'DeepSeek R1, MTP'",
+        "acceptance length: tokens that a speculative step yields, or the curve of a task, 'DeepSeek R1, MTP'",
         "tokens",
         "2.6",
     )
     prefill_machine: System | None = parsed_field(
-        parsing.parse_machine, "a machine of its own that reads prompts", example="2x H100"
+        parsing.parse_machine, "machine that prefills, if another one (default: the same)", example="2x H100"
     )
     prefill_replicas: int | None = parsed_field(
-        parsing.parse_int, "how many such machines; as many as it takes", "1", "4"
+        parsing.parse_int, "how many such machines (default: as many as it takes)", "1", "4"
     )
     max_num_batched_tokens: float | None = parsed_field(
-        parsing.parse_count, "tokens of a step, prompts and answers; the engine's own", "tokens", "2k"
+        parsing.parse_count,
+        "tokens of a step, prefill and decode (default: the engine's own)",
+        "tokens",
+        "2k",
     )
     max_num_seqs: float | None = parsed_field(
         parsing.parse_count,
-        "sequences that each copy of the model runs at most; the engine's own",
+        "sequences that each copy of the model runs at most (default: the engine's own)",
         "sequences",
         "256",
     )
     order: str | None = parsed_field(
         parsing.order,
-        "what an engine does first, 'decode first' or 'prefill first' (SGLang)",
+        "what an engine does first, decode or prefill (default: the engine's own)",
         example="prefill first",
     )
     router: str | None = parsed_field(
         parsing.router,
-        "how requests are dealt to machines, 'random', 'round robin' or 'least loaded'; random",
+        "how requests are dealt to replicas: random, round robin or least loaded (default random)",
         example="least loaded",
     )
     dp_balance: float | None = parsed_field(
         parsing.parse_count,
-        "steps for which copies that share experts hold a prompt until each has one; none",
+        "steps for which copies that share experts hold a prompt until each has one (default none)",
         "steps",
         "50",
     )
     price: float | None = parsed_field(
-        parsing.parse_dollars, "dollars for one chip and hour; the catalogue's", "usd/h", "$2.50"
+        parsing.parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
     )
     price_max: float | None = parsed_field(
-        parsing.parse_dollars, "the same at the most expensive seller", "usd/h", "$4"
+        parsing.parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parsing.parse_dollars, "dollars for a kilowatt-hour, on top; none", "usd", "$0.10"
+        parsing.parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd", "$0.10"
     )
     pue: float | None = parsed_field(
-        parsing.parse_positive, "power of the site over that of its chips; 1", "1", "1.3"
+        parsing.parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
     )
     paid_hours_used: float | None = parsed_field(
-        parsing.parse_fraction, "part of the paid hours that is used; 1", "1", "40%"
+        parsing.parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
     )
 
     def __post_init__(self):
@@ -472,22 +492,25 @@ class SLO(ParsedRecord):
     """What is promised to every user; what is None may be anything."""
 
     tpot: float | None = parsed_field(
-        parsing.parse_seconds, "time between two tokens, at most", "s", "50 tokens/s"
+        parsing.parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
     )
     ttft: float | None = parsed_field(
-        parsing.parse_seconds, "time to the first token, at most", "s", "500 ms"
+        parsing.parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
     )
     usd_per_million: float | None = parsed_field(
-        parsing.parse_dollars, "dollars for a million output tokens, at most", "usd", "$2"
+        parsing.parse_dollars, "dollars per million output tokens, at most (default any)", "usd", "$2"
     )
     request_latency: float | None = parsed_field(
-        parsing.parse_seconds, "time of a whole answer, at most", "s", "30 s"
+        parsing.parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"
     )
     tpot_p99: float | None = parsed_field(
-        parsing.parse_seconds, "the same as token for 99 of 100 requests, by simulation", "s", "20 tokens/s"
+        parsing.parse_seconds,
+        "TPOT at most for 99 of 100 requests, by simulation (default any)",
+        "s",
+        "20 tokens/s",
     )
     ttft_p99: float | None = parsed_field(
-        parsing.parse_seconds, "the same as first_token for 99 of 100 requests, by simulation", "s", "2 s"
+        parsing.parse_seconds, "TTFT at most for 99 of 100 requests, by simulation (default any)", "s", "2 s"
     )
 
     @property
@@ -506,8 +529,7 @@ def list_fields(indent):
     """The fields of a question by what they are about, as documentation lists them."""
     groups = {}
     for f in fields(Question)[1:]:
-        about = f.metadata["help"] + (f" ({f.metadata['example']})" if f.metadata["example"] else "")
-        groups.setdefault(group_of(f.name) or "in Python only", []).append(f"{f.name}: {about}")
+        groups.setdefault(group_of(f.name) or "in Python only", []).append(f"{f.name}: {help_of(f.metadata)}")
     lines = [
         line for group, named in groups.items() for line in (f"{group}:", *(f"  {one}" for one in named))
     ]

@@ -15,7 +15,7 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown, Layout, System
 from tokenprice import calibration, energy, workload
 from tokenprice.decode import decode_step
-from tokenprice.formatting import format_durations, format_number
+from tokenprice.formatting import Screen, format_number, format_time
 from tokenprice.prefill import max_sequences_of, prefill_until_first_token, prompt_pass
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_of, synchronised_replicas, with_cautions
@@ -353,7 +353,7 @@ def prefill_of(q, system, layout, fresh=False) -> Breakdown:
 
 
 @frozen
-class Fleet:
+class Fleet(Screen):
     """So many machines for so many requests a second, in their steady state.
 
     ``state`` is that of one machine, ``slow`` the one at the slow end of the interval of a step, ``factor`` times as
@@ -432,33 +432,30 @@ class Fleet:
     def machinery(self) -> str:
         """How many machines at what load, in words."""
         own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%}"
-        read = f"{self.prefill_replicas} × ({self.prefill_machine}) that read at {self.prefill_load:.0%} load"
-        return f"{read}, {own} that decode at {busy}" if self.prefill_machine else f"{own} at {busy} load"
+        read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
+        return f"{read}, {own} decode at {busy} load" if self.prefill_machine else f"{own} at {busy} load"
 
     @property
     def dollars_per_month(self) -> float | None:
         """The same for a month of 730 hours."""
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
-    def lines(self) -> list[str]:
-        """How many at what load, what users wait, and what it costs."""
-        at = self.estimate
-        room = f", room for {format_number(self.headroom)} × these arrivals"
-        first, waits, late = format_durations(at.ttft), at.wait, self.slow_end.wait
-        line = f"{format_durations(waits)} of it until its prompt is read"
-        slow = f" ({format_durations(late)} at the slow end of the interval)"
-        found = [f"{self.machinery}, {at.running:,.3g} answers at a time in each{room}"]
-        found += [f"{1 / at.tpot:.3g} tokens/s per user, first token {first}, {line}{slow}"]
-        if self.dollars_per_hour is None:
-            return found
-        dollars = self.request.per_million["output"]
-        paid = f"${self.dollars_per_hour:,.2f} an hour, ${self.dollars_per_month:,.0f} a month"
-        return [*found, f"{paid}, ${format_number(dollars)} per million output tokens"]
+    def rows(self) -> list[tuple]:
+        """How many at what load, how long requests queue, and what it costs."""
+        at, late = self.estimate, format_time(self.slow_end.wait)
+        room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
+        found = [("Replicas", f"{self.machinery}, {room}")]
+        found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
+        if self.dollars_per_hour is not None:
+            paid = f"${self.dollars_per_hour:,.2f} per hour, ${self.dollars_per_month:,.0f} per month"
+            dollars = format_number(self.request.per_million["output"])
+            found += [("Rent", f"{paid}, ${dollars} per million output tokens")]
+        return found
 
-    def __str__(self):
-        return "\n".join(self.lines())
-
-    __repr__ = __str__
+    def screen(self):
+        """The mean request, the machines and their rent."""
+        _, rows, _ = self.request.screen()
+        return "", rows + self.rows(), []
 
 
 def fleet(

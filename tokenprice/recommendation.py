@@ -13,21 +13,30 @@ from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
 from tokenprice.decode import ShardedModel
-from tokenprice.formatting import format_durations, format_layout
+from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parallelism import layout_error, layouts as layouts_of
 from tokenprice.parsing import parse_int
 from tokenprice.prefill import max_sequences_of
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
-from tokenprice.queueing import Fleet, fleet, prefill_profile, smallest_number, step_of
+from tokenprice.queueing import MONTH, Fleet, fleet, prefill_profile, smallest_number, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import DecideOptions
-from tokenprice.uncertainty import chip_facts, load_calibration
+from tokenprice.uncertainty import load_calibration
 
 MAX_USERS = 8192  # users of one machine at which the search ends
 CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try of one that states no domain, and of any
 NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
 TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
+# Columns of the table of offers: the number of a row, and what it is multiplied by.
+COLUMNS = {
+    "users each": ("concurrency", 1), "TPOT, ms": ("tpot", 1e3), "TTFT, ms": ("ttft", 1e3),
+    "TPOT p99, ms": ("tpot_p99", 1e3), "TTFT p99, ms": ("ttft_p99", 1e3), "$/hour": ("usd_per_hour", 1),
+    "¢/request": ("usd_per_request", 100),
+    **{f"$/M {kind}": (f"usd_per_million_{kind}", 1) for kind in ("input", "cached", "output", "kept")},
+    "kept, %": ("kept", 100), "tokens/s": ("rate", 1), "headroom": ("headroom", 1), "queue, ms": ("wait", 1e3),
+    "slow queue, ms": ("wait_high", 1e3), "$/month": ("usd_per_hour", MONTH),
+}  # fmt: skip
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 SIMULATED, REQUESTS = (
@@ -39,7 +48,7 @@ MAX_FLEET_FACTOR = 16  # times as many machines as the formula asks for, beyond 
 
 
 @frozen
-class Offer:
+class Offer(formatting.Screen):
     """One machine that keeps the promise, with as many users as it then takes; or a fleet of it, with arrivals."""
 
     system: System
@@ -89,12 +98,6 @@ class Offer:
         return "copies share experts" if self.layout.dp > 1 and self.layout.ep > 1 else ""
 
     @property
-    def untried(self):
-        """What to know before its rank is believed, in words; nothing where steps on its chip were measured."""
-        chip = self.system.chip.name
-        return f", with nothing measured on {chip}" if chip_facts(chip)["new_chip"] else ""
-
-    @property
     def ranked(self):
         """Dollars by which offers are sorted: of a request, or an hour where so many users are given."""
         if self.replicas:
@@ -106,12 +109,11 @@ class Offer:
         """In which respects nothing like it was measured."""
         return self.request.warnings
 
-    def interval(self):
-        """Between what the speed and the first token lie in ``confidence`` of cases, in words."""
-        row = self.row()
-        slow, fast = row["speed_low"], row["speed_high"]
-        early, late = 1e3 * row["ttft_low"], 1e3 * row["ttft_high"]
-        return f"{slow:.3g} to {fast:.3g} tokens/s per user, first token {early:,.0f} to {late:,.0f} ms"
+    @property
+    def notes(self):
+        """What stands below the table: cautions, and why its rank is that of its slow end."""
+        slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
+        return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
 
     def surely(self):
         """What it takes, on the same chip, to keep the promise at the slow end of the interval too, in words."""
@@ -119,21 +121,26 @@ class Offer:
             return f"At the slow end no number of {self.system.chip.name} keeps the promise."
         if self.sure.machinery == self.fleet.machinery:
             return "This keeps the promise at the slow end too."
-        return f"Kept at the slow end too: {self.sure.lines()[0]}; {self.sure.lines()[-1]}."
+        (_, many), _, (_, rent) = self.sure.rows()
+        return f"Kept at the slow end too: {many}, {rent}."
 
-    def simulated(self):
-        """What 99 of 100 requests wait, and what a token costs that is as promised, in words."""
-        one, told = self.simulations[0], {"first": "first token", "token": "a token"}
-        each = (
-            f"{told[what]} within {format_durations(at)} ({format_durations(low, high)})"
-            for what, (at, low, high) in self.p99.items()
-        )
-        dollars = formatting.format_number(one.usd_per_million_within_slo) if one.slo_attainment else "no"
-        return (
-            f"99 of 100 of {len(one.first):,} simulated requests: {', '.join(each)}; promise kept for "
-            f"{one.slo_attainment:.1%}, "
-            f"${dollars} per million tokens that kept it."
-        )
+    def cells(self):
+        """The columns of the table of offers: name to text."""
+        machine, (low, high) = f"{self.system}", self.request.tpot_interval
+        machine = f"{self.replicas} × ({machine})" if self.replicas > 1 else machine
+        one = {"rate": self.speed, "tpot": self.request.tpot, "tpot_low": low, "tpot_high": high} | self.row()
+        if self.fleet:
+            machine, one = self.fleet.machinery, self.fleet.to_dict() | one
+        found = {"machine": machine, "layout": one["layout"]}
+        for name, (key, scale) in COLUMNS.items():
+            if (at := one.get(key)) is not None:
+                ends = [one[f"{key}_{end}"] / at for end in ("low", "high") if f"{key}_low" in one]
+                found[name] = formatting.format_interval(scale * at, ends or (1, 1))
+        return found
+
+    def screen(self):
+        """Its columns, one below another."""
+        return "", list(self.cells().items()), self.notes
 
     def percentiles(self):
         """What was simulated, as columns of the table."""
@@ -170,25 +177,6 @@ class Offer:
             "usd_per_million_output": prices.get("output"), "seller": self.seller, "warnings": self.warnings,
         }  # fmt: skip
 
-    def __str__(self):
-        r = self.request
-        prices = ", ".join(
-            f"{name} ${formatting.format_number(dollars)}" for name, dollars in r.per_million.items()
-        )
-        paid = formatting.format_interval(100 * r.dollars, r.price_interval)
-        how, first = format_layout(self.layout), f"first token {1e3 * r.ttft:,.0f} ms"
-        if self.fleet is None:
-            many = f"{self.replicas} machines of " if self.replicas > 1 else ""
-            first += f", ${formatting.format_number(self.hourly)} an hour" if self.replicas else ""
-            each = " each" if self.replicas > 1 else ""
-            speed = f"{self.concurrency} users{each}: {self.speed:.3g} tokens/s per user"
-            what = f"{many}{self.system}, {how}, {speed}, {first}, "
-        else:
-            what = f"{how}, {'; '.join(self.fleet.lines())}; "
-        return f"{what}{paid} cents per request (per million tokens: {prices})"
-
-    __repr__ = __str__
-
 
 @frozen
 class Rejected:
@@ -206,7 +194,7 @@ class Rejected:
 
 
 @frozen
-class Decision:
+class Decision(formatting.Screen):
     """What :func:`decide` found.
 
     ``offers`` are the machines that keep the promise, cheapest first, each with the most users for which it does;
@@ -279,46 +267,44 @@ class Decision:
         }  # fmt: skip
 
     def text(self, most=OFFERS_SHOWN, why=False) -> str:
-        """In words: so many offers, and why others fail; ``why``: which chips were not tried, too."""
+        """As a table of so many offers, and why others fail; ``why``: which chips were not tried, too."""
+        return formatting.format_screen(*self.screen(most, why))
+
+    def screen(self, most=OFFERS_SHOWN, why=False):
+        """The offers as a table, cheapest first, with footnotes; or the machines that come nearest."""
+        title, rows, below = "", [], []
         if self.best is None:
-            lines = [f"No machine keeps the promise for {self.question.model.name}."]
-            lines += [
-                f"  {of_chip(m.count, m.chip)}, {m.layout}: {m.reason}, {m.detail}" for m in self.nearest()
-            ]
+            title = f"No machine keeps the promise for {self.question.model.name}."
+            rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
-            lines, asked_slow = [], self.question.request_rate and not self.sure and not self.best.simulations
-            for place, offer in enumerate(self.offers[:most]):
-                rank = f"{place + 1}." if place else f"Cheapest{offer.untried}:"
-                lines.append(f"{rank} {offer}")
-                lines += [
-                    f"   In {100 * load_calibration()['confidence']:.0f} % of cases {offer.interval()}."
-                ]
-                lines += [f"   {offer.surely()}"] if asked_slow and place < OFFERS_SHOWN else []
-                lines += [f"   {offer.simulated()}"] if offer.simulations else []
-                lines += [f"   Caution: {caution}." for caution in offer.warnings]
-                lines += [f"   Ranked by its slow end: {offer.unsure_reason}."] if offer.unsure_reason else []
-            if self.question.request_rate and not self.best.simulations:
-                lines.append(
-                    "Means of simulated requests: promise tpot_p99 or ttft_p99 for 99 of 100 requests."
-                )
+            footnotes: dict[str, int] = {}
+            asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
+            for place, offer in enumerate(self.offers[:most], 1):
+                notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
+                marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
+                rows.append({"": f"{place}", **offer.cells(), "notes": "".join(f"[{n}]" for n in marks)})
+            columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
+            rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
+            below = [f"[{n}] {note}" for note, n in footnotes.items()]
+            said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
+            if self.best.simulations:
+                said += f"; p99 and kept: of {len(self.best.simulations[0].first):,} simulated requests"
+            elif self.question.request_rate:
+                said += "; means of simulated requests: promise tpot_p99 or ttft_p99 for 99 of 100 requests"
+            below.append(f"{said}.")
             if len(self.offers) > most:
-                lines.append(f"{len(self.offers) - most} more machines keep it.")
-        lines += [f"{self.narrower}."] if self.narrower else []
+                below.append(f"{len(self.offers) - most} more machines keep the promise.")
+        below += [f"{self.narrower}."] if self.narrower else []
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
-            lines.append(f"Machines that fail: {counted}.")
+            below.append(f"Machines that fail: {counted}.")
         for reason in dict.fromkeys(self.left_out.values()) if why else ():
             names = ", ".join(name for name, because in self.left_out.items() if because == reason)
-            lines.append(f"Not tried, {reason}: {names}.")
+            below.append(f"Not tried, {reason}: {names}.")
         if self.left_out and not why:
             some = f"{len(self.left_out)} chips not tried, for want of a price or of timed kernels"
-            lines.append(f"{some}; --why, in Python .left_out, names them.")
-        return "\n".join(lines)
-
-    def __str__(self):
-        return self.text()
-
-    __repr__ = __str__
+            below.append(f"{some}; --why, in Python .left_out, names them.")
+        return title, rows, below
 
     @property
     def commands(self) -> dict:
@@ -329,13 +315,6 @@ class Decision:
     def nearest(self, most=3) -> tuple:
         """The misses that come nearest: those that fall short by the least."""
         return tuple(sorted(self.rejected, key=lambda miss: miss.times or inf)[:most])
-
-    def _repr_html_(self):
-        from html import escape
-
-        first = f"<p>{escape(str(self)).replace(chr(10), '<br>')}</p>"
-        table = self.table().drop(columns="warnings").to_html(index=False) if self.offers else ""
-        return formatting.html_block(first + table)
 
 
 def decide(
@@ -661,7 +640,7 @@ class _Search:
         load = (
             last.answer.fleet.machinery if last.answer.fleet else f"{last.answer.question.concurrency} users"
         )
-        return reason, f"99 of 100 simulated within {format_durations(waits[what])} at {load}", times[what]
+        return reason, f"99 of 100 simulated within {format_time(waits[what])} at {load}", times[what]
 
     def _kept(self, state):
         soon = state.ttft <= self.promise.limit("ttft")
@@ -719,7 +698,7 @@ class _Search:
         """That a million output tokens cost so many dollars at best: reason, detail, factor."""
         return (
             TOO_DEAR,
-            f"${formatting.format_number(output)} per million at best",
+            f"${format_number(output)} per million at best",
             output / self.promise.usd_per_million,
         )
 

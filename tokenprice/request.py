@@ -7,7 +7,8 @@ from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import calibration, energy, formatting, sparse_attention, workload
+from tokenprice import calibration, energy, sparse_attention, workload
+from tokenprice.formatting import Screen, format_interval, format_number, format_time
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
@@ -76,7 +77,7 @@ def instance_ratio(prompt_time, output_tokens, step, users):
 
 
 @frozen
-class Request:
+class Request(Screen):
     """What one request takes of a machine and of a user's patience, and what it costs."""
 
     step: Breakdown
@@ -222,45 +223,32 @@ class Request:
             "usd_per_million": self.per_million if priced else {},
         }  # fmt: skip
 
-    def lines(self):
-        """First token, machine time and prices in words."""
-        parts = (self.fresh_seconds, self.cached_seconds, self.output_seconds)
-        fresh, cached, answer = (_ms(seconds) for seconds in parts)
-        found = [
-            f"first token after {_span(self.ttft, self.ttft_interval)}, its prompt bound by {self.prompt.bottleneck}",
-            f"machine time {_ms(self.machine_seconds)} ms: fresh prompt {fresh}, cached {cached}, answer {answer}",
-        ]
+    def rows(self):
+        """First token, machine time and prices."""
+        parts = (self.machine_seconds, self.fresh_seconds, self.cached_seconds, self.output_seconds)
+        whole, fresh, cached, answer = (format_number(1e3 * seconds) for seconds in parts)
+        bound = f"prefill bound by {self.prompt.bottleneck}"
+        bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
+        found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
         if self.priced:
             span = self.price_interval
             prices = ", ".join(
-                f"{name} ${formatting.format_interval(usd, span)}" for name, usd in self.per_million.items()
+                f"{name} ${format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
-            whole = formatting.format_interval(100 * self.dollars, span)
-            found.append(f"per million tokens: {prices}; {whole} cents per request")
+            paid = format_interval(100 * self.dollars, span)
+            found.append(("Price", f"per million tokens: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
-            found.append(
-                f"no price of {self.prefill_machine.chip.name} is known, which reads the prompts: give prices"
-            )
-        if self.ratio is not None:
-            found.append(f"{self.ratio:.2g} reading machines for each that decodes")
+            reader = self.prefill_machine.chip.name
+            found.append(("Price", f"no price of {reader} is known, which prefills: give prices"))
+        parts = f"prefill {fresh}, cached prefix {cached}, decode {answer}"
+        found.append(("Machine time", f"{whole} ms per request: {parts}"))
         return found
 
-    def __str__(self):
-        then = f"then one every {_span(self.tpot, self.tpot_interval)}"
-        return "\n".join([*self.lines(), then, *(f"Caution: {caution}." for caution in self.warnings)])
-
-    __repr__ = __str__
-
-
-def _ms(seconds):
-    return f"{1e3 * seconds:,.0f}" if seconds >= 0.1 else f"{1e3 * seconds:.3g}"
-
-
-def _span(seconds, spread):
-    """A time with the interval that holds 80 % of cases; from ten seconds on in seconds."""
-    if seconds >= 10:
-        return f"{formatting.format_durations(seconds)} ({spread[0]:,.0f} to {spread[1]:,.0f})"
-    return f"{_ms(seconds)} ms ({_ms(spread[0])} to {_ms(spread[1])})"
+    def screen(self):
+        """Times, prices and cautions."""
+        speed = f"{format_number(1 / self.tpot)} tokens/s per user"
+        token = "TPOT", format_time(self.tpot, *self.tpot_interval), speed
+        return "", [token, *self.rows()], [f"Caution: {caution}." for caution in self.warnings]
 
 
 def request_of(

@@ -9,7 +9,7 @@ from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from tokenprice import invariants, workload
 from tokenprice.ask import Answer, ask_kernel_model
-from tokenprice.formatting import format_number
+from tokenprice.formatting import Screen, format_number
 from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import prefill_of, prefill_profile, server_of, with_prefix_cache
@@ -22,7 +22,7 @@ WARM_UP = 3  # times each user of a loop has been answered before a request is c
 
 
 @frozen
-class Simulation:
+class Simulation(Screen):
     """What happened to each of the counted requests, in seconds.
 
     ``first`` is the time to the first token and ``token`` the mean time of the tokens after it, of each request;
@@ -85,26 +85,32 @@ class Simulation:
             **{f"p{share}": {what: self.percentile(what, share) for what in self.kinds} for share in PERCENTILES},
         }  # fmt: skip
 
-    def __str__(self):
-        told = self.answer.fleet or self.answer.request
-        lines = [str(told), f"{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:"]
-        lines.append(f"{'':26}    ask    mean" + "".join(f"{f'p{share}':>8}" for share in PERCENTILES))
+    def screen(self):
+        """The answer, times in milliseconds by kind, and how often the promise was kept."""
         known = {"first": self.answer.request.ttft, "gaps": self.answer.seconds}
+        rows = [("", "ask", "mean", *(f"p{share}" for share in PERCENTILES))]
         for what, name in self.kinds.items():
-            values = [self.mean(what), *(self.percentile(what, share) for share in PERCENTILES)]
-            formula = f"{1e3 * known[what]:7,.0f}" if what in known else " " * 7
-            lines.append(f"{name:26}{formula}" + "".join(f"{1e3 * value:8,.0f}" for value in values))
+            values = [
+                known.get(what),
+                self.mean(what),
+                *(self.percentile(what, share) for share in PERCENTILES),
+            ]
+            rows.append((name, *("" if one is None else f"{1e3 * one:,.0f}" for one in values)))
+        below = []
         if self.preempted:
-            lines.append(f"{self.preempted:,} times a sequence was computed again, for want of memory")
+            below.append(f"{self.preempted:,} times a sequence was computed again, for want of memory")
         if self.slo.percentiles:
-            lines.append(f"p99 as promised: {'yes' if self.meets_slo else 'no'}")
+            below.append(f"p99 as promised: {'yes' if self.meets_slo else 'no'}")
         if self.slo.tpot or self.slo.ttft or self.slo.percentiles:
             price = self.usd_per_million_within_slo
             paid = f"; ${format_number(price)} per million tokens that kept it" if price else ""
-            lines.append(f"promise kept for {self.slo_attainment:.1%} of requests{paid}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
+            below.append(f"promise kept for {self.slo_attainment:.1%} of requests{paid}")
+        title = f"{self.answer.fleet or self.answer.request}"
+        return (
+            f"{title}\n{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:",
+            rows,
+            below,
+        )
 
 
 def simulate(

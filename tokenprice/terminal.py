@@ -153,33 +153,58 @@ def _command(name):
     if name not in ("ask", "check"):
         _options(command, SLO)
     if decide:
-        add("--sure", action="store_true", default=None, help="the slow end of the interval keeps it too")
-        add("--chips", *ALSO["chips"], help="such as 'H100, B200'; all with a price and timed kernels")
-        add("--counts", help="chips of a machine, such as 1,2,4,8; powers of two within a domain")
-        add("--top", default=5, help="how many offers to print; 5")
-        add("--why", action="store_true", help="which chips were not tried, and why")
+        add(
+            "--sure",
+            action="store_true",
+            default=None,
+            help="the slow end of the interval must keep the promise too",
+        )
+        add(
+            "--chips",
+            *ALSO["chips"],
+            help="chips to try (default: all priced and timed), e.g. 'H100, B200'",
+        )
+        add(
+            "--counts",
+            help="chips per machine (default: powers of two within a scale-up domain), e.g. 1,2,4,8",
+        )
+        add("--top", default=5, help="how many offers to print (default 5), e.g. 10")
+        add("--why", action="store_true", help="name the chips that were not tried, and why")
     if name in ("ask", "decide"):
         add(
             "--link",
             action="store_true",
-            help="the address of the calculator's page that asks the same, no more",
+            help="print only the address of the calculator's page that asks the same",
         )
     if name == "simulate":
-        add("--requests", type=int, help="how many are counted; 5000")
-        add("--seed", type=int, help="of the random numbers; 0")
+        add("--requests", type=int, help="how many are counted (default 5000), e.g. 20000")
+        add("--seed", type=int, help="of the random numbers (default 0), e.g. 1")
     if name == "ask":
-        mine = "of your own: 'users 32: 21.3 ms', a benchmark's printout, or a CSV"
+        mine = "measurements, a benchmark's printout, or a CSV (default none), e.g. 'users 32: 21.3 ms'"
         add("--measured", action="append", help=mine)
-        add("--by", metavar="WHO", help="a source such as liminal2025, or all; the kernel model")
-    add("--prices", action="append", metavar="CHIP=USD", help="per chip and hour: H100=2.5, H100=2-4")
-    add("--price-file", metavar="TOML", help="a line for each chip: H100 = 2.5, or [2, 4]")
-    add("--chip-file", metavar="TOML", help="chips of your own, as in the catalogue's chips.toml")
+        add("--by", metavar="WHO", help="a source, or all (default: the kernel model), e.g. liminal2025")
+    add(
+        "--prices",
+        action="append",
+        metavar="CHIP=USD",
+        help="dollars per chip-hour (default: the catalogue's), e.g. H100=2-4",
+    )
+    add(
+        "--price-file",
+        metavar="TOML",
+        help="file of prices, a line for each chip (default none), e.g. H100 = [2, 4]",
+    )
+    add(
+        "--chip-file",
+        metavar="TOML",
+        help="chips of your own (default none), e.g. mine.toml",
+    )
     return command
 
 
 def _options(parser, kind, leave_out=()):
     """The options of a record in their groups; the model, and then the machine, may be given by their place."""
-    from tokenprice.question import group_of
+    from tokenprice.question import group_of, help_of
 
     groups = {}
     for f in fields(kind):
@@ -190,7 +215,7 @@ def _options(parser, kind, leave_out=()):
         if group and group not in groups:
             groups[group] = parser.add_argument_group(group)
         add = groups.get(group, parser).add_argument
-        help = (about["help"] + (f" ({about['example']})" if about["example"] else "")).replace("%", "%%")
+        help = help_of(about).replace("%", "%%")
         if name == "model":
             add(name, help=help)
         elif name == "machine":
@@ -206,12 +231,11 @@ def _options(parser, kind, leave_out=()):
 
 
 def _other_flags(name):
-    """An option's aliases as flags, and names with an underscore as they are written in Python."""
+    """An option's aliases as flags."""
     from tokenprice.aliases import ALIASES
 
     others = [other for other, own in ALIASES.items() if own == name and other != "gpu"]
-    flags = [f"--{other.replace('_', '-')}" for other in others]
-    return [*flags, *(f"--{each}" for each in (name, *others) if "_" in each)]
+    return [f"--{other.replace('_', '-')}" for other in others]
 
 
 def _answer(name, given):

@@ -897,7 +897,6 @@ globalThis.inferlibAsk = function (D) {
     playedOffers(out, S, most);
     const seen = new Set();
     out.best = out.offers[0] || null;
-    out.untried = out.best && out.best.at.c.new ? ", with nothing measured on " + out.best.chip : "";
     out.runnersUp = out.offers.filter((o) => !seen.has(o.chip) && seen.add(o.chip)).slice(1);
     let lowest = Infinity;
     const line = out.points.length ? out.points.filter((p) => !late(S, seenOf(S, p))) : out.offers.slice();

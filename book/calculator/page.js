@@ -508,8 +508,7 @@ globalThis.inferlibPage = function (root, D) {
     if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing keeps the promise.")} ${tried} `
       + `machines were asked: ${failed}.`) + fewer);
     else {
-      const among = `the cheapest of ${out.offers.length} that keep the promise${esc(out.untried)}; ${tried} `
-        + "machines asked";
+      const among = `the cheapest of ${out.offers.length} that keep the promise; ${tried} machines asked`;
       // a fleet's price is that of its machines, which are counted
       const ends = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,

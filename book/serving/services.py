@@ -3,7 +3,7 @@
 import pandas as pd
 
 from tokenprice import Question, decide
-from tokenprice.formatting import format_durations
+from tokenprice.formatting import format_time
 
 # Three services: requests (tokens of prompt and answer, requests per second), and what is promised.
 SERVICES = {
@@ -27,7 +27,7 @@ def machine_price(offer):
     if offer is None:
         return "no machine keeps the promise"
     slowest = offer.p99.get("first")
-    wait = f", 99 of 100 first tokens within {format_durations(slowest[0])}" if slowest else ""
+    wait = f", 99 of 100 first tokens within {format_time(slowest[0])}" if slowest else ""
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
 
 
