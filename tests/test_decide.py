@@ -300,13 +300,10 @@ def test_the_money_of_an_offer_has_the_interval_of_its_time_and_of_its_sellers()
 def test_an_offer_says_the_numbers_of_its_row():
     """Times in milliseconds, money in cents."""
     row = OFFER.row()
-    token, first, cents = (
-        [by * row[f"{name}{end}"] ** power for end in ends]
-        for name, by, power, ends in (
-            ("speed", 1e3, -1, ("", "_high", "_low")),
-            ("ttft", 1e3, 1, ("", "_low", "_high")),
-            ("usd_per_request", 100, 1, ("", "_low", "_high")),
-        )
+    token = [1e3 / row[f"speed{end}"] for end in ("", "_high", "_low")]
+    first, cents = (
+        [by * row[f"{name}{end}"] for end in ("", "_low", "_high")]
+        for name, by in (("ttft", 1e3), ("usd_per_request", 100))
     )
     prices = [row[f"usd_per_million_{kind}"] for kind in ("input", "cached", "output")]
     said = " ".join([*OFFER.cells().values()][3:])

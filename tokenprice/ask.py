@@ -281,7 +281,7 @@ class Answer(Screen):
             }
         return _plain(found | {"warnings": list(self.warnings), "notes": list(self.notes)})
 
-    def screen(self) -> tuple:
+    def screen(self):
         """The question; TPOT, TTFT, price, memory and what would help; notes, cautions and commands."""
         q = self.question
         who = "" if self.by == KERNELS else f"{predictors.label(self.by)}: "
@@ -327,15 +327,14 @@ class Answer(Screen):
         if self.speedup_if_doubled:
             gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]
-            rest = f"anything else × {_MIN_SPEEDUP_SHOWN} at most" + (
-                ", without drafts" if q.draft_tokens else ""
-            )
-            rows.append(("If 2x better", ", ".join([*worth, rest])))
+            alone = ", without drafts" if q.draft_tokens else ""
+            worth.append(f"anything else × {_MIN_SPEEDUP_SHOWN} at most{alone}")
+            rows.append(("If 2x better", ", ".join(worth)))
         if self.narrower:
-            later = {
-                name: f" ({LATER.format(name=name)})" for name, gain in self.narrower.items() if gain < 1
-            }
-            fewer = (f"{name} × {gain:.3g}{later.get(name, '')}" for name, gain in self.narrower.items())
+            fewer = (
+                f"{name} × {gain:.3g}" + (f" ({LATER.format(name=name)})" if gain < 1 else "")
+                for name, gain in self.narrower.items()
+            )
             rows.append(("Fewer bits", ", ".join(fewer)))
         if self.launched and self.max_sequences:
             low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)

@@ -26,8 +26,13 @@ class Screen:
         """A title, rows of texts, and the lines below them."""
         raise NotImplementedError
 
+    def text(self, *how, **more):
+        """As aligned text; options are those of ``screen``."""
+        title, rows, below = self.screen(*how, **more)
+        return "\n".join(filter(None, [title, align(rows), *below]))
+
     def __str__(self):
-        return format_screen(*self.screen())
+        return self.text()
 
     __repr__ = __str__
 
@@ -40,11 +45,6 @@ class Screen:
         # notebooks take what stands between two dollars for mathematics elsewhere
         shown = f'<div class="mathjax_ignore"><b>{escape(title)}</b><table>{table}</table>'
         return shown + "<br>".join(map(escape, below)) + "</div>"
-
-
-def format_screen(title, rows, below) -> str:
-    """A title, aligned rows and the lines below them as one text."""
-    return "\n".join(filter(None, [title, align(rows), *below]))
 
 
 def format_number(value) -> str:

@@ -440,7 +440,7 @@ class Fleet(Screen):
         """The same for a month of 730 hours."""
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
-    def rows(self) -> list[tuple]:
+    def rows(self):
         """How many at what load, how long requests queue, and what it costs."""
         at, late = self.estimate, format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"

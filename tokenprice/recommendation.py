@@ -39,10 +39,8 @@ COLUMNS = {
 }  # fmt: skip
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
-SIMULATED, REQUESTS = (
-    3,
-    3000,
-)  # offers that are simulated, where percentiles are promised, and requests of each
+# Offers that are simulated, where percentiles are promised, and requests of each.
+SIMULATED, REQUESTS = 3, 3000
 OFFERS_SHOWN = 5  # offers that are told
 MAX_FLEET_FACTOR = 16  # times as many machines as the formula asks for, beyond which nobody looks
 
@@ -68,11 +66,8 @@ class Offer(formatting.Screen):
     @property
     def p99(self):
         """What 99 of 100 requests wait at most, by kind: at the estimate, and at both ends of its interval."""
-        return {
-            what: [one.percentile(what, 99) for one in self.simulations]
-            for what in ("first", "token")
-            if self.simulations
-        }
+        kinds = ("first", "token") if self.simulations else ()
+        return {what: [one.percentile(what, 99) for one in self.simulations] for what in kinds}
 
     @property
     def concurrency(self):
@@ -266,18 +261,17 @@ class Decision(formatting.Screen):
             "commands": self.commands,
         }  # fmt: skip
 
-    def text(self, most=OFFERS_SHOWN, why=False) -> str:
-        """As a table of so many offers, and why others fail; ``why``: which chips were not tried, too."""
-        return formatting.format_screen(*self.screen(most, why))
-
     def screen(self, most=OFFERS_SHOWN, why=False):
-        """The offers as a table, cheapest first, with footnotes; or the machines that come nearest."""
+        """The offers as a table with footnotes, cheapest first, or the machines that come nearest; why others fail.
+
+        ``why``: which chips were not tried, too.
+        """
         title, rows, below = "", [], []
         if self.best is None:
             title = f"No machine keeps the promise for {self.question.model.name}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
-            footnotes: dict[str, int] = {}
+            footnotes = {}
             asked_slow = self.question.request_rate and not self.sure and not self.best.simulations
             for place, offer in enumerate(self.offers[:most], 1):
                 notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []

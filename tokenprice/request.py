@@ -225,8 +225,6 @@ class Request(Screen):
 
     def rows(self):
         """First token, machine time and prices."""
-        parts = (self.machine_seconds, self.fresh_seconds, self.cached_seconds, self.output_seconds)
-        whole, fresh, cached, answer = (format_number(1e3 * seconds) for seconds in parts)
         bound = f"prefill bound by {self.prompt.bottleneck}"
         bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
         found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
@@ -240,8 +238,9 @@ class Request(Screen):
         elif self.price_per_chip_hour is not None:
             reader = self.prefill_machine.chip.name
             found.append(("Price", f"no price of {reader} is known, which prefills: give prices"))
-        parts = f"prefill {fresh}, cached prefix {cached}, decode {answer}"
-        found.append(("Machine time", f"{whole} ms per request: {parts}"))
+        parts = self.machine_seconds, self.fresh_seconds, self.cached_seconds, self.output_seconds
+        said = "{} ms per request: prefill {}, cached prefix {}, decode {}"
+        found.append(("Machine time", said.format(*(format_number(1e3 * seconds) for seconds in parts))))
         return found
 
     def screen(self):

@@ -153,29 +153,13 @@ def _command(name):
     if name not in ("ask", "check"):
         _options(command, SLO)
     if decide:
-        add(
-            "--sure",
-            action="store_true",
-            default=None,
-            help="the slow end of the interval must keep the promise too",
-        )
-        add(
-            "--chips",
-            *ALSO["chips"],
-            help="chips to try (default: all priced and timed), e.g. 'H100, B200'",
-        )
-        add(
-            "--counts",
-            help="chips per machine (default: powers of two within a scale-up domain), e.g. 1,2,4,8",
-        )
+        add("--sure", action="store_true", default=None, help="keep the promise at the slow end too")
+        add("--chips", *ALSO["chips"], help="chips to try (default: all timed), e.g. 'H100, B200'")
+        add("--counts", help="chips per machine (default: powers of two), e.g. 1,2,4,8")
         add("--top", default=5, help="how many offers to print (default 5), e.g. 10")
         add("--why", action="store_true", help="name the chips that were not tried, and why")
     if name in ("ask", "decide"):
-        add(
-            "--link",
-            action="store_true",
-            help="print only the address of the calculator's page that asks the same",
-        )
+        add("--link", action="store_true", help="print the calculator's address for this question")
     if name == "simulate":
         add("--requests", type=int, help="how many are counted (default 5000), e.g. 20000")
         add("--seed", type=int, help="of the random numbers (default 0), e.g. 1")
@@ -187,18 +171,10 @@ def _command(name):
         "--prices",
         action="append",
         metavar="CHIP=USD",
-        help="dollars per chip-hour (default: the catalogue's), e.g. H100=2-4",
+        help="$ per chip-hour (default: listed), e.g. H100=2-4",
     )
-    add(
-        "--price-file",
-        metavar="TOML",
-        help="file of prices, a line for each chip (default none), e.g. H100 = [2, 4]",
-    )
-    add(
-        "--chip-file",
-        metavar="TOML",
-        help="chips of your own (default none), e.g. mine.toml",
-    )
+    add("--price-file", metavar="TOML", help="lines such as H100 = [2, 4] (default none), e.g. prices.toml")
+    add("--chip-file", metavar="TOML", help="chips of your own (default none), e.g. mine.toml")
     return command
 
 
@@ -242,22 +218,21 @@ def _answer(name, given):
     """What is found, in numbers and in words, and the exit code."""
     import tokenprice
 
-    if name == "decide":
-        return _decide(**given)
     linked = given.pop("link", False)
-    found = getattr(tokenprice, name)(*_records(given), **given)
+    if name == "decide":
+        found, text = _decide(**given)
+    else:
+        found = getattr(tokenprice, name)(*_records(given), **given)
+        text = f"{found}"
     if linked:
-        return _linked(found)
+        return {"link": found.link}, found.link, 0
     if isinstance(found, list):
-        return found, str(found), 0 if found else 1
-    return found.to_dict(), str(found), 0 if getattr(found, "feasible", getattr(found, "inside", True)) else 1
+        return found, text, 0 if found else 1
+    good = (getattr(found, name) for name in ("feasible", "inside", "offers") if hasattr(found, name))
+    return found.to_dict(), text, 0 if next(good, True) else 1
 
 
-def _linked(found):
-    return {"link": found.link}, found.link, 0
-
-
-def _decide(model, top, why, link=False, **given):
+def _decide(model, top, why, **given):
     from tokenprice import decide
     from tokenprice.launch import is_launch
     from tokenprice.parsing import parse_int
@@ -271,11 +246,8 @@ def _decide(model, top, why, link=False, **given):
     if "counts" in given:
         given["counts"] = [parse_int("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
-    if link:
-        return _linked(found)
     lines = found.commands.values() if is_launch(model) else ()
-    text = "\n".join([found.text(parse_int("top", top), why), *lines])
-    return found.to_dict(), text, 0 if found.offers else 1
+    return found, "\n".join([found.text(parse_int("top", top), why), *lines])
 
 
 COMMANDS = {
