@@ -104,6 +104,8 @@ def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     )
     (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
     assert mark in str(found).splitlines()[1]
+    marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
+    assert "12345678".startswith("".join(marks)) and len(marks) > 1
 
 
 @pytest.mark.parametrize("work", [{}, {"request_rate": 30}])

@@ -224,7 +224,6 @@ def page():
     chips = data()["chips"]
     timed = [name for name, chip in chips.items() if chip["lender"] == name]
     others = [name for name in chips if name not in timed]
-    start = str(ask("Llama 3 70B", "8x H100", batch=32, context=4096))
     template, blocks = fields.blocks()
     rows = fields.rows(
         identity, blocks,
@@ -240,7 +239,7 @@ def page():
         rows=rows,
         curves=_options({"": list(measured_curves())}, ""),
         chip=_chip(identity),
-        start=f"<p>{html.escape(start)}</p>",
+        start=ask("Llama 3 70B", "8x H100", batch=32, context=4096)._repr_html_(),
         beyond=fields.beyond(),
     )
     known = f"window.inferlibKnown=(()=>{{{core()}return D;}})();"
