@@ -180,7 +180,7 @@ class Check:
 
 
 def _said(name, value):
-    return format_number(value) if name not in TIMES else format_time(value)
+    return (format_time if name in TIMES else format_number)(value)
 
 
 def check(command, measured="", machine=None, /, *, chips=None, **options: Unpack[AskOptions]) -> Check:

@@ -390,14 +390,7 @@ class Question(ParsedRecord):
 
     def scheduler(self, system=None) -> Scheduler:
         """The engine's own scheduler on a chip, with what is said otherwise."""
-        said = {
-            "max_num_batched_tokens": self.max_num_batched_tokens,
-            "order": self.order,
-            "router": self.router,
-            "max_num_seqs": self.max_num_seqs,
-            "dp_balance": self.dp_balance,
-            "batching_wait_iters": self.batching_wait_iters,
-        }
+        said = {name: getattr(self, name, None) for name in Scheduler.__dataclass_fields__}
         own = Scheduler.of(self.engine, (system or self.needs_machine()).chip)
         return own.replace(**{name: value for name, value in said.items() if value is not None})
 
