@@ -124,33 +124,21 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
-TP4 = parse_layout("", "TP4")
-MACHINES = "4x H100,4 H100,H100x4,H100:4,4xH100,4*H100,h100 x 4,4 × H100".split(",")
-TIMES = [
-    ("500 ms", 0.5), ("500ms", 0.5), ("1.2 s", 1.2), (0.3, 0.3), ("50 tokens/s", 0.02), ("50 tok/s", 0.02),
-    ("50/s", 0.02), ("2 min", 120), ("250 us", 2.5e-4), (60, 60),
-]  # fmt: skip
-
-
 # What a practitioner typed, and what it means.
 @pytest.mark.parametrize(("name", "typed", "meant"), [
     ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
     ("weights", "4.85 bits", 4.85 / 8), ("kv_cache_dtype", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
     ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"),
-    ("acceptance_length", "1.8", 1.8),
     ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
     ("acceptance_length", 1, 1),
-    ("engine", "SGLang", "sglang"), ("engine", "trtllm", "compiled"), ("paid_hours_used", "40%", 0.4),
+    ("engine", "SGLang", "sglang"), ("engine", "trtllm", "compiled"),
     ("context", 0, 0),
-    ("price", "$2", 2.0), ("price", "2.5 usd/h", 2.5), ("prompt_tokens", "8,192", 8192), ("context", "8K tokens", 8192),
-    ("prompt_tokens", "1M", 1024**2), ("prompt_tokens", "0.5k", 512),
-    ("layout", "TP=4", TP4), ("layout", "tp4", TP4), ("cached", "95%", 0.95 * 60 * 1024),
+    ("cached", "95%", 0.95 * 60 * 1024),
     ("layer_formats", "attention=BF16", {"attention": "bf16"}), ("layer_formats", ["head=fp16"], {"head": "fp16"}),
-    ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("paid_hours_used", "100%", 1), ("paid_hours_used", "0.5", 0.5),
+    ("weights", 32, "fp32"), ("weights", 1, 1 / 8),
     ("weights", "mxfp4", "mxfp4"), ("weights", "fp8 block", "fp8"), ("layer_formats", "head=mxfp4", {"head": "mxfp4"}),
     *(("fixed_lengths", word, True) for word in ("yes", "TRUE", "1")),
     *(("fixed_lengths", word, False) for word in ("no", "False", "0")),
-    *(("machine", typed, inferlib.System(load_chip("H100 SXM"), 4)) for typed in MACHINES),
 ])  # fmt: skip
 def test_what_people_type_is_read(name, typed, meant):
     more = {
@@ -162,39 +150,20 @@ def test_what_people_type_is_read(name, typed, meant):
     assert getattr(Question(L70, **{name: typed}, **more.get(name, {})), name) == meant
 
 
-@pytest.mark.parametrize(("typed", "seconds"), TIMES)
-def test_times_as_people_type_them(typed, seconds):
-    assert SLO(ttft=typed).ttft == pytest.approx(seconds)
-
-
 REQUEST, NEEDS = "--prompt-tokens 8 --output-tokens 8 ", "needs both prompt_tokens and output_tokens"
 # What is typed after the name of a model and of a machine, or after those of a model that must serve a request.
 ASKED = [
     ("--wieghts fp8", "did you mean --weights"),
-    ("--weigh fp8", "did you mean --weights"),
     ("--weights Q4_K_M", "mixes formats: give bits of a weight"),
-    ("--kv-cache-dtype fp5", "no format of kv_cache_dtype 'fp5'"),
     ("--weights fp5", "no format of weights 'fp5'; did you mean"),
     ("--paid-hours-used 101%", "paid_hours_used is 1.01"),
     ("--weights 0.5", "1 to 32 bits"),
-    ("--weights 32.5", "1 to 32 bits"),
     ("--batch 0", "batch is 0"),
-    ("--batch 1.5", "batch is '1.5', but must be a whole"),
-    ("--concurrency 1,8,64", "concurrency is '1,8,64', but must"),
-    ("--price 3,99", "price is '3,99', but must be dollars"),
-    ("--replicas 128,256", "replicas is '128,256', but must"),
-    ("--context 1,2", "context is '1,2', but must"),
-    ("--memory-utilization 40%x", "memory_utilization is '40%x', but must be like"),
-    ("--price $2/million", "price is '$2/million', but must"),
-    ("--batch=-3", "batch is '-3'"),
     ("--batch " + "9" * 400, "batch is"),
-    ("--price x", "price is 'x'"),
     ("--price 0", "price is 0"),
     ("--prompt-tokens 8", NEEDS),
-    ("--cached 8", NEEDS),
     ("--max-num-batched-tokens 1k", "belongs to a request"),
     ("--layout TQ8", "layout is 'TQ8', but must be like"),
-    ("--context 8q", "context is '8q', but must be a number"),
     ("--draft-tokens 3", "drafts need both"),
     ("--draft-tokens 3 --acceptance-length 9", "length is 9"),
     ("--chip H200", "given twice"),
@@ -204,7 +173,6 @@ ASKED = [
     ("--chip-file no.toml", "no.toml"),
     ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"),
     ("--engine fast", "no engine 'fast'"),
-    ("--prices =2", "prices is '=2', but must be like H100=2.5"),
     ("--prefill-machine H100", "belongs to a request"),
     ("--layer-formats attention", "layer_formats is 'attention', but must be like"),
     (REQUEST + "--batch 2", "belongs to a step"),
@@ -217,7 +185,7 @@ ASKED = [
 DECIDED = [
     ("--top x", "top is 'x', but must be a number"), ("--counts 1,x", "counts is 'x'"),
     ("--prices H100=cheap", "prices is 'cheap'"), ("--chip H101", "did you mean"),
-    ("--ttft 500", "did you mean '500 ms'"), ("--ttft 60.5", "did you mean '60.5 ms'"),
+    ("--ttft 60.5", "did you mean '60.5 ms'"),
 ]  # fmt: skip
 
 

@@ -168,6 +168,8 @@ COUNTED = (
     "{chip}:{n}",
     "{n}*{chip}",
     "{n}x {chip}s",
+    "{n} {chip}",
+    "{chip}x{n}",
 )
 
 
