@@ -262,6 +262,12 @@ def test_lengths_that_differ_are_answered_as_in_python(lengths, load, more):
     assert same_answer(page("request", **state), state).feasible
 
 
+def test_a_cache_above_the_shortest_prompt_is_refused_in_the_same_words():
+    state = START | {"concurrency": 8, "prompt_tokens": "100-2k-16k", "output_tokens": 500, "cached": 500}
+    refusal = library(state)[1]
+    assert "below the shortest prompt" in refusal and refusal.endswith(page("request", **state)["reason"])
+
+
 @pytest.mark.parametrize("name", ["azure_code", "azure_conv", "mooncake_conversation"])
 def test_a_file_of_requests_in_a_link_is_answered_as_in_python(name):
     """A hundred prompts stand for two thousand: so it is nearly the same."""

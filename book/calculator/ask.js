@@ -395,9 +395,11 @@ globalThis.inferlibAsk = function (D) {
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
     const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
-    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]);
+    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), least = Math.min(...prompts);
+    const few = (n) => +(+n).toPrecision(6), over = prompts.length > 1 && share === false && +S.cached >= least
+      ? `cached is ${few(S.cached)}, but must be below the shortest prompt, ${few(least)}` : "";
     const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
-    const mix = { reads, varies, context: prompt + (1 + varies) * output / 2,
+    const mix = { reads, varies, over, context: prompt + (1 + varies) * output / 2,
       longest: Math.max(...prompts) + Math.max(...outputs), answers: outputs };
     const words = { prompt_tokens: S.prompt_tokens, output_tokens: S.output_tokens,
       cached: prompts.length > 1 ? S.cached : cached };
@@ -588,7 +590,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const twice = (S) => {
     const name = S.request_rate && Object.keys(D.beside).find((name) => S[name]);
-    return name ? name + " " + D.beside[name] : "";
+    return name ? name + " " + D.beside[name] : (S.mix || {}).over || "";
   };
   // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
   const budgetOf = (S, at) => {
