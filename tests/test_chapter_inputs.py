@@ -235,7 +235,7 @@ def coarse(monkeypatch):
     monkeypatch.setattr(simulation, "simulate_requests", few)
     yield
     for name, module in list(sys.modules.items()):  # what was kept in memory is coarse
-        for value in vars(module).values() if name.startswith("book.papers.erdil2025") else ():
+        for value in vars(module).values() if name.startswith("book.papers") else ():
             getattr(value, "cache_clear", lambda: None)()
 
 

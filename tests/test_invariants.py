@@ -116,4 +116,4 @@ def test_a_copy_that_reads_long_prompts_in_pieces_still_answers_one_user():
 def test_a_reader_without_a_price_has_no_rent_to_hold_against(load):
     asked = {"prompt_tokens": 2000, "output_tokens": 500, "weights": "fp8", "prefill_machine": "4x H800"}
     found = ask("Llama 3.3 70B", "4x H100", **asked, **load)
-    assert found.feasible and "no price of H800 is known, which reads the prompts" in str(found)
+    assert found.feasible and "no price of H800 is known, which prefills" in str(found)

@@ -62,11 +62,12 @@ def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_st
     """Seconds until all prompts of a copy are read, and the answers made that are ahead of a place.
 
     Those beyond the ``held`` wait for rounds of answers: users over held, less one. Copies ``in_step`` wait for one
-    another's prompts, and who comes for one that is being read.
+    another's prompts, and a user who comes for those of the step in progress, which may be all of another copy.
     """
     rounds = maximum(users / held, 1) - 1
     whole = held * in_step / copies * reading + output_tokens * step
-    ahead = maximum(minimum(users, held) / copies, 1) + minimum(in_step - 1, 1)
+    each = maximum(minimum(users, held) / copies, 1)
+    ahead = each * (1 + minimum(in_step - 1, 1))
     return door + STEPS * step + ahead * reading + rounds * whole
 
 

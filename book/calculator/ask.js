@@ -396,7 +396,8 @@ globalThis.inferlibAsk = function (D) {
     const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
     const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), least = Math.min(...prompts);
-    const few = (n) => +(+n).toPrecision(6), over = prompts.length > 1 && share === false && +S.cached >= least
+    const few = (n) => +(+n).toPrecision(6), differ = prompts.length > 1 && share === false;
+    const over = differ && +S.cached >= least
       ? `cached is ${few(S.cached)}, but must be below the shortest prompt, ${few(least)}` : "";
     const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
     const mix = { reads, varies, over, context: prompt + (1 + varies) * output / 2,
