@@ -356,9 +356,10 @@ def prefill_of(q, system, layout, fresh=False) -> Breakdown:
 class Fleet(Screen):
     """So many machines for so many requests a second, in their steady state.
 
-    ``state`` is that of one machine, ``slow`` the one at the slow end of the interval of a step, ``factor`` times as
-    slow. Where ``reader`` is given, ``readers`` of those read the prompts. ``request`` is the mean request, with its
-    price, and with intervals that hold the slow end.
+    ``estimate`` is the state of one machine, ``slow_end`` the one at the slow end of the interval of a step, ``factor``
+    times as slow. Where ``prefill_machine`` is given, ``prefill_replicas`` of those read the prompts, each of which is
+    ``server_that_reads``. ``request`` is the mean request, with its price, and with intervals that hold the slow end.
+    ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`.
     """
 
     request_rate: float
@@ -466,7 +467,7 @@ def fleet(
     Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
     takes somewhat longer than computed would let requests pile up without end.
 
-    ``q``, ``system``, ``layout``: requests with ``arrivals``, and the machine that decodes. ``reader``: the
+    ``q``, ``system``, ``layout``: a question with a ``request_rate``, and the machine that decodes. ``reader``: the
     system that reads prompts; those that decode do when not given. ``machines``: how many, if that is not the
     question. ``kept``: whether a state is as promised, that at the slow end if ``sure``. ``simulated``: whether states
     are played; else they are those of :meth:`Server.steady`, whose numbers of machines and readers are ``near``.
