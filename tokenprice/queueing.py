@@ -27,9 +27,12 @@ equation = partial(equation, "serving", chapter="price")
 MONTH = 730  # hours
 MAX_ITERATIONS = 60  # of a fixed point
 NEVER = 1e-9  # tokens of a step that a sequence takes of one that neither decodes nor reads
+UNLIMITED = 1e15  # prompts for which any step has tokens
 NEGLIGIBLE_STEP = 1e-6  # of a prompt, a step in which nobody is answered
 REQUESTS = 2000  # that are played for a mean, times as many as prompts are uneven
-WARM = 3  # times as many requests as a copy holds pass before the first is counted, and after the last
+WARM = (
+    1  # times as many requests as a copy holds pass before the first counted one, and at most after the last
+)
 LEAST_WARM = 300
 TRIES = 10  # numbers of machines that are played, from what the fixed point asks for on
 TOGETHER = 20  # machines that are played where a router looks at all of them
@@ -47,11 +50,13 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
 
 
 @equation(copies="1 > 0")
-def longest_pack(prompts, copies):
+def longest_pack(prompts, copies, group=1, most=UNLIMITED):
     """Prompts that the slowest of so many copies in step reads, each of which has so many in the mean of all steps.
 
     The mean of the greatest of equally distributed numbers whose variance is their mean, as of arrivals at random, is
-    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them.
+    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them. The
+    variance of prompts that come in groups is so many times the mean as each ``group`` has; a piece of a prompt is a
+    part of one. ``most``: prompts for which a step has tokens.
 
     Examples
     --------
@@ -59,14 +64,32 @@ def longest_pack(prompts, copies):
     [0.4, 3.51, 11.01]
     """
     above = maximum(sqrt(2 * log(copies)) - 0.6, 0)
-    return minimum(copies * prompts, prompts + above * sqrt(prompts))
+    return minimum(minimum(copies * prompts, prompts + above * sqrt(prompts * group)), most)
+
+
+@equation(sequences="1 > 0", output_tokens="1 > 0", fresh_tokens="1 > 0")
+def prompts_read_again(sequences, output_tokens, fresh_tokens):
+    """How many times a prompt is read again where memory is always full and nothing of it is reserved.
+
+    What a finished answer leaves is filled with prompts at once; then the running sequences, each longer by a token a
+    step, take it back, as many tokens as an answer has, and the newest sequences are read again. There are
+    ``output_tokens`` / ``sequences`` steps between the ends of two answers; what grows in the first of them is not
+    taken back.
+
+    Examples
+    --------
+    >>> prompts_read_again(sequences=100, output_tokens=900, fresh_tokens=300)
+    2.7
+    """
+    return output_tokens / fresh_tokens * output_tokens / (output_tokens + sequences)
 
 
 @equation(unit="1/s", output_tokens="1 > 0", step="s > 0", prompt_time="s", copies="1 > 0")
-def capacity(sequences, output_tokens, step, prompt_time, copies):
+def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
     """Requests a second that a copy serves if it is never idle: each step ends and begins so many answers.
 
-    A step takes its own time and the passes of the prompts that begin, those of other copies in step included.
+    A step takes its own time and the passes of the prompts that begin, with those that are read ``again`` at the same
+    time, prompts of other copies in step included.
 
     Examples
     --------
@@ -74,7 +97,7 @@ def capacity(sequences, output_tokens, step, prompt_time, copies):
     25.0
     """
     begun = sequences / output_tokens
-    return begun / (step + prompt_time * longest_pack(begun, copies))
+    return begun / (step + prompt_time * longest_pack(begun * (1 + again), copies, 1 + again))
 
 
 @equation(unit="s", step="s > 0", prompt_time="s")
@@ -140,16 +163,26 @@ class Server:
     @cached_property
     def sequences(self) -> float:
         """Sequences of a copy that is never idle."""
-        policy, fresh = self.scheduler, sum(self.costs.fresh) / len(self.costs.fresh)
-        budget = policy.max_num_batched_tokens
+        policy, budget = self.scheduler, self.scheduler.max_num_batched_tokens
         most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
-        return most_sequences(most, 1, most, budget, fresh, self.output, int(policy.rides))
+        return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
+
+    @property
+    def fresh(self) -> float:
+        """Tokens of a prompt that are not in the cache, in the mean."""
+        return sum(self.costs.fresh) / len(self.costs.fresh)
+
+    @cached_property
+    def again(self) -> float:
+        """How many times a prompt is read again in a copy that is never idle."""
+        full = self.sequences >= max(self.costs.tokens / self.held, 1) and not self.scheduler.reserve
+        return prompts_read_again(self.sequences, self.output, self.fresh) if full and self.fresh else 0.0
 
     @cached_property
     def capacity(self) -> float:
         """Requests a second of all copies."""
         read, n = self.prompt[0], self.sequences
-        return self.copies * capacity(n, self.output, self.step(n), read, self.together)
+        return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
 
     def load(self, arrivals) -> float:
         """Part of its capacity that the machine is asked for."""
@@ -167,28 +200,45 @@ class Server:
         load, each = self.load(arrivals), arrivals / self.copies
         if load >= 1 or not before >= 0:
             return None
-        (read, uneven), (after, n) = self.prompt, (max(self.output - 1, 0), 1.0)
-        gap = self.step(1)
-        for _ in range(MAX_ITERATIONS):
-            came = each * gap
-            plain = self.step(min(n, self.sequences))
-            new = plain + read * longest_pack(came, self.together)
-            gap = (gap + new) / 2
-            n = max(each * after * gap, 1)
-        waits = residual(plain, came, read, uneven)
-        # whoever came in the step in progress is read in the same one
-        pack = read * (1 + 2 * each * waits)
-        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + plain
+        (read, uneven), after = self.prompt, max(self.output - 1, 0)
+        gap, came, plain, n = self.balance(each)
+        pieces = max(1 / self.most_prompts(n), 1)
+        if pieces > 1:  # one prompt after another, each with the steps that its pieces share
+            pack, alone = read, read + pieces * plain
+            waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
+        else:
+            waits = residual(plain, came, read, uneven)
+            # whoever came in the step in progress is read in the same one
+            pack = read * (1 + 2 * each * waits)
+        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + pieces * plain
         return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
+
+    def most_prompts(self, n):
+        """Prompts for which a step with so many sequences has tokens, a part where one takes several steps."""
+        policy = self.scheduler
+        room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
+        return room / self.fresh if self.fresh else UNLIMITED
+
+    def balance(self, each):
+        """The fixed point for so many requests a second in each copy: the gap between two tokens, prompts that come in
+        one, a step without them, and sequences that decode."""
+        gap, n = self.step(1), 1.0
+        for _ in range(MAX_ITERATIONS):
+            came, most = each * gap, self.most_prompts(n)
+            plain = self.step(min(n, self.sequences))
+            new = plain + self.prompt[0] * longest_pack(came, self.together, min(most, 1), most)
+            gap = (gap + new) / 2
+            n = max(each * max(self.output - 1, 0) * gap, 1)
+        return gap, came, plain, n
 
     @property
     def requests(self) -> int:
         """Requests that are played for a mean: more where few prompts take most of the time."""
         return floor(REQUESTS * self.prompt[1] + 0.5)
 
-    def played(self, arrivals, requests=None, seed=0, machines=1) -> Played:
+    def played(self, arrivals, requests=None, seed=0, machines=1, until_first=False) -> Played:
         """So many requests, else :attr:`requests`, to one of so many equal machines, which all get ``arrivals``
-        together.
+        together; only ``until_first`` tokens, where nothing is asked of single answers.
 
         Machines that are dealt requests by chance or in turn are independent, so one copy stands for all; a router
         that looks is played with as many as :data:`TOGETHER`.
@@ -203,8 +253,12 @@ class Server:
         turns = groups if self.scheduler.router == "round robin" else 1
         gaps = -np.log(uniforms(seed, 0, n * turns)).reshape(n, turns).sum(axis=1)
         came = np.cumsum(gaps / (each * together * turns)).tolist()
-        found, fleet = play(at, self.scheduler, came, together, seed=seed)
-        return counted(at, found, fleet, warm, warm + requests, (came[warm], came[warm + requests - 1]))
+        last = warm + requests
+        start = min(self.balance(arrivals / machines / self.copies)[-1], self.sequences)
+        found, fleet = play(
+            at, self.scheduler, came, together, seed=seed, start=start, until=last if until_first else None
+        )
+        return counted(at, found, fleet, warm, last, (came[warm], came[last - 1]))
 
     def state(self, arrivals, played, before=0.0) -> SteadyState:
         """Means of what was played, beside the load."""
@@ -510,7 +564,7 @@ def fleet(
     def end(of, n, by, before=0.0):
         at, each = of(n).slower(by) if by != 1 else of(n), q.request_rate / n
         return (
-            at.state(each, at.played(q.request_rate, machines=n), before)
+            at.state(each, at.played(q.request_rate, machines=n, until_first=True), before)
             if simulated
             else at.steady(each, before)
         )

@@ -8,6 +8,7 @@ after another. Nothing is fitted here: seconds come from :class:`Costs`. The pag
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf, sqrt
@@ -66,14 +67,14 @@ class Request:
 
     __slots__ = (
         "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
-        "end", "again", "extra", "user",
+        "end", "again", "extra", "user", "entry",
     )  # fmt: skip
 
     def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
         self.number, self.came, self.fresh, self.seconds = number, came, fresh, seconds
         self.prompt, self.output, self.user = prompt, output, user
         self.left, self.context, self.done, self.since, self.again = fresh, prompt, 0, 0, 0
-        self.begun = self.first = self.end = None
+        self.begun = self.first = self.end = self.entry = None
         self.extra = 0.0
 
 
@@ -81,7 +82,7 @@ class Copy:
     """One copy's memory, line and sequences; ``made`` counts its steps, so nothing is touched while nothing changes."""
 
     def __init__(self):
-        self.line, self.reading, self.heap = deque(), [], []
+        self.line, self.reading, self.heap, self.newest = deque(), [], [], []
         self.n = self.made = self.waited = 0
         self.held = self.contexts = 0.0
         self.stopped = 0  # sequences that wait while prompts are read, where these go first
@@ -91,6 +92,28 @@ class Copy:
     def load(self):
         """Requests that it has."""
         return len(self.line) + len(self.reading) + self.n
+
+    def join(self, request, entry):
+        """A sequence begins to decode; the number of its ``entry`` tells it from those that it left."""
+        request.since, request.entry = self.made, entry
+        self.n += 1
+        self.contexts += request.prompt + request.done
+        heappush(self.heap, (self.made + request.output - request.done, entry, request))
+        heappush(self.newest, (-request.number, entry, request))
+
+    def leave(self, request):
+        """A sequence ends, or is put back."""
+        request.entry = None
+        self.n -= 1
+        while self.heap and self.heap[0][2].entry != self.heap[0][1]:
+            heappop(self.heap)
+
+    def youngest(self):
+        """The sequence that came last."""
+        while True:
+            _, entry, request = heappop(self.newest)
+            if request.entry == entry:
+                return request
 
 
 class Replica:
@@ -113,6 +136,15 @@ class Replica:
             copy = min(self.copies, key=lambda one: one.load)
         copy.line.append(request)
         self.load += 1
+
+    def fill(self, copy, sequences):
+        """Sequences that the copy decodes from the start on, as far as there is memory for them."""
+        for r in sequences:
+            held = r.prompt + (r.output if self.scheduler.reserve else r.done)
+            if copy.held + held <= self.costs.tokens:
+                copy.held += held
+                copy.join(r, next(self.ids))
+                self.load += 1
 
     def pack(self, copy, budget):
         """What is read of which prompts in this step: pairs of a request and tokens; admits requests with room."""
@@ -140,14 +172,12 @@ class Replica:
     def preempt(self, copy):
         """Memory is full: the newest sequence gives back its part, and is read again."""
         while copy.held > self.costs.tokens and copy.n > 1:
-            last = max((entry[-1] for entry in copy.heap), key=lambda r: (r.came, r.number))
-            copy.heap = [entry for entry in copy.heap if entry[-1] is not last]
-            heapify(copy.heap)
+            last = copy.youngest()
+            copy.leave(last)
             last.done += copy.made - last.since
             now = last.prompt + last.done
             copy.held -= now
             copy.contexts -= now
-            copy.n -= 1
             last.seconds *= now / last.fresh if last.fresh else 1.0
             last.context = last.left = last.fresh = now
             last.again += 1
@@ -217,8 +247,8 @@ class Replica:
                 self.count((seconds + rest) / steps, later * steps)
                 copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
                 while copy.heap and copy.heap[0][0] <= copy.made:
-                    r = heappop(copy.heap)[-1]
-                    copy.n -= 1
+                    r = copy.heap[0][-1]
+                    copy.leave(r)
                     copy.contexts -= r.prompt + r.output
                     self.finish(copy, r, done)
                 if copy.held > self.costs.tokens and not policy.reserve:
@@ -235,10 +265,7 @@ class Replica:
                 if r.done >= r.output:
                     self.finish(copy, r, done)
                     continue
-                r.since = copy.made
-                copy.n += 1
-                copy.contexts += r.prompt + r.done
-                heappush(copy.heap, (copy.made + r.output - r.done, next(self.ids), r))
+                copy.join(r, next(self.ids))
         return done
 
     def count(self, seconds, tokens):
@@ -295,27 +322,55 @@ def lengths(costs, seed, n, spread=0.0):
     return places, np.maximum(np.floor(found + 0.5), 1).astype(int).tolist()
 
 
-def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None):
+def running(costs, seed, n):
+    """So many requests that are answered at any time: the longer an answer, the more often it is met."""
+    answers = np.array(costs.answers)
+    shares = np.cumsum(answers) / np.sum(answers)
+    places = (uniforms(seed, 6, n) * len(costs.prompts)).astype(int)
+    outputs = np.floor(answers[np.searchsorted(shares, uniforms(seed, 7, n))] + 0.5)
+    done = np.floor(uniforms(seed, 8, n) * (outputs - 1)) + 1
+    found = []
+    for k, (place, output, has) in enumerate(
+        zip(places.tolist(), outputs.astype(int).tolist(), done.astype(int).tolist(), strict=True)
+    ):
+        if has < output:
+            r = Request(k - n, 0.0, costs.fresh[place], costs.passes[place], costs.prompts[place], output)
+            r.begun = r.first = 0.0
+            r.done = has
+            found.append(r)
+    return found
+
+
+def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, start=0.0, until=None):
     """Requests that come at these times: all of them, answered, and the replicas.
 
     ``route``: which replica takes each, where the router does not look. ``requests``: places and answers, where they
-    are not drawn.
+    are not drawn. ``start``: sequences that each copy decodes at the start. ``until``: the number of the first request
+    that only keeps the load up; nothing is played once all before it have their first token.
     """
     places, outputs = requests or lengths(costs, seed, len(came))
     fleet = [Replica(costs, scheduler) for _ in range(replicas)]
     copies = (uniforms(seed, 4, len(came)) * costs.in_step).astype(int).tolist()
-    looks, found = scheduler.router == "least loaded", []
+    every = [(one, copy) for one in fleet for copy in one.copies]
+    begun = running(costs, seed, int(start * len(every))) if start else []
+    for k, (one, copy) in enumerate(every):
+        one.fill(copy, begun[k :: len(every)])
+    looks, found, behind = scheduler.router == "least loaded", [], 0
     for k, when in enumerate(came):
         for one in fleet if looks else ():
-            found += one.run(when)
+            one.run(when)
         at = min(fleet, key=lambda one: one.load) if looks else fleet[route[k] if route else 0]
-        found += at.run(when)
+        at.run(when)
+        while until is not None and behind < min(k, until) and found[behind].first is not None:
+            behind += 1
+        if behind == until:
+            return found, fleet
         place = places[k]
         one = Request(k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k])
+        found.append(one)
         at.add(one, None if looks else at.copies[copies[k]])
     for one in fleet:
-        found += one.run()
-    found.sort(key=lambda r: r.number)
+        one.run()
     return found, fleet
 
 
@@ -355,16 +410,16 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
 
 def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
     """What is told of the requests from number ``low`` to below ``high``."""
-    kept = [r for r in found if low <= r.number < high]
+    kept = found[low:high]
     more = costs.door + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])
     waits = np.array([r.begun - r.came for r in kept])
-    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept])
+    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept if r.end is not None])
     gaps = [gap for one in fleet for gap in one.gaps if span[0] <= gap[0] <= span[1]]
     _, seconds, many = (
         (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3
     )
-    lives = sum(r.end - r.came for r in kept)
-    times = [r.came for r in kept]
-    running = lives / max(times[-1] - times[0], 1e-12) / len(fleet) if len(times) > 1 else 1.0
-    return Played(first, waits, token, seconds, many, running, sum(one.preempted for one in fleet))
+    made = Played(first, waits, token, seconds, many, 1.0, sum(one.preempted for one in fleet))
+    lives = sum(r.first - r.came + (r.output - 1) * made.gap for r in kept)
+    time = kept[-1].came - kept[0].came
+    return replace(made, running=lives / max(time, 1e-12) / len(fleet)) if len(kept) > 1 else made

@@ -458,8 +458,11 @@ globalThis.inferlibAsk = function (D) {
       const [base, each] = costs.step(Math.max(Math.floor(n), 1));
       return base + each * context;
     };
-    const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own }));
-    return { at, policy, output, held, own, sequences, step, lanes: at.q.lanes, capacity: at.q.lanes * rate,
+    const full = sequences >= Math.max(tokens / held, 1) && !policy.reserve && fresh > 0;
+    const [again] = full ? D.glue.again({ sequences, output, fresh }) : [0];
+    const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own, again }));
+    const { lanes } = at.q;
+    return { at, policy, output, held, own, fresh, sequences, step, lanes, capacity: lanes * rate,
       costs: { ...costs, in_step }, uneven: own ? mean(passes, (one) => one * one) / own ** 2 : 1 };
   };
   const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
@@ -498,28 +501,43 @@ globalThis.inferlibAsk = function (D) {
     const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
     return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
   };
-  // Means by a fixed point, and of requests that are played.
-  const steady = (s, all, before) => {
-    const load = all / s.capacity, each = all / s.lanes, after = Math.max(s.output - 1, 0);
-    if (!(load < 1) || !(before >= 0)) return null;
-    let n = 1, token = s.step(1), came = 0, plain = 0;
+  // The gap between two tokens, prompts that come in one, a step without them, sequences, and the most prompts in it.
+  const balance = (s, each) => {
+    const after = Math.max(s.output - 1, 0), { budget, rides } = s.policy;
+    let n = 1, token = s.step(1), came = 0, plain = 0, most = 0;
     for (let k = 0; k < D.rounds; k++) {
       came = each * token;
+      most = s.fresh ? Math.max(budget - n * rides, 1) / s.fresh : Infinity;
       plain = s.step(Math.min(n, s.sequences));
-      const [met] = D.glue.met(over(s.at.q, { came }));
+      const [met] = D.glue.met(over(s.at.q, { came, most }));
       token = (token + (plain + s.own * met)) / 2;
       n = Math.max(each * after * token, 1);
     }
-    const [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
-    const pack = s.own * (1 + 2 * each * waits), { door, late } = s.costs;
-    const first = door + late + before + waits + plain / 2 + pack + plain;
-    return { busy: load, held: each * s.lanes * (first + after * token), waits, token, first };
+    most = s.fresh ? Math.max(budget - n * rides, 1) / s.fresh : Infinity;
+    return { token, came, plain, n, most };
+  };
+  // Means by a fixed point, and of requests that are played.
+  const steady = (s, all, before) => {
+    const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
+    if (!(load < 1) || !(before >= 0)) return null;
+    const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
+    let pack = s.own, waits;
+    if (pieces > 1) {
+      const alone = s.own + pieces * plain, busy = each * alone;
+      waits = busy < 1 ? each * alone * alone * s.uneven / (1 - busy) / 2 : Infinity;
+    } else {
+      [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
+      pack = s.own * (1 + 2 * each * waits);
+    }
+    const first = door + late + before + waits + plain / 2 + pack + pieces * plain;
+    const held = each * s.lanes * (first + Math.max(s.output - 1, 0) * token);
+    return { busy: load, held, waits, token, first };
   };
   const playedMeans = (s, all, before) => {
     const { in_step } = s.costs, load = all / s.capacity, held = Math.min(load, 1) * s.sequences * in_step;
-    const { requests, least, warm } = D.simulated, before_ = Math.max(Math.ceil(warm * held), least);
-    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes,
-      Math.floor(requests * s.uneven + 0.5), before_);
+    const { requests, least, warm } = D.simulated, count = Math.floor(requests * s.uneven + 0.5);
+    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes, count,
+      Math.max(Math.ceil(warm * held), least), Math.min(balance(s, all / s.lanes).n, s.sequences));
     return { busy: load, held: found.running * s.lanes / in_step, waits: found.waits,
       token: found.gap || s.step(1), first: found.first + before };
   };

@@ -243,7 +243,7 @@ def glue():
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
     ``machine``: seconds of a machine that one of ``users`` takes; ``late``: what a prompt takes longer to its first
-    token; ``sequences``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
+    token; ``sequences``, ``again``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
@@ -293,8 +293,11 @@ def glue():
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "in_step": {"copies": keeps},
             "sequences": {"most": queueing.most_sequences(*sequences)},
-            "capacity": {"rate": queueing.capacity(sequences_of, output, step, number("own"), keeps)},
-            "met": {"passes": queueing.longest_pack(came, keeps)},
+            "again": {"times": queueing.prompts_read_again(sequences_of, output, fresh)},
+            "capacity": {
+                "rate": queueing.capacity(sequences_of, output, step, number("own"), keeps, number("again"))
+            },
+            "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
             "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
