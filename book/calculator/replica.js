@@ -236,8 +236,8 @@ globalThis.inferlibReplica = (() => {
     }
     return found;
   };
-  // Requests that come at these times to a replica, until all before one have their first token. Each copy decodes
-  // so many sequences at the start.
+  // Requests that come at these times to a replica, until all before one of them have their first token; each
+  // copy decodes so many sequences at the start.
   const play = (at, policy, came, seed, start, until) => {
     const one = replica(at, policy), [places, outputs] = lengths(at, seed, came.length);
     const found = [], copies = uniforms(seed, 4, came.length).map((u) => Math.floor(u * at.in_step));
