@@ -18,9 +18,8 @@ import tokenprice
 from book.site.tools import signatures
 from inferlib import Layout, Workload, load_chip, load_model
 from tokenprice import SLO, Question, ask, decide, formatting, parsing
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
-from tokenprice.parallelism import layouts
 from tokenprice.parsing import checkpoint_formats, parse_layout, parse_machine
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import GROUPS, group_of
