@@ -397,22 +397,19 @@ def ask(
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
-        return Answers({key: _by(key, question) for key in predictors.keys()})
+        return Answers({key: ask(question, by=key) for key in predictors.keys()})
     if by != KERNELS:  # whose names are read from the files of all sources
         validation.one_of("answerer", by, [*predictors.keys(), ALL])
-    found = _by(by, question)
-    if measured is not None and by == KERNELS:
+        return _source(by, question)
+    found = ask_kernel_model(question)
+    if measured is not None:
         found = posterior.condition(found, measured, ask_kernel_model)
-    if by == KERNELS and (notes or launch.is_launch(name)):
+    if notes or launch.is_launch(name):
         return replace(found, question_notes=found.question_notes + notes, launched=launch.engine_of(name))
     return found
 
 
 ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
-
-
-def _by(key, question):
-    return ask_kernel_model(question) if key == KERNELS else _source(key, question)
 
 
 def _source(key, question):
@@ -436,7 +433,11 @@ def ask_kernel_model(question, simulated=True):
     if q.is_request:
         most = served.scheduler.max_num_seqs * served.layout.lanes
         running = min(running, int(q.max_sequences(served)), most)
-    step = served.step(_running_sequences(q, running), q.workload.context)
+    together = running
+    if q.is_request and not q.request_rate:  # users who ask again
+        fresh = q.prompt_tokens - (q.cached or 0)
+        together = decode_batch(served, running, q.output_tokens, fresh, q.reader)
+    step = served.step(together, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
@@ -486,13 +487,6 @@ def _note_if_16_bit_is_faster(q, step):
     work, plain = q.workload, q.deployment.replace(weights="bf16", layer_formats=None).unlimited()
     wide = plain.step(work.batch, work.context).total
     return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
-
-
-def _running_sequences(q, running):
-    """How many sequences a step has, of a batch or of users who ask again."""
-    if not q.is_request or q.request_rate:
-        return running
-    return decode_batch(q.deployment, running, q.output_tokens, q.prompt_tokens - (q.cached or 0), q.reader)
 
 
 def _fleets(q, simulated):

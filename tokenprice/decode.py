@@ -85,6 +85,10 @@ class ShardedModel:
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
         self.deployment, self.context, self.tokens, self.cached = deployment, context, tokens, cached
         self.tp, self.pp, dp = deployment.layout.tp, deployment.layout.pp, deployment.layout.dp
+        self.chip, (self.travel, self.expert_chips, self.cut) = (
+            deployment.machine.chip,
+            deployment.expert_lanes,
+        )
         self.held = self.sequences = batch / dp  # of one copy of the attention
         if (self.pp == 1) is not True:  # with fewer than there are stages, some wait
             self.sequences = maximum(self.held / self.pp, minimum(self.held, 1))
@@ -97,11 +101,6 @@ class ShardedModel:
     def __getattr__(self, name):
         """What is no matter of rows: the deployment's."""
         return getattr(self.deployment, name)
-
-    @property
-    def chip(self):
-        """The chip of its machine."""
-        return self.deployment.machine.chip
 
     @unchecked
     def stages(self):

@@ -75,8 +75,17 @@ class Deployment(Record):
         if self.layout is None:  # numbers of chips may be many, or a symbol
             one = SimpleNamespace(tp=count, pp=1, ep=1, dp=1, lanes=1)
             object.__setattr__(self, "layout", Layout(tp=int(count)) if isinstance(count, Real) else one)
-        if self.operators is None:
-            object.__setattr__(self, "operators", calibration.operators(self.machine.chip.name))
+        chip, box = self.machine.chip, self.machine.domain
+        if chip.topology == "PCIe":
+            box = minimum(count, calibration.chips_per_node(chip))
+        vars(self).update(
+            operators=self.operators or calibration.operators(chip.name),
+            software=calibration.engine(self.engine),  # its constants
+            formats=calibration.formats(self.model, self.weights, self.layer_formats),  # of each part
+            box=box,  # chips that one fast network joins, or that share a box
+            layers=whole_layers(self.model),
+            kernels={},  # that were asked for already
+        )
 
     @classmethod
     def of(cls, model, machine, workload, layout=None, **more):
@@ -86,49 +95,13 @@ class Deployment(Record):
     # What it is.
 
     @cached_property
-    def software(self) -> Engine:
-        """The constants of its engine."""
-        return calibration.engine(self.engine)
-
-    @cached_property
-    def formats(self) -> dict:
-        """The format of each part of the model's matrices."""
-        return calibration.formats(self.model, self.weights, self.layer_formats)
-
-    @cached_property
-    def box(self):
-        """Chips that one fast network joins, or that share a box."""
-        chip = self.machine.chip
-        return (
-            minimum(self.machine.count, calibration.chips_per_node(chip))
-            if chip.topology == "PCIe"
-            else self.machine.domain
-        )
-
-    @cached_property
-    def layers(self):
-        """Layers, as the software's time counts them."""
-        return whole_layers(self.model)
-
-    @cached_property
-    def spread(self) -> bool:
-        """Whether whole experts are spread over chips."""
-        return self.model.sparse and (self.layout.ep == 1) is not True
-
-    @cached_property
-    def travel(self) -> bool:
-        """Whether tokens travel to experts over the chips of all copies."""
-        return self.spread and self.layout.dp != 1
-
-    @cached_property
-    def expert_chips(self):
-        """Chips over which the experts of a layer lie."""
-        return self.layout.tp * (self.layout.dp if self.travel else 1)
-
-    @cached_property
-    def cut(self):
-        """Chips that share an expert."""
-        return self.expert_chips / self.layout.ep if self.spread else self.layout.tp
+    def expert_lanes(self) -> tuple:
+        """Whether tokens travel to experts over the chips of all copies, those chips, and how many share an expert."""
+        at = self.layout
+        spread = self.model.sparse and (at.ep == 1) is not True
+        travel = spread and at.dp != 1
+        chips = at.tp * (at.dp if travel else 1)
+        return travel, chips, chips / at.ep if spread else at.tp
 
     @property
     def in_step(self):
@@ -223,7 +196,7 @@ class Deployment(Record):
     def _fits(self, caches):
         """Raise DoesNotFit where weights and caches are more than the engine leaves them."""
         weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
-        left = left_by_engine(weights, have, *self.engine_memory) if self.software.name else have
+        left = self.left(weights, have) if self.software.name else have
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * self.machine.count / 1e9 for name, size in sizes.items()}
@@ -246,13 +219,29 @@ class Deployment(Record):
         """
         longest = longest or mean
         mean = (reserved or longest) if self.software.name == "compiled" else mean
-        return sequences_that_fit(self, self.sequence(mean), self.sequence(longest), *self.engine_memory)
+        return self.room(self.sequence(mean), self.sequence(longest))
+
+    def room(self, mean, longest):
+        """The same for bytes of a mean and a longest sequence; one has the longest."""
+        weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
+        if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
+            return float("inf")
+        return self.layout.dp * (self.left(weights, have) - weights - (longest - mean)) / mean
+
+    def left(self, weights, have):
+        """Bytes of a chip that the engine leaves to weights and caches, of what the chip has.
+
+        vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes it of what the
+        weights leave.
+        """
+        share, counted, workspace = self.engine_memory
+        return share * have - workspace + (1 - counted) * weights
 
     @cached_property
     def weights_of_a_chip(self):
         """Bytes of weights on one chip."""
         size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
-        spread = size.pop("experts", 0) / (self.expert_chips * self.layout.pp)
+        spread = size.pop("experts", 0) / (self.expert_lanes[1] * self.layout.pp)
         return sum(size.values()) / (self.layout.tp * self.layout.pp) + spread
 
     @property
@@ -289,16 +278,9 @@ class Deployment(Record):
 
     def served(self, kind, part):
         """The kernel of a part's matrices, the bytes of a weight, and the chip at the format it multiplies in."""
-        asked = kind, self.formats[part]
-        if asked not in self._served:
-            self._served[asked] = self._serving(*asked)
-        return self._served[asked]
-
-    @cached_property
-    def _served(self):
-        return {}
-
-    def _serving(self, kind, format):
+        format = self.formats[part]
+        if (kind, format) in self.kernels:
+            return self.kernels[kind, format]
         one = not isinstance(format, str) and calibration.ANY_DTYPE in self.operators.gemm
         name = calibration.ANY_DTYPE if one else calibration.format_name(format)
         kernel = self.operators.kernel(kind, name)
@@ -309,31 +291,14 @@ class Deployment(Record):
             chip = chip.at(peak)
         elif name == calibration.ANY_DTYPE:
             chip = chip_peak(chip, self)
-        return kernel, calibration.stored_bytes(format), chip
+        found = self.kernels[kind, format] = kernel, calibration.stored_bytes(format), chip
+        return found
 
 
 @decode_model("kernels")
 def decode_step(model: Transformer, system: System, workload: Workload, layout: Layout | None = None, **more):
     """:meth:`Deployment.step` as sources answer it, too; ``more`` are other fields of the deployment."""
     return Deployment.of(model, system, workload, layout, **more).step(workload.batch, workload.context)
-
-
-def left_by_engine(weights, have, share, counted, workspace):
-    """Bytes of a chip that an engine leaves to weights and caches, of what the chip has.
-
-    vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes it of what the
-    weights leave: ``counted`` is the part of the weights that comes out of the share.
-    """
-    return share * have - workspace + (1 - counted) * weights
-
-
-def sequences_that_fit(deployment, mean, longest, share, counted, workspace):
-    """:meth:`Deployment.max_sequences` for bytes of a mean and a longest sequence; one has the longest."""
-    weights, have = deployment.weights_of_a_chip, calibration.memory(deployment.machine.chip)
-    if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
-        return float("inf")
-    left = left_by_engine(weights, have, share, counted, workspace) - weights - (longest - mean)
-    return deployment.layout.dp * left / mean
 
 
 def heads(model):

@@ -405,14 +405,13 @@ class Question(ParsedRecord):
     def on(self, machine, layout=None) -> Deployment:
         """The model as it is served on a machine, in a layout: all that is said of it, by the names of its fields."""
         weights, cache, kept = self.formats
-        said = _named_alike(self, Deployment) | {
-            "weights": weights,
-            "kv_cache_dtype": cache,
-            "layer_formats": kept,
-        }
-        own = {name: one for name, one in _named_alike(self, Scheduler).items() if one is not None}
-        scheduler = Scheduler.of(self.engine, machine.chip).replace(**own)
-        return Deployment(**said | {"machine": machine, "layout": layout, "scheduler": scheduler})
+        said, served = vars(self), {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
+        own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
+        served |= {"machine": machine, "layout": layout}
+        served |= {"scheduler": Scheduler.of(self.engine, machine.chip).replace(**own)}
+        return Deployment(
+            **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
+        )
 
     def max_sequences(self, deployment) -> float:
         """How many of its sequences fit beside the weights; below one if not even one does."""
@@ -481,11 +480,6 @@ class Question(ParsedRecord):
         if self.machine is None:
             raise ValueError("machine is missing: say how many of which chip, such as '4x H100'")
         return self.machine
-
-
-def _named_alike(record, other):
-    """The fields of a record that another class declares, too."""
-    return {name: getattr(record, name) for name in record.names() if name in other.__dataclass_fields__}
 
 
 @frozen

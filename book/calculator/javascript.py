@@ -20,7 +20,7 @@ from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
 from inferlib.system import Accelerator, System
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
-from tokenprice import calibration, decode, deployment, energy, invariants, prefill, queueing, request
+from tokenprice import calibration, decode, energy, invariants, prefill, queueing, request
 from tokenprice.change import BEST, PRICE, RESOURCES
 from tokenprice.deployment import Deployment
 from tokenprice.kernels import Block, Engine, Kernel, Link
@@ -125,7 +125,7 @@ def timed():
 class _InSymbols(Deployment):
     """A deployment whose degrees, formats and kernels are symbols."""
 
-    layers = number("n_layers")
+    engine_memory = tuple(number(name) for name in ("share", "counted", "workspace"))
 
     def __init__(self, layers=(), spread=CUT):
         sparse = spread or any(isinstance(group.feed_forward, Experts) for group in layers)
@@ -136,6 +136,7 @@ class _InSymbols(Deployment):
         layout = SimpleNamespace(tp=tp, pp=number("pp"), dp=dp, ep=tp * dp if spread else 1, lanes=lanes)
         formats = {"kv_cache_dtype": number("cache_bytes")}
         super().__init__(model, system(), layout, engine=engine(), operators=operators(), **formats)
+        vars(self)["layers"] = number("n_layers")
 
     def weight_bytes(self, part):
         return 2 if part == "norms" else number(part_of("bytes", part))
@@ -203,7 +204,7 @@ def layer(part):
         alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
         if not block:
             at = _InSymbols(group)
-            object.__setattr__(at, "model", alone)
+            vars(at)["model"] = alone
             found["kept"] = [Deployment.sequence(at, n) for n in (number("length"), 0)]
     return found
 
@@ -212,25 +213,25 @@ def layer(part):
 def whole():
     """What the page asks of a model whatever its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
     every = (CUT, COPIED, WITHIN)
-    held = [number(name) for name in ("kept", "longest", "share", "counted", "workspace")]
+    held = number("kept"), number("longest")
     with as_written():
         return {
             "step": [_terms(decode.step(_step((), spread))) for spread in every],
             "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
             "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
             "join": [[with_draft(_step((), spread))] for spread in every],
-            "fit": [_fit(_step((), spread), *held[2:]) for spread in every],
-            "room": [[deployment.sequences_that_fit(_InSymbols((), spread), *held)] for spread in every],
+            "fit": [_fit(_step((), spread)) for spread in every],
+            "room": [[_InSymbols((), spread).room(*held)] for spread in every],
         }
 
 
-def _fit(at, *taken):
+def _fit(at):
     """Bytes that a chip needs, has, and has left by its engine."""
     weights, have = at.weights_of_a_chip, calibration.memory(at.chip)
     return [
         weights + at.held * at.sequence(at.context),
         have,
-        deployment.left_by_engine(weights, have, *taken),
+        at.left(weights, have),
     ]
 
 
