@@ -19,7 +19,6 @@ from book.calculator import fields, javascript, page as calculator_page, tables
 from inferlib import catalog
 from inferlib.system import System
 from tokenprice import SLO, Question, ask, change, decide, permalink, terminal
-from tokenprice.change import speedup_if_doubled
 from tokenprice.formatting import format_layout
 from tokenprice.parsing import Mean
 from tokenprice.question import REQUEST, STEP
@@ -527,7 +526,7 @@ def test_what_a_change_buys_is_asked_of_the_library():
     before = ask(question()).seconds
     after = {"2 × chips": question(n=16), "½ users": question(batch=16)}
     expected = {name: before / ask(asked).seconds for name, asked in after.items()}
-    told = {javascript._IN_WORDS[name]: gain for name, gain in speedup_if_doubled(question()).items()}
+    told = {javascript._IN_WORDS[name]: gain for name, gain in ask(question()).speedup_if_doubled.items()}
     assert {name: gains[name] for name in expected | told} == pytest.approx(expected | told, rel=1e-9)
     assert list(gains.values()) == sorted(gains.values(), reverse=True)
 

@@ -5,7 +5,7 @@ import pytest
 
 from inferlib import System, load_chip, load_model
 from tokenprice import SLO, Question, ask, calibration, change
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 from tokenprice.kernels import Engine
 
 MODEL, FOUR = load_model("Llama 3.3 70B"), System(load_chip("H100"), 4)

@@ -9,8 +9,8 @@ from questions import numbers
 from inferlib import load_chip, load_model
 from tokenprice import SLO, Question, ask, decide
 from tokenprice.calibration import chips_per_node
+from tokenprice.deployment import layouts
 from tokenprice.formatting import format_layout
-from tokenprice.parallelism import layouts
 from tokenprice.recommendation import machine_sizes
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")

@@ -17,7 +17,7 @@ from facts import refused
 import inferlib
 from inferlib import Layout, System, Transformer, Workload, frontier, papers, principles
 from inferlib.papers import steinhardt2022
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 
 ROOT = Path(__file__).parents[1]
 LLAMA, *OTHERS = map(inferlib.load_model, ("Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"))

@@ -13,7 +13,7 @@ from book.serving import fit, tables
 from book.serving.residuals import main
 from book.synthesis import comparison, grid, printed_formulas
 from tokenprice import Question, predictors
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 
 ROWS = printed_formulas.rows()
 TABLE = comparison.rows()

@@ -18,12 +18,13 @@ import tokenprice
 from book.site.tools import signatures
 from inferlib import Layout, Workload, load_chip, load_model
 from tokenprice import SLO, Question, ask, decide, formatting, parsing
-from tokenprice.decode import decode_step
+from tokenprice.ask import ask_kernel_model
+from tokenprice.deployment import Deployment, decode_step, layouts
 from tokenprice.formatting import format_layout
-from tokenprice.parallelism import layouts
 from tokenprice.parsing import checkpoint_formats, parse_layout, parse_machine
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import GROUPS, group_of
+from tokenprice.scheduler import Scheduler
 from tokenprice.terminal import as_option, main
 
 MODELS = (
@@ -601,3 +602,22 @@ def test_every_option_of_a_promise_has_an_effect(name):
     asked = {"chips": "L40S", "counts": 4, "prompt_tokens": 2000, "output_tokens": 200}
     one, other = (decide("Llama 3 8B", **asked, **{name: value}) for value in PROMISED[name])
     assert one.offers != other.offers
+
+
+@pytest.mark.parametrize("work", [STEP, SERVED], ids=["step", "request"])
+def test_an_answer_makes_its_deployment_once(work, monkeypatch):
+    made, init = [], Deployment.__post_init__
+    monkeypatch.setattr(Deployment, "__post_init__", lambda self: made.append(self) or init(self))
+    ask_kernel_model(Question("Llama 3 8B", "4x H100", **work))
+    assert len(made) == 1
+
+
+SERVING = {*Deployment.__dataclass_fields__, *Scheduler.__dataclass_fields__}
+
+
+@pytest.mark.parametrize("name", [name for name in EFFECTS if name in SERVING])
+def test_an_option_reaches_the_deployment_by_its_name(name):
+    work, _, value = EFFECTS[name]
+    q = Question(**{"model": "Llama 3 8B", "machine": "4x H100"} | work | {name: value})
+    known = vars(q.deployment) | vars(q.deployment.scheduler)
+    assert getattr(q, name) not in (None, ()) and known[name] == getattr(q, name)

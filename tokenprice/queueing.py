@@ -12,15 +12,13 @@ from math import ceil, floor, inf, isfinite
 from inferlib.equation import equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
-from inferlib.system import Breakdown, Layout, System
-from tokenprice import calibration, energy, workload
-from tokenprice.decode import decode_step
+from inferlib.system import Layout, System
+from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time
-from tokenprice.prefill import max_sequences_of, prefill_until_first_token, prompt_pass
+from tokenprice.prefill import prefill_until_first_token
 from tokenprice.replica import Costs, Played, counted, play, uniforms
-from tokenprice.request import Request, request_of, synchronised_replicas, with_cautions
+from tokenprice.request import Request, prefill_profile, request_for, with_cautions
 from tokenprice.scheduler import MOST, Scheduler
-from tokenprice.speculation import acceptance, drafted_step
 
 equation = partial(equation, "serving", chapter="price")
 
@@ -268,142 +266,44 @@ class Server:
         return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
 
 
-def step_of(q, system, layout, batch, **other):
-    """The step of a question's model with so many sequences, drafts included; of an ``other`` context if said."""
-    how = {"engine": q.engine, "keep": q.formats[2], "share": q.memory_utilization}
-    work = q.workload.replace(batch=batch, **other)
-    if q.draft_tokens is None:
-        return decode_step(q.model, system, work, layout, **how)
-    length = (
-        acceptance(q.acceptance_length, q.draft_tokens)
-        if isinstance(q.acceptance_length, str)
-        else q.acceptance_length
-    )
-    return drafted_step(q.model, system, work, layout, drafted=q.draft_tokens, length=length, **how)
-
-
-def server_of(q, system, layout, read=None) -> Server:
+def server_of(q, deployment, read=None) -> Server:
     """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
-    copies, work = (layout.lanes if layout is not None else 1), q.workload
-    policy = q.scheduler(system)
+    copies, work, policy = deployment.layout.lanes, q.workload, deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
     room, held = (
-        max_sequences_of(q, system, layout),
+        q.max_sequences(deployment),
         2 * work.context - q.prompt_tokens if policy.reserve else work.context,
     )
     tokens = room * held / copies if isfinite(room) else inf
-    late = prefill_until_first_token(q.model, read.full.total, 1, q.engine) - read.full.total if read else 0.0
+    late = prefill_until_first_token(deployment, read.full.total) - read.full.total if read else 0.0
     costs = Costs(
-        step_table(q, system, layout, copies, tokens, policy), tokens, prompts, fresh, passes, q.answers,
-        calibration.engine(q.engine).door, late, int(synchronised_replicas(q.model, layout)),
+        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, late,
+        int(deployment.in_step),
     )  # fmt: skip
     return Server(costs, policy, float(q.output_tokens), held, copies)
 
 
-def step_table(q, system, layout, copies, tokens, policy):
+def step_table(q, deployment, tokens):
     """Seconds of a step with 1, 2, ... sequences in each copy: at no context, and for each token of it."""
-    most = min(policy.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers = copies * np.arange(1, max(int(most), 1) + 1)
-    roomy = System(system.chip.replace(memory_capacity=None), system.count, system.domain)
+    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers, roomy = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1), deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
-    low, high = (
-        np.broadcast_to(step_of(q, roomy, layout, numbers, context=one).total, numbers.shape) for one in ends
-    )
+    low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
     base = (low - each * ends[0]).tolist()
     each = each.tolist()
     return lambda n: (base[n - 1], each[n - 1])
 
 
-def prefill_server(q, read, layout, system) -> Server:
+def prefill_server(read, deployment) -> Server:
     """A machine that only reads: answers of one token, whose steps take no time to speak of."""
-    copies, keeps = layout.lanes if layout is not None else 1, int(synchronised_replicas(q.model, layout))
     soon = NEGLIGIBLE_STEP * read.full.total
     costs = Costs(
-        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,), in_step=keeps
-    )
-    return Server(costs, q.scheduler(system), 1.0, 1.0, copies)
-
-
-def with_prefix_cache(q, system, layout, machines=1):
-    """The question with what so many machines still hold of its prompts, where a trace says what they share."""
-    if q.trace is None or not q.trace.blocks:
-        return q
-    room = max_sequences_of(q, system, layout) * q.workload.context * machines
-    return q.replace(cached=q.trace.cached(room))
-
-
-@frozen
-class PrefillProfile:
-    """How prompts are read: what of them is in the cache, the mean by terms, and its fresh part.
-
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds.
-    """
-
-    cached: float
-    full: Breakdown
-    fresh: float
-    prompts: tuple
-    fresh_tokens: tuple
-    passes: tuple
-
-    @property
-    def uneven(self):
-        """Mean square of the prompts' seconds over the square of their mean."""
-        mean = self.full.total
-        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
-
-    def request(self, q, system, layout, step, users, reader=None, **other):
-        """The request of a question with its prompts read so, and so many users or an array of them in a step."""
-        return request_of(
-            q.model,
-            system,
-            step,
-            self.full,
-            self.fresh,
-            q.prompt_tokens,
-            q.output_tokens,
-            users,
-            cached_tokens=self.cached,
-            chunk=q.scheduler(reader or system).max_num_batched_tokens,
-            dp_balance=q.dp_balance or 0,
-            layout=layout,
-            engine=q.engine,
-            price=q.hourly(system.chip),
-            utilisation=q.paid_hours_used or 1,
-            reader=reader,
-            read_price=reader and q.hourly(reader.chip),
-            uneven=self.uneven,
-            **other,
-        )
-
-
-def prefill_profile(q, system, layout, machines=1) -> PrefillProfile:
-    """How so many machines read the prompts of a question."""
-    asked = with_prefix_cache(q, system, layout, machines)
-    cached, each = asked.cached or 0, prefill_of(asked, system, layout)
-    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
-    mean = (lambda one: one) if alone else workload.mean_breakdown
-    whole = mean(each)
-    fresh = mean(prefill_of(asked, system, layout, fresh=True)).total if cached else whole.total
-    passes = [each.total] if alone else np.ravel(each.total).tolist()
-    kinds = zip(
-        workload.uncached_tokens(q.prompt_tokens, cached),
-        workload.support(q.prompt_tokens),
-        passes,
-        strict=True,
-    )
-    # in the order in which a link groups the prompts of a file
-    tokens, prompts, seconds = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
-    return PrefillProfile(cached, whole, fresh, prompts, tokens, seconds)
-
-
-def prefill_of(q, system, layout, fresh=False) -> Breakdown:
-    """How the prompt, or each of the equally likely ones, is read; ``fresh``: what is not in the cache alone."""
-    whole, cached = workload.array(q.prompt_tokens), workload.array(q.cached or 0)
-    tokens, known = (whole - cached, 0) if fresh else (whole, cached)
-    return prompt_pass(q.model, system, q.workload, tokens, known, layout, keep=q.formats[2])
+        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
+        in_step=int(deployment.in_step),
+    )  # fmt: skip
+    return Server(costs, deployment.scheduler, 1.0, 1.0, deployment.layout.lanes)
 
 
 @frozen
@@ -514,21 +414,19 @@ class Fleet(Screen):
 
 
 def fleet(
-    q, system, layout=None, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
+    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
 ) -> Fleet | None:
     """The fewest machines for a question's arrivals, whose state is ``kept``; None where no number is enough.
 
     Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
     takes somewhat longer than computed would let requests pile up without end.
 
-    ``q``, ``system``, ``layout``: a question with a ``request_rate``, and the machine that decodes. ``reader``: the
-    system that reads prompts; those that decode do when not given. ``machines``: how many, if that is not the
+    ``q``, ``deployment``: a question with a ``request_rate``, and what decodes. ``reader``: the deployment that reads
+    prompts; that which decodes does when not given. ``machines``: how many, if that is not the
     question. ``kept``: whether a state is as promised, that at the slow end if ``sure``. ``simulated``: whether states
     are played; else they are those of :meth:`Server.steady`, whose numbers of machines and readers are ``near``.
     """
-    lies = layout if reader in (None, system) else None
-    copies, lanes = (at.lanes if at is not None else 1 for at in (layout, lies))
-
+    reads, copies = reader or deployment, deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # memory of more machines matters to prompts that share, and to no others
@@ -537,23 +435,22 @@ def fleet(
 
     @same
     def read(n):
-        return prefill_profile(q, reader or system, lies, n)
+        return prefill_profile(q, reads, n)
 
     @same
     def server(n):
-        return server_of(q, system, layout, None if reader else read(n))
+        return server_of(q, deployment, None if reader else read(n))
 
     @same
     def reading(n):
-        return prefill_server(q, read(n), lies, reader)
+        return prefill_server(read(n), reads)
 
     def mean(users, n):  # the request of so many in a machine
         users = max(min(users, room), 1)
-        step = step_of(q, system, layout, max(users, copies))
-        made = read(n).request(q, system, layout, step, users, reader, apart=lanes)
-        return with_cautions(made, q, layout, users)
+        step = deployment.step(max(users, copies), q.workload.context)
+        return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)
 
-    room = max_sequences_of(q, system, layout)
+    room = q.max_sequences(deployment)
     one = mean(copies, 1)
     factor = one.step_factor
 
@@ -615,8 +512,8 @@ def fleet(
     )  # fmt: skip
     full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, system, layout, n, server(n), factor, now, slow, request, reader, readers, full, simulated,
-        reading(readers) if readers else None,
+        q.request_rate, deployment.machine, deployment.layout, n, server(n), factor, now, slow, request,
+        reader and reader.machine, readers, full, simulated, reading(readers) if readers else None,
     )  # fmt: skip
 
 

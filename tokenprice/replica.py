@@ -187,46 +187,14 @@ class Replica:
     def event(self, until):
         """One step with prompts, or as many without as change nothing: the requests that are answered."""
         policy, copies, done = self.scheduler, self.copies, []
-        packs, reads, read = [None] * len(copies), False, 0.0
-        want = [copy for copy in copies if copy.line or copy.reading]
-        hold = 0
-        if want and (policy.dp_balance or policy.batching_wait_iters) and not any(c.reading for c in copies):
-            waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
-            hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
-            hold = max(hold - waited, 0)
-        if want and not hold:
-            for k, copy in enumerate(copies):
-                if copy.line or copy.reading:
-                    budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
-                    packs[k] = self.pack(copy, budget)
-                    reads = reads or bool(packs[k])
-                    read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[k] if r.fresh))
-        each = grows = 0.0
-        for copy in copies:
-            if copy.n:
-                base, slope = self.costs.step(copy.n)
-                if base + slope * copy.contexts / copy.n > each:
-                    each, grows = base + slope * copy.contexts / copy.n, slope
-        if not each:
-            shortest = next((r.prompt for pack in packs for r, _ in pack or ()), 0.0)
-            base, slope = self.costs.step(1)
-            each = base + slope * shortest
+        hold = self.held()
+        packs, read = self.packed() if not hold else ([()] * len(copies), 0.0)
+        each, grows = self.decode_time(packs)
         pause, steps = bool(read) and not policy.rides, 1
-        if reads:
+        if any(packs):
             seconds = read + (0.0 if pause else each)
         else:
-            steps = min((copy.heap[0][0] - copy.made for copy in copies if copy.n), default=1)
-            if hold:
-                steps = min(steps, hold)
-            left, plain = until - self.clock, each - grows / 2
-            if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
-                steps = min(
-                    steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
-                )
-            if not policy.reserve:
-                for copy in copies:
-                    if copy.n and copy.held + copy.n * steps > self.costs.tokens:
-                        steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
+            steps = self.alike(until, hold, each, grows)
             seconds = steps * (each + grows * (steps - 1) / 2)
         self.clock += seconds
         self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
@@ -237,36 +205,97 @@ class Replica:
                 copy.pause += seconds
                 copy.paused += copy.n * seconds
             elif copy.n:
-                copy.made += steps
-                copy.contexts += copy.n * steps
-                if not policy.reserve:
-                    copy.held += copy.n * steps
-                later = copy.n - copy.stopped  # those that joined meanwhile wait less
-                self.count((seconds + copy.pause) / steps, copy.stopped * steps)
-                rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
-                self.count((seconds + rest) / steps, later * steps)
-                copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
-                while copy.heap and copy.heap[0][0] <= copy.made:
-                    r = copy.heap[0][-1]
-                    copy.leave(r)
-                    copy.contexts -= r.prompt + r.output
-                    self.finish(copy, r, done)
-                if copy.held > self.costs.tokens and not policy.reserve:
-                    self.preempt(copy)
-            for r, tokens in pack or ():
-                r.left -= tokens
-                if r.left > 0:
-                    continue
-                copy.reading.remove(r)
-                if r.first is None:
-                    r.first, r.done = self.clock, 1
-                    if not policy.reserve:
-                        copy.held += 1
-                if r.done >= r.output:
-                    self.finish(copy, r, done)
-                    continue
-                copy.join(r, next(self.ids))
+                self.decoded(copy, steps, seconds, done)
+            self.prefilled(copy, pack, done)
         return done
+
+    def held(self):
+        """Steps for which prompts are held back from now on."""
+        policy, copies = self.scheduler, self.copies
+        want = [copy for copy in copies if copy.line or copy.reading]
+        if (
+            not want
+            or not (policy.dp_balance or policy.batching_wait_iters)
+            or any(c.reading for c in copies)
+        ):
+            return 0
+        waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
+        hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
+        return max(hold - waited, 0)
+
+    def packed(self):
+        """What each copy reads in this step, and the seconds of the slowest."""
+        packs, read, policy = [], 0.0, self.scheduler
+        for copy in self.copies:
+            budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
+            packs.append(self.pack(copy, budget) if copy.line or copy.reading else ())
+            read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[-1] if r.fresh))
+        return packs, read
+
+    def decode_time(self, packs):
+        """Seconds of a step without prompts, of the slowest copy, and what each further step takes longer."""
+        each = grows = 0.0
+        for copy in self.copies:
+            if copy.n:
+                base, slope = self.costs.step(copy.n)
+                if base + slope * copy.contexts / copy.n > each:
+                    each, grows = base + slope * copy.contexts / copy.n, slope
+        if not each:
+            shortest = next((r.prompt for pack in packs for r, _ in pack), 0.0)
+            base, slope = self.costs.step(1)
+            each = base + slope * shortest
+        return each, grows
+
+    def alike(self, until, hold, each, grows):
+        """Steps that change nothing: until an answer ends, a prompt is held no longer, one comes, or memory is full."""
+        steps = min((copy.heap[0][0] - copy.made for copy in self.copies if copy.n), default=1)
+        if hold:
+            steps = min(steps, hold)
+        left, plain = until - self.clock, each - grows / 2
+        if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
+            steps = min(
+                steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
+            )
+        if not self.scheduler.reserve:
+            for copy in self.copies:
+                if copy.n and copy.held + copy.n * steps > self.costs.tokens:
+                    steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
+        return steps
+
+    def decoded(self, copy, steps, seconds, done):
+        """Every sequence of a copy has so many tokens more; those whose answer ends leave."""
+        copy.made += steps
+        copy.contexts += copy.n * steps
+        if not self.scheduler.reserve:
+            copy.held += copy.n * steps
+        later = copy.n - copy.stopped  # those that joined meanwhile wait less
+        self.count((seconds + copy.pause) / steps, copy.stopped * steps)
+        rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
+        self.count((seconds + rest) / steps, later * steps)
+        copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
+        while copy.heap and copy.heap[0][0] <= copy.made:
+            r = copy.heap[0][-1]
+            copy.leave(r)
+            copy.contexts -= r.prompt + r.output
+            self.finish(copy, r, done)
+        if copy.held > self.costs.tokens and not self.scheduler.reserve:
+            self.preempt(copy)
+
+    def prefilled(self, copy, pack, done):
+        """What was read of prompts; those that are read have their first token."""
+        for r, tokens in pack:
+            r.left -= tokens
+            if r.left > 0:
+                continue
+            copy.reading.remove(r)
+            if r.first is None:
+                r.first, r.done = self.clock, 1
+                if not self.scheduler.reserve:
+                    copy.held += 1
+            if r.done >= r.output:
+                self.finish(copy, r, done)
+                continue
+            copy.join(r, next(self.ids))
 
     def count(self, seconds, tokens):
         """So many tokens came after so many seconds each."""

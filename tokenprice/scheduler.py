@@ -30,7 +30,7 @@ class Scheduler(Record):
     until each copy has one; ``batching_wait_iters``: steps for which a prompt is held in any case.
     """
 
-    max_num_batched_tokens: float = 8192
+    max_num_batched_tokens: float | None = 8192  # None: a prompt is read whole, as nobody serves it
     max_num_seqs: int = 1024
     order: str = ORDERS[0]
     reserve: bool = False

@@ -12,8 +12,9 @@ from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import Screen, format_number
 from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
-from tokenprice.queueing import prefill_of, prefill_profile, server_of, with_prefix_cache
+from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
+from tokenprice.request import prefill_of, prefill_profile, with_prefix_cache
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
@@ -185,15 +186,9 @@ def _arrivals(many, count, seed, slower):
 
 def _trace(q, many, count, seed, slower):
     """Requests as in a file, which begins again at its end, to machines drawn by chance or by what they hold."""
-    lies, reads = (
-        (q.layout if many.prefill_machine in (None, many.system) else None),
-        many.prefill_machine or many.system,
-    )
-    asked, server = (
-        with_prefix_cache(q, reads, lies, many.prefill_replicas or many.replicas),
-        many.server.slower(slower),
-    )
-    passes = (slower * np.ravel(prefill_of(asked, reads, lies).total)).tolist()
+    reads, server = q.reader or q.deployment, many.server.slower(slower)
+    asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
+    passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
     n = count
     prompts, fresh = (
         workload.support(q.prompt_tokens),
@@ -244,8 +239,8 @@ def _trace(q, many, count, seed, slower):
 
 def _loop(q, request, count, seed, slower):
     """Users of a loop, who begin together where they ask a number of rounds, else apart; equal copies once."""
-    read = None if q.prefill_machine else prefill_profile(q, q.machine, q.layout)
-    server = server_of(q, q.machine, q.layout, read).slower(slower)
+    read = None if q.reader else prefill_profile(q, q.deployment)
+    server = server_of(q, q.deployment, read).slower(slower)
     costs = (
         server.costs
         if read

@@ -501,7 +501,7 @@ globalThis.inferlibAsk = function (D) {
     const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
     return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
   };
-  // Of a copy: the gap between two tokens, prompts that come in it, a step, sequences, and a step's most prompts.
+  // Of a copy: the gap between two tokens, prompts that come in it, a step, sequences, a step's most prompts.
   const balance = (s, each) => {
     const after = Math.max(s.output - 1, 0), { budget, rides } = s.policy;
     let n = 1, token = s.step(1), came = 0, plain = 0, most = 0;

@@ -12,7 +12,7 @@ from book.explorer import static_start
 from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
-from tokenprice import ask, calibration, decode, invariants, operators, permalink
+from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.question import BESIDE_ARRIVALS
@@ -91,8 +91,8 @@ def data():
         "kernel": tables.KERNEL,
         "degrees": javascript.DEGREES,
         "drawing": javascript.TERMS,
-        "short": [decode.OUT_OF_MEMORY, decode.OVER_ENGINE_BUDGET],
-        "seen": decode.SEEN,
+        "short": [deployment.OUT_OF_MEMORY, deployment.OVER_ENGINE_BUDGET],
+        "seen": deployment.SEEN,
         "crowded": OVERLOAD_MESSAGE,
         "later": LATER,
         "narrower": NARROWER,

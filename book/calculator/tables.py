@@ -13,7 +13,7 @@ from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
 from tokenprice import calibration, energy, permalink, sparse_attention, workload
-from tokenprice.decode import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
+from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
 from tokenprice.scheduler import GIB, Scheduler
