@@ -7,17 +7,16 @@ import random
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from questions import numbers
+from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 
 import inferlib
 import tokenprice
 from book.site.tools import signatures
 from inferlib import Layout, Workload, load_chip, load_model
-from tokenprice import SLO, Question, ask, decide, formatting, parsing
+from tokenprice import SLO, Question, ask, formatting, parsing
 from tokenprice.decode import decode_step
 from tokenprice.formatting import format_layout
 from tokenprice.parallelism import layouts
@@ -41,13 +40,15 @@ def same(out, found):
 def question(draw):
     """A step, a loop or a fleet with some more options, as words of the terminal and of Python; some make no sense."""
     chip, count = draw.choice(inferlib.catalog.chips()), draw.choice((1, 1, 2, 4, 8, 8, 16, 64, 72))
-    asked = {"model": draw.choice(MODELS), "machine": f"{count}x {chip}"} | draw.choice((STEP, SERVED, FLEET))
-    for name in draw.sample(
-        [name for name in EFFECTS if group_of(name) and name not in asked], draw.randint(1, 2)
+    asked = draw.choice(({"batch": "8"}, SERVED, FLEET))
+    asked = asked | {"model": draw.choice(MODELS), "machine": f"{count}x {chip}"}
+    more = [option for option in OPTIONS if option[0] in Question.names() and group_of(option[0])]
+    for name, beside, pair, _ in draw.sample(
+        [one for one in more if one[0] not in asked], draw.randint(1, 2)
     ):
-        work, *pair = EFFECTS[name]
-        asked |= (work if "batch" in asked else {}) | {name: draw.choice(pair)}
-    return {name: str(word) for name, word in asked.items() if word is not None}
+        beside = {key: word for key, word in beside.items() if key not in USUAL and "batch" in asked}
+        asked |= beside | {name: draw.choice(pair)}
+    return {name: word for name, word in asked.items() if word is not None}
 
 
 def test_python_and_terminal_agree_on_random_questions(capsys):
@@ -537,67 +538,16 @@ def test_editors_see_the_fields_as_they_are_declared():
     assert signatures.PATH.read_text("utf-8") == signatures.text()
 
 
-STEP = {"batch": 8}
-SERVED = {"prompt_tokens": 2000, "output_tokens": 200, "concurrency": 8}
-FLEET = {"prompt_tokens": 2000, "output_tokens": 200, "request_rate": 5}
-TRACES = Path(__file__).parents[1] / "book" / "measured" / "traces"
-EFFECTS = {
-    "model": ({}, "Qwen3 32B", "Llama 3 8B"),
-    "machine": ({}, "4x H100", "8x H100"),
-    "batch": ({}, 8, 16),
-    "context": ({}, "4k", "8k"),
-    "prompt_tokens": (SERVED, 2000, 4000),
-    "output_tokens": (SERVED, 200, 400),
-    "trace": ({}, f"{TRACES}/azure_code.csv", f"{TRACES}/azure_conv.csv"),
-    "cached": (SERVED, 0, "50%"),
-    "concurrency": (SERVED, 8, 16),
-    "requests_per_user": (SERVED, None, 10),
-    "fixed_lengths": (SERVED, False, True),
-    "batching_wait_iters": (SERVED, None, 20),
-    "request_rate": (FLEET, 5, 10),
-    "replicas": (FLEET, 2, 4),
-    "layout": (STEP, "TP4", "PP4"),
-    "weights": (STEP, "bf16", "fp8"),
-    "kv_cache_dtype": (STEP, "bf16", "fp8"),
-    "layer_formats": (STEP | {"weights": "fp8"}, None, "attention=bf16"),
-    "engine": (STEP, "serving", "compiled"),
-    "memory_utilization": (SERVED | {"concurrency": 4000}, "80%", "95%"),
-    "draft_tokens": (STEP | {"acceptance_length": 2}, 2, 3),
-    "acceptance_length": (STEP | {"draft_tokens": 3}, 2, 3),
-    "prefill_machine": (FLEET, None, "2x H100"),
-    "prefill_replicas": (SERVED | {"prefill_machine": "H100", "concurrency": 64}, 1, 8),
-    "max_num_batched_tokens": (SERVED, None, 512),
-    "max_num_seqs": (FLEET, None, 4),
-    "order": (FLEET, None, "prefill first"),
-    "router": (FLEET | {"replicas": 2}, None, "least loaded"),
-    "dp_balance": (FLEET | {"model": "gpt-oss-120b", "layout": "DP4 EP4"}, None, 50),
-    "price": (STEP, 2, 4),
-    "price_max": (STEP | {"price": 2}, None, 4),
-    "electricity": (STEP, None, 0.1),
-    "pue": (STEP | {"electricity": 0.1}, 1, 1.5),
-    "paid_hours_used": (STEP, 1, 0.5),
-}
-PROMISED = {
-    "tpot": ("25 ms", "8 ms"), "ttft": ("2 s", "120 ms"), "usd_per_million": (100, 0.3),
-    "request_latency": ("20 s", "3 s"), "tpot_p99": ("60 ms", "30 ms"), "ttft_p99": ("2 s", "500 ms"),
-}  # fmt: skip
-
-
 def test_every_option_has_a_pair_of_values():
-    assert [*EFFECTS, *PROMISED] == Question.names() + SLO.names()
+    assert {name for name, *_ in OPTIONS} == {*Question.names(), *SLO.names()}
 
 
-@pytest.mark.parametrize("name", EFFECTS)
-def test_every_option_of_a_question_has_an_effect(name):
-    work, *pair = EFFECTS[name]
-    given = {"model": "Llama 3 8B", "machine": "4x H100"} | work
-    one, other = (ask(Question(**given | {name: value})).to_dict() for value in pair)
+@pytest.mark.parametrize(("name", "beside", "pair", "linked"), OPTIONS)
+def test_every_option_has_an_effect(name, beside, pair, linked):
+    one, other = (answered(beside, **{name: value}) for value in pair)
+    if name in SLO.names():
+        assert one.offers != other.offers
+        return
+    one, other = one.to_dict(), other.to_dict()
     counted = set(one) - {"question", "model", "machine", "layout"}
     assert any(one[what] != other[what] for what in counted)
-
-
-@pytest.mark.parametrize("name", PROMISED)
-def test_every_option_of_a_promise_has_an_effect(name):
-    asked = {"chips": "L40S", "counts": 4, "prompt_tokens": 2000, "output_tokens": 200}
-    one, other = (decide("Llama 3 8B", **asked, **{name: value}) for value in PROMISED[name])
-    assert one.offers != other.offers
