@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from facts import lines
 from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 
 import inferlib
@@ -125,81 +126,18 @@ def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
     assert "maximum" in str(ask(L33, "8x H200", context="200k", weights="fp8"))
 
 
-# What a practitioner typed, and what it means.
-@pytest.mark.parametrize(("name", "typed", "meant"), [
-    ("weights", "FP8", "fp8"), ("weights", "nvfp4", "fp4"), ("weights", "awq", "int4"), ("weights", 4, 0.5),
-    ("weights", "4.85 bits", 4.85 / 8), ("kv_cache_dtype", "16 bit", "bf16"), ("weights", "w4a16", "int4"),
-    ("weights", "4bit", "int4"), ("weights", "4.85", 4.85 / 8), ("weights", "16", "bf16"),
-    ("weights", "bfloat16", "bf16"), ("kv_cache_dtype", "fp8_e5m2", "fp8"), ("engine", "vllm", "serving"),
-    ("acceptance_length", 1, 1),
-    ("engine", "SGLang", "sglang"), ("engine", "trtllm", "compiled"),
-    ("context", 0, 0),
-    ("cached", "95%", 0.95 * 60 * 1024),
-    ("layer_formats", "attention=BF16", {"attention": "bf16"}), ("layer_formats", ["head=fp16"], {"head": "fp16"}),
-    ("weights", 32, "fp32"), ("weights", 1, 1 / 8),
-    ("weights", "mxfp4", "mxfp4"), ("weights", "fp8 block", "fp8"), ("layer_formats", "head=mxfp4", {"head": "mxfp4"}),
-    *(("fixed_lengths", word, True) for word in ("yes", "TRUE", "1")),
-    *(("fixed_lengths", word, False) for word in ("no", "False", "0")),
-])  # fmt: skip
+# What a practitioner typed, and what it means; numbers of Python are bits of a weight, tokens and a length.
+TYPED = [(name, word, eval(meant)) for name, word, meant in lines("typed")]
+TYPED += [("weights", 4, 0.5), ("weights", 32, "fp32"), ("weights", 1, 1 / 8), ("context", 0, 0)]
+REQUESTS = dict.fromkeys(("cached", "fixed_lengths"), {"prompt_tokens": "60k", "output_tokens": 300})
+
+
+@pytest.mark.parametrize(("name", "typed", "meant"), TYPED)
 def test_what_people_type_is_read(name, typed, meant):
-    more = {
-        "acceptance_length": {"draft_tokens": 3},
-        "fixed_lengths": {"prompt_tokens": 8, "output_tokens": 8},
-        "prompt_tokens": {"output_tokens": 100},
-    }
-    more["cached"] = {"prompt_tokens": "60k", "output_tokens": 300}
-    assert getattr(Question(L70, **{name: typed}, **more.get(name, {})), name) == meant
+    assert getattr(Question(L70, **{name: typed}, **REQUESTS.get(name, {})), name) == meant
 
 
-REQUEST, NEEDS = "--prompt-tokens 8 --output-tokens 8 ", "needs both prompt_tokens and output_tokens"
-# What is typed after the name of a model and of a machine, or after those of a model that must serve a request.
-ASKED = [
-    ("--wieghts fp8", "did you mean --weights"),
-    ("--weights Q4_K_M", "mixes formats: give bits of a weight"),
-    ("--weights fp5", "no format of weights 'fp5'; did you mean"),
-    ("--paid-hours-used 101%", "paid_hours_used is 1.01"),
-    ("--weights 0.5", "1 to 32 bits"),
-    ("--batch 0", "batch is 0"),
-    ("--batch " + "9" * 400, "batch is"),
-    ("--price 0", "price is 0"),
-    ("--prompt-tokens 8", NEEDS),
-    ("--max-num-batched-tokens 1k", "belongs to a request"),
-    ("--layout TQ8", "layout is 'TQ8', but must be like"),
-    ("--draft-tokens 3", "drafts need both"),
-    ("--draft-tokens 3 --acceptance-length 9", "length is 9"),
-    ("--chip H200", "given twice"),
-    ("--draft-tokens 3 --acceptance-length 0.9", "length is 0.9"),
-    ("--seed 1", "unrecognized arguments: --seed"),
-    ("--draft-tokens 3 --acceptance-length R1", "no curve 'R1'; did you mean 'DeepSeek R1, MTP'"),
-    ("--chip-file no.toml", "no.toml"),
-    ("--prices H100=", "prices is 'H100=', but must be like H100=2.5"),
-    ("--engine fast", "no engine 'fast'"),
-    ("--prefill-machine H100", "belongs to a request"),
-    ("--layer-formats attention", "layer_formats is 'attention', but must be like"),
-    (REQUEST + "--batch 2", "belongs to a step"),
-    (REQUEST + "--cached 9", "cached is 9, but must be below prompt"),
-    (REQUEST + "--cached 8", "must be below prompt"),
-    (REQUEST + "--replicas 2", "replicas belongs to request_rate"),
-    (REQUEST + "--batching-wait-iters 2", "unrecognized arguments: --batching-wait-iters"),
-    (REQUEST + "--request-rate 1 --paid-hours-used 40%", "follows from request_rate"),
-]
-DECIDED = [
-    ("--top x", "top is 'x', but must be a number"), ("--counts 1,x", "counts is 'x'"),
-    ("--prices H100=cheap", "prices is 'cheap'"), ("--chip H101", "did you mean"),
-    ("--ttft 60.5", "did you mean '60.5 ms'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "words"), [
-    *((f"ask Llama-3-8B H100 {options}", words) for options, words in ASKED),
-    *((f"decide Llama-3-8B {REQUEST}{options}", words) for options, words in DECIDED),
-    ("ask Llama-3.3-7B H100", "did you mean 'Llama 3.3 70B'"), ("ask Llama-3.3-70B 4xH10O", "did you mean"),
-    ("ask Llama-3.3-70B 8xH100 --tp 16", "takes 16 chips"), ("ask Llama-3.3-70B", "machine is missing"),
-    ("ask Llama-3.3-70B Abacus", "'tokenprice chips' lists"), ("ask absent/config.json H100", "absent/config.json"),
-    ("akk Llama-3.3-70B", "no command 'akk'; did you mean 'ask'"), ("change Llama-3.3-70B 8xH100", "promise one thing"),
-    ("change Llama-3-8B H100 --by all", "unrecognized arguments: --by"), ("", "arguments are required: COMMAND"),
-    ("change Llama-3-8B H100 --tpot 5parsecs", "tpot is '5parsecs', but must be like"),
-])  # fmt: skip
+@pytest.mark.parametrize(("line", "words"), lines("mistakes"))
 def test_mistakes_are_one_line(capsys, line, words):
     assert main(line.split()) == 2
     printed = capsys.readouterr()
@@ -288,63 +226,46 @@ def test_an_answer_begins_with_its_question():
     assert ", 1 user, " in str(alone) and alone.seconds == alone.step.total
 
 
-def test_a_step_says_its_time_and_interval():
-    d = DRAFTING.to_dict()
-    assert d["low"] < d["seconds"] < d["high"] and d["confidence"] == 0.8
-    times = [1e3 * d[name] for name in ("seconds", "low", "high")]
-    assert numbers(line(DRAFTING, "TPOT"))[:4] == pytest.approx([*times, 80], rel=5e-3)
+D, S = DRAFTING.to_dict(), SHARING.to_dict()
+PLAIN = ask(DRAFTING.question.replace(draft_tokens=None, acceptance_length=None))
+PARTS = [SHARING.request.fresh_seconds, SHARING.request.cached_seconds, SHARING.request.output_seconds]
 
 
-def test_a_step_says_its_rates_and_dollars():
-    """Half as long costs half; the slow end is also the most expensive seller's."""
-    d = DRAFTING.to_dict()
-    usd = d["usd_per_million"]
-    ends = [usd * d["low"] / d["seconds"], 1.5 * usd * d["high"] / d["seconds"]]
-    rates = [1 / d["seconds"], 32 / d["seconds"], usd, *ends, 4, 4, 6, d["joules_per_token"]]
-    said = "".join(line(DRAFTING, label) for label in ("TPOT", "Price", "Energy"))
-    assert numbers(said)[4:] == pytest.approx(rates, rel=0.03) and d["usd_per_hour"] == 16
+def ends(dollars, d):
+    """Dollars at both ends: half as long costs half, and the slow end is also the most expensive seller's."""
+    return [dollars, dollars * d["low"] / d["seconds"], 1.5 * dollars * d["high"] / d["seconds"]]
 
 
-def test_a_step_with_drafts_says_what_they_gain():
-    plain = ask(DRAFTING.question.replace(draft_tokens=None, acceptance_length=None))
-    gained = [plain.seconds / DRAFTING.seconds, 1e3 * plain.seconds]
-    assert numbers(line(DRAFTING, "Drafts")) == pytest.approx(gained, rel=5e-3)
-    assert "without" not in str(plain)
+def speeds(d):
+    return [*(1e3 * d[name] for name in ("seconds", "low", "high")), 80, d["speed"], d["tokens_per_second"]]
+
+
+@pytest.mark.parametrize(("found", "label", "numbers_of_it"), [
+    (DRAFTING, "TPOT", speeds(D)), (DRAFTING, "Price", [*ends(D["usd_per_million"], D), 4, 4, 6]),
+    (DRAFTING, "Energy", [D["joules_per_token"]]),
+    (DRAFTING, "Drafts", [PLAIN.seconds / DRAFTING.seconds, 1e3 * PLAIN.seconds]),
+    (SHARING, "TPOT", [*speeds(S), 1e3 * S["step"]]), (SHARING, "Energy", [S["joules_per_token"]]),
+    (SHARING, "TTFT", [1e3 * S["request"][name] for name in ("ttft", "ttft_low", "ttft_high")]),
+    (SHARING, "Machine time", [1e3 * seconds for seconds in (sum(PARTS), *PARTS)]),
+    (SHARING, "Price", [end for usd in (*S["request"]["usd_per_million"].values(), 100 * S["request"]["usd"])
+                        for end in ends(usd, S)]),
+    (SHARING, "Memory", [S["max_sequences"]]),
+])  # fmt: skip
+def test_an_answer_says_its_numbers(found, label, numbers_of_it):
+    assert numbers(line(found, label)) == pytest.approx(numbers_of_it, rel=0.03)
 
 
 def test_a_step_says_what_would_make_it_faster():
     assert line(DRAFTING, "If 2x better").startswith("  memory bandwidth × 1.")
-    assert "anything else × 1.02 at most, without drafts" in str(DRAFTING)
+    assert "anything else × 1.02 at most, without drafts" in str(DRAFTING) and "without" not in str(PLAIN)
 
 
-def test_a_request_says_its_rates():
-    d = SHARING.to_dict()
-    assert d["tokens_per_second"] == pytest.approx(500 * 16 / SHARING.request.seconds)
-    rates = [d["speed"], d["tokens_per_second"], 1e3 * d["step"], d["joules_per_token"]]
-    assert numbers(line(SHARING, "TPOT") + line(SHARING, "Energy"))[4:] == pytest.approx(rates, rel=0.03)
-
-
-def test_a_request_says_its_first_token_and_interval():
-    told = SHARING.to_dict()["request"]
-    first = [1e3 * told[name] for name in ("ttft", "ttft_low", "ttft_high")]
-    assert numbers(line(SHARING, "TTFT")) == pytest.approx(first, rel=6e-3)
-    assert first[1] * first[2] == pytest.approx(first[0] ** 2)
-
-
-def test_a_request_says_its_parts_and_what_they_cost():
-    r, told = SHARING.request, SHARING.to_dict()["request"]
-    parts = [1e3 * seconds for seconds in (r.fresh_seconds, r.cached_seconds, r.output_seconds)]
-    assert numbers(line(SHARING, "Machine time")) == pytest.approx([sum(parts), *parts], rel=6e-3)
-    cents, each = 100 * told["usd"], [*told["usd_per_million"].values()]
-    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), each) / 1e6)
-    assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(parts) / 1e3)
-    factor = SHARING.high / SHARING.seconds
-    ends = [p * end for p in (*each, cents) for end in (1, 1 / factor, 1.5 * factor)]
-    assert numbers(line(SHARING, "Price")) == pytest.approx(ends, rel=6e-3)
-
-
-def test_a_request_says_what_memory_holds():
-    assert numbers(line(SHARING, "Memory")) == [SHARING.to_dict()["max_sequences"]]
+def test_a_request_costs_the_rent_of_its_parts():
+    cents, first = 100 * S["request"]["usd"], S["request"]
+    assert cents == pytest.approx(100 * np.dot((1048, 1000, 500), [*first["usd_per_million"].values()]) / 1e6)
+    assert cents == pytest.approx(100 * 4 * 2 / 0.5 / 3600 * sum(PARTS))
+    assert first["ttft_low"] * first["ttft_high"] == pytest.approx(first["ttft"] ** 2)
+    assert S["tokens_per_second"] == pytest.approx(500 * 16 / SHARING.request.seconds)
 
 
 def test_without_a_price_there_are_no_dollars():
