@@ -5,7 +5,6 @@ A stored output would follow a slip of the finger at the next refresh; what stan
 
 import math
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -22,8 +21,6 @@ from book.synthesis import comparison
 from inferlib import load_chip, load_model
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
 from tokenprice import ask
-
-BOOK = Path(__file__).parents[1] / "book"
 
 # --- Chips ------------------------------------------------------------------------------------------------
 
@@ -165,11 +162,6 @@ def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
     widest = max(load_model(name).d_model for name in inferlib.catalog.models())
     blocks = {chip.name: steinhardt2022.machine_block(steinhardt2022.load_chip(chip)) for chip in boxes}
     assert [name for name, block in blocks.items() if block < widest] == ["H20"]
-
-
-def test_up_to_a_box_a_token_gets_faster_with_every_doubling_and_then_slower():
-    times = introduction.chips_and_users(introduction.RUNNING)["chips"].set_index("n").sum(axis=1)
-    assert times[2] > times[4] > times[8] < times[16] < times[32]
 
 
 def test_gains_past_the_loss_are_close_for_all_three_and_equal_for_none():

@@ -5,7 +5,6 @@ import math
 import re
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 from docutils.nodes import make_id
@@ -22,7 +21,6 @@ from book.teaching.problems.reading import quantity
 from inferlib import load_chip, load_model
 from inferlib.units import factor
 
-ROOT = Path(__file__).parents[1]
 STUDENTS = [f"student {k}" for k in range(6)]
 DRAWN = [name for name, p in BANK.items() if p.level != "in the head"]
 HEAD = [name for name in BANK if name not in DRAWN]

@@ -5,6 +5,7 @@ import io
 import json
 import random
 import re
+import shlex
 import subprocess
 import sys
 
@@ -105,21 +106,13 @@ def test_the_headline_of_a_request_is_the_requests():
 def test_everybody_answers_one_question():
     found = ask(L70, "8x H100", batch=32, context=4096, by="all")
     assert list(found) == tokenprice.predictors.keys() and found["kernels"].low and "eq. 8" in str(found)
-    for key in inferlib.papers.sources():
-        asked = found[key].question
-        step = inferlib.papers.ask(key, asked.model, asked.machine, asked.workload)
-        assert found[key].status == step.status and (not step.feasible or found[key].seconds == step.total)
-        assert found[key].speedup_if_doubled == {}
     refused = ask(L70, "8x H100", prompt_tokens=1000, output_tokens=100, by="liminal2025")
     assert refused.status == "n/a" and "does not describe requests" in refused.reason
     with pytest.raises(LookupError, match="no answerer 'liminal'; did you mean 'liminal2025'"):
         ask(L70, "8x H100", by="liminal")
 
 
-def test_layouts_that_cannot_be_are_refused_and_one_that_fits_is_named():
-    assert "64 heads in 3" in ask(L33, "3x H200").reason
-    assert "28 heads in 8" in ask("Qwen2.5 7B", "8x H100").reason
-    assert "has none" in ask(L8, BOX, layout="DP4 EP4").reason
+def test_a_layout_that_fits_is_named():
     found = ask("deepseek-ai/DeepSeek-R1", "8x H200", batch=256)
     assert found.status == "infeasible" and " fits." in str(found) and found.speedup_if_doubled == {}
     assert ask(found.question.replace(layout="DP8 EP8")).feasible
@@ -139,7 +132,7 @@ def test_what_people_type_is_read(name, typed, meant):
 
 @pytest.mark.parametrize(("line", "words"), lines("mistakes"))
 def test_mistakes_are_one_line(capsys, line, words):
-    assert main(line.split()) == 2
+    assert main(shlex.split(line)) == 2
     printed = capsys.readouterr()
     assert not printed.out and printed.err.startswith("tokenprice: ") and printed.err.count("\n") == 1
     assert words in printed.err and len(printed.err) < 500

@@ -285,12 +285,6 @@ def fruit():
     return opened(filter_table.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
 
 
-def test_cells_of_the_finder_link_where_they_have_an_address(fruit):
-    first, second = fruit[1]("parts.tbody.children.map((tr) => tr.children[2])")
-    assert [first["children"][0][key] for key in ("text", "href")] == ["x", "2.html"] and "text" not in first
-    assert second["text"] == "y" and not second["children"]
-
-
 def test_the_finder_shows_a_page_of_rows_and_then_more(fruit):
     do, look = fruit
     assert look("shown()") == TEXTS[:2] and not look("parts.button.hidden")

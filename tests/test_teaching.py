@@ -9,10 +9,8 @@ from types import SimpleNamespace
 import nbformat
 import pytest
 
-import inferlib
 from book.site.tools import standalone_notebooks
 from book.teaching import slides
-from inferlib.papers import erdil2025
 
 ROOT = Path(__file__).parents[1]
 CHAPTERS = sorted((ROOT / "book").glob("*.ipynb"))
@@ -143,9 +141,3 @@ def test_a_formula_of_the_sheet_says_what_its_letters_mean(cell):
 )
 def test_numbers_of_the_running_question(name, number):
     assert f"**{number}**" in shown(name)
-
-
-def test_the_toy_answers_on_the_sheet_as_in_its_story():
-    box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    step = erdil2025.toy_decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(32, 4096))
-    assert f"**{1e3 * step.total:.2f} ms**" in shown("toy_latency")
