@@ -5,6 +5,7 @@ import os
 import tomllib
 import tracemalloc
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 from facts import lines
@@ -34,13 +35,7 @@ WHOLE_SCOUT = CONFIGS["Llama 4 Scout"]
 SCOUT = WHOLE_SCOUT["text_config"]
 
 # What a published file holds beside the shape.
-CHATTER = {
-    "architectures": ["LlamaForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 128000, "use_cache": True,
-    "eos_token_id": [128001, 128008], "hidden_act": "silu", "initializer_range": 0.02, "pretraining_tp": 1,
-    "max_position_embeddings": 131072, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "torch_dtype": "bfloat16",
-    "rope_scaling": {"factor": 8.0, "original_max_position_embeddings": 8192, "rope_type": "llama3"},
-    "transformers_version": "4.43.0.dev0",
-}  # fmt: skip
+CHATTER = json.loads((Path(__file__).parent / "harmless.json").read_text("utf-8"))["published"]
 
 
 def changed(base, **changes):
