@@ -16,7 +16,7 @@ from book import audit
 from book.audit.published_rows import published
 from book.papers import cases
 from book.principles import introduction
-from book.serving import fit, price_lists, tables
+from book.serving import price_lists
 from book.synthesis import comparison
 from inferlib import load_chip, load_model
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
@@ -178,11 +178,3 @@ def test_all_answers_come_nearer_where_no_chip_waits():
         for case, row in ((case, comparison.row_of(case)) for case in (far, near))
     ]
     assert (missed[1] < missed[0]).all()
-
-
-def test_nearly_a_third_of_the_serving_rows_repeat_a_point_and_one_laboratory_did_so():
-    rows = fit.serving_rows()
-    clean = rows[rows.use == "clean"]
-    repeats = clean.duplicated(tables.POINT)
-    assert repeats.mean() == pytest.approx(0.31, abs=0.01)
-    assert set(clean.publisher[repeats]) == {"InferenceX"}
