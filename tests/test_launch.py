@@ -110,6 +110,8 @@ def test_every_flag_of_public_threads_is_known(flag):
     ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "RTX 3090", 31_232),  # vllm#10517
     ("trtllm-serve nvidia/Llama-3.1-8B-Instruct-FP8 --kv_cache_dtype fp8", "RTX 5090", 263_008),  # TensorRT-LLM#4275
     ("sglang serve --model-path Qwen/Qwen3.5-35B-A3B --mem-fraction-static 0.92", "H200", 76 * 9216),  # its cookbook
+    ("vllm serve nvidia/GLM-5-NVFP4 --kv-cache-dtype bfloat16 -tp 8", "8x RTX PRO 6000", 314_000),  # in a log
+    ("vllm serve Qwen/Qwen3-32B", "H100", 32_768),  # its longest sequence, which ran
 ])  # fmt: skip
 def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens):
     found = ask(command, machine, prompt_tokens=8192, output_tokens=1024, concurrency=8)

@@ -197,11 +197,6 @@ def test_headroom_is_the_largest_rate_that_is_answered(model, more):
         assert ask(asked.replace(request_rate=by * rate)).feasible is feasible
 
 
-def test_words():
-    with pytest.raises(ValueError, match="leave it or request_rate out"):
-        ASKED.replace(requests_per_user=2)
-
-
 RENT = {"tpot": "40 tokens/s", "ttft": "500 ms", "chips": "H100"}
 
 

@@ -232,18 +232,6 @@ def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     assert more.ttft - one.ttft == pytest.approx(100 * one.machine_seconds)
 
 
-@pytest.mark.parametrize(("model", "chips", "layout", "reason"), [
-    (DEEPSEEK, 3, Layout(dp=3, ep=2), "experts must divide the chips of an instance evenly"),
-    (MODEL, 8, Layout(tp=4), "the degrees of the layout must multiply to the chips"),
-    (MODEL, 80, Layout(pp=80), ""),
-    (MODEL, 81, Layout(pp=81), "81 stages, but the model has 80 layers"),
-    (MODEL, 8, Layout(pp=2, dp=4), "stages or copies, not both"),
-])  # fmt: skip
-def test_layouts_that_cannot_run(model, chips, layout, reason):
-    step = decode_step(model, System(load_chip("H200"), chips), WORK, layout)
-    assert step.status == ("n/a" if reason else "ok") and reason in step.reason
-
-
 def test_copies_without_experts_to_spread_are_instances():
     for model, ep in ((MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)):
         one = decode_step(model, System(ENDLESS, 4), WORK.replace(batch=16))
@@ -484,20 +472,6 @@ def test_room_by_hand():
     assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
 
 
-# Tokens of cache that engines wrote into their logs, and a public run that ran (at its longest sequence).
-@pytest.mark.parametrize(
-    ("model", "machine", "formats", "logged"),
-    [
-        ("nvidia/GLM-5-NVFP4", "8x RTX PRO 6000", {"kv_cache_dtype": "bf16"}, 314e3),
-        ("Qwen3 32B", "1x H100", {}, 32_768),
-    ],
-)
-def test_room_for_caches_as_engines_log_it(model, machine, formats, logged):
-    asked = ask(model, machine, batch=1, context=1000, **formats).question
-    tokens = 1000 * asked.deployment.max_sequences(1000)
-    assert tokens == pytest.approx(logged, rel=0.1)
-
-
 def test_room_is_what_a_queue_shows():
     """Little's law: where users queue, as many are served at a time as there is room for; and every row fits."""
     rows, seen = fit.serving_rows(), {False: [], True: []}
@@ -607,19 +581,6 @@ def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
     name = fit.first_rows().id.iloc[0]
     row, text = measured.serving().loc[name], residuals([name])
     assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
-
-
-def test_what_the_service_states_of_itself():
-    """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19.
-
-    Its service overlaps two batches, which the kernel model does not: what is computed is 30 and 60 % dearer.
-    """
-    table = tables.price_list().set_index("a million tokens")
-    cost = table["cost at published speed, $"]
-    assert cost["output"] == pytest.approx(16 / 3600 / 14800 * 1e6)
-    dearer = table["computed, $"] / cost
-    assert 1.2 < dearer["output"] < 1.4 and 1.4 < dearer["input"] < 1.7
-    assert (table["computed, $"] < table["list, $"]).all()
 
 
 def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():

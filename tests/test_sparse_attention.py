@@ -19,7 +19,7 @@ from tokenprice.uncertainty import error_bar, facts, load_calibration
 
 V32, GLM, GLM52 = map(load_model, ("deepseek-ai/DeepSeek-V3.2", "zai-org/GLM-5", "zai-org/GLM-5.2"))
 V3 = load_model("DeepSeek V3")
-PRO, FLASH = (load_model(f"sgl-project/DeepSeek-V4-{size}-FP8") for size in ("Pro", "Flash"))
+PRO = load_model("sgl-project/DeepSeek-V4-Pro-FP8")
 QWEN, M3 = map(load_model, ("Qwen/Qwen3.5-397B-A17B", "nvidia/MiniMax-M3-NVFP4"))
 NANO = load_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
 SERVED = [*catalog.models(), *catalog.same_shapes(), *catalog.served()]
