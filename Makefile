@@ -139,6 +139,9 @@ lab: $(VENV)/.lab
 	@JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter trust book/*.ipynb > /dev/null
 	JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter lab --notebook-dir=book --LabApp.default_url=/lab/tree/introduction.ipynb
 
+# A bar of progress would be an output of a cell that takes long once.
+test refresh: export TQDM_DISABLE := 1
+
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py
 

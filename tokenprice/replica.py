@@ -15,6 +15,7 @@ from math import inf, sqrt
 
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
+from inferlib.progress import progress
 
 FAR = 1e18  # a time that never comes
 AROUND = 0.1  # lengths of users who ask again lie so far around their mean, as InferenceX draws them
@@ -385,7 +386,7 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
     for k, (one, copy) in enumerate(every):
         one.fill(copy, begun[k :: len(every)])
     looks, found, behind = scheduler.router == "least loaded", [], 0
-    for k, when in enumerate(came):
+    for k, when in enumerate(progress(came, "requests")):
         for one in fleet if looks else ():
             one.run(when)
         at = min(fleet, key=lambda one: one.load) if looks else fleet[route[k] if route else 0]
@@ -413,6 +414,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
     begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
     at, found, asked = Replica(costs, scheduler), [], 0
+    numbers = progress(range(total + users), "requests")
     asks = [(when, user) for user, when in enumerate(begins.tolist())]
     heapify(asks)
     while len(found) < total:
@@ -425,8 +427,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
             when, user = heappop(asks)
             if asked == total and rounds:
                 continue
-            place, k = places[asked], asked
-            asked += 1
+            k = next(numbers)
+            place, asked = places[k], k + 1
             one = Request(
                 k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
             )

@@ -8,6 +8,8 @@ import sys
 from dataclasses import fields
 from functools import cache
 
+from inferlib import progress
+
 BENCHMARK = (
     "what it printed, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may stand below the command"
 )
@@ -21,6 +23,7 @@ def main(argv=None):
     try:
         given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
         as_json, name = given.pop("json"), given.pop("command")
+        progress.state["quiet"] = as_json
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
         _print(json.dumps(found, indent=1) if as_json else as_option(text))
         return code
