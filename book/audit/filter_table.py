@@ -75,17 +75,14 @@ def of_page(selector, menus, title, noun="entries"):
     return _box(title, config, "".join(_menu(name, "") for name in menus), "", start)
 
 
-def of_book(rows, named=0):
-    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many.
-
-    The first ``named`` are each about one thing, which their title names.
-    """
+def of_book(rows):
+    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many."""
     packed = base64.b64encode(gzip.compress(_json(rows).encode(), 9, mtime=0)).decode()
     unpacked = (
         f'new Response(new Blob([Uint8Array.from(atob("{packed}"),(c)=>c.charCodeAt(0))]).stream()'
         '.pipeThrough(new DecompressionStream("gzip"))).json()'
     )
-    config = {"ranked": True, "named": named, "page": 20, "noun": "sections"}
+    config = {"ranked": True, "page": 20, "noun": "sections"}
     head = "<thead><tr><th>section</th><th>what it says</th></tr></thead>"
     return _box("Search the book", config, "", head, f"{unpacked}.then((rows)=>", ",rows")
 

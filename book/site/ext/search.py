@@ -108,11 +108,10 @@ def search(app, exception):
     # Among what fits alike the first stands first: definitions, what the sources print, and pages in their order.
     order = re.findall(r'toctree-l1[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)
     found = {name: sections(name, (root / name).read_text("utf-8")) for name in dict.fromkeys(order)}
-    first = listed()
-    rows = [*first, *found.pop("book/notation.html", [])]
+    rows = [*listed(), *found.pop("book/notation.html", [])]
     rows += printed((root / "book/scorecard.html").read_text("utf-8"))
     rows += [row for own in found.values() for row in own]
-    own = f'<div class="bd-search-container"><h1>Search</h1>{filter_table.of_book(rows, len(first))}</div>'
+    own = f'<div class="bd-search-container"><h1>Search</h1>{filter_table.of_book(rows)}</div>'
     text = re.sub(r'(?s)<div class="bd-search-container">.*?</script>', lambda _: own, NEEDLESS.sub("", text))
     page.write_text(text, "utf-8")
     for name in SEARCHES:
