@@ -479,8 +479,8 @@ def derivation_steps(*parts):
 class Steps(list):
     """The ordered steps of a derivation; shows itself as numbered text and equations."""
 
-    broken = ""  # why they no longer prove what they proved
-    lost: tuple = ()  # the equations that they no longer end in
+    broken = ""  # why the derivation no longer proves its equations
+    lost: tuple = ()  # the equations that the derivation no longer proves
 
     @property
     def result(self):

@@ -8,7 +8,7 @@ from inferlib.optional_imports import np, xarray as xr
 from inferlib.papers.source import answerers, ask, common_terms, metadata, source_of, sources, vocabulary
 from inferlib.progress import progress
 
-NO_COLOUR = "0.2"  # of a model that is no source
+NO_COLOUR = "0.2"  # for models other than the sources
 
 
 class Sweep(xr.Dataset):
@@ -129,7 +129,7 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
 
 
 def of_step(step):
-    """What a sweep keeps of a breakdown."""
+    """The values of a breakdown that a sweep stores."""
     found = {"status": step.status, "reason": step.reason}
     if step.feasible:
         found |= {"seconds": float(step.total), "bottleneck": step.bottleneck, "terms": common_terms(step)}

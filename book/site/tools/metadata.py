@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def load_config():
-    """Authors and address of the one place."""
+    """Return the list of authors and the repository's address, as ``_config.yml`` states them."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     return [name.strip() for name in config["author"].split(",")], config["repository"]["url"] or ""
 
