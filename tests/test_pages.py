@@ -258,6 +258,14 @@ def test_a_search_leads_to_sections_entries_and_words():
     assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
 
 
+def test_a_search_holds_records_which_stand_under_their_stories():
+    shown = ('<li class="toctree-l{}"><a class="x" href="{}">'.format(*one) for one in enumerate(LISTED, 1))
+    assert search.pages("".join(shown)) == ["book/a.html", "book/a_record.html"]
+
+
+LISTED = "book/a.html", "book/a_record.html", "book/a.html#top"
+
+
 def test_a_search_holds_whole_sections():
     page = f"""<article><section id="a"><h1>A</h1><p>{9000 * "word "}end</p></section></article>"""
     assert search.sections("n.html", page)[0][1].endswith("word end")

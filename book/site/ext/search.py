@@ -98,6 +98,11 @@ def listed():
     return rows
 
 
+def pages(text):
+    """The pages that the contents list, in their order: chapters, and records under their stories."""
+    return list(dict.fromkeys(re.findall(r'toctree-l\d[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)))
+
+
 def search(app, exception):
     """Put the search into its page, in the place of Sphinx's."""
     root = Path(app.outdir)
@@ -106,8 +111,7 @@ def search(app, exception):
         return
     text = page.read_text("utf-8")
     # Of rows that fit equally well the first comes first: definitions, printed numbers, then pages in their order.
-    order = re.findall(r'toctree-l1[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)
-    found = {name: sections(name, (root / name).read_text("utf-8")) for name in dict.fromkeys(order)}
+    found = {name: sections(name, (root / name).read_text("utf-8")) for name in pages(text)}
     rows = [*listed(), *found.pop("book/notation.html", [])]
     rows += printed((root / "book/scorecard.html").read_text("utf-8"))
     rows += [row for own in found.values() for row in own]
