@@ -394,7 +394,7 @@ class Fleet(Screen):
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
     def rows(self):
-        """How many at what load, how long requests queue, and what it costs."""
+        """Lines of the answer: machines and load, queueing times, rent."""
         at, late = self.estimate, format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]

@@ -127,7 +127,7 @@ class Replica:
         self.load = 0  # requests that wait, prefill or decode in it
 
     def add(self, request, copy=None):
-        """A request comes; the step in progress counts whole for it, as engines plan the next one meanwhile."""
+        """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
         if self.load == 0:
             self.clock = max(self.clock, request.came)
             request.extra = sum(self.costs.step(1)[k] * (request.prompt if k else 1) for k in (0, 1))

@@ -275,7 +275,7 @@ def _told(value, nodes):
 
 
 def _untold(value):
-    """The plain number again."""
+    """The plain number of a traced one."""
     return value.__class__.__mro__[2](value) if isinstance(value, _Told) else value
 
 

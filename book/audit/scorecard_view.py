@@ -63,7 +63,7 @@ UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # for a column whose name state
 
 
 def _large(value):
-    """A number of millions or more as people say it, whether printed or computed; any other as it is."""
+    """Shorten a number of a million or more (540 B), printed or computed; leave others as they are."""
     number = grading.as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 

@@ -268,7 +268,7 @@ def with_values(record, values):
 
 
 def default_assumptions(answer):
-    """The assumptions a room answers with when none are given, or None."""
+    """The default of ``assumptions`` of a source's ``decode_step``, or None."""
     parameter = inspect.signature(answer).parameters.get("assumptions")
     return parameter and parameter.default
 

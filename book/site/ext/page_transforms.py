@@ -29,7 +29,7 @@ SHARED = re.compile(
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# The theme gives buttons and folds names that lack half of what they show.
+# Accessible names of buttons and folds, which the theme leaves incomplete.
 NAMED = re.compile(
     r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
 )
@@ -190,7 +190,7 @@ addEventListener("keydown",(e)=>{if(e.key.startsWith("Page")){e.preventDefault()
 
 
 def answered(app, body, pathto):
-    """The page with the kernel model's functions in a file, which pages with a box that asks it fetch when needed."""
+    """Move the kernel model's functions into a file of its own, which a page fetches when a box asks the model."""
 
     def script(name):
         return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
@@ -203,7 +203,7 @@ def answered(app, body, pathto):
     return script("beside.js") + body if 'class="asked"' in body else body
 
 
-# A page on the web bears no year; its title, which the link holds, says more than "NVIDIA, n.d.".
+# A web page has no year: its title is shown instead of "NVIDIA, n.d.".
 UNDATED = re.compile(r'(<a [^>]*title="[^"]*?\. ([^"]*?)\. n\.d\.[^"]*">)[^<]*n\.d\.(</a>)')
 FILTER = re.compile(r'<div class="finder" data-of="([^"]*)" data-menus="([^"]*)"></div>')
 

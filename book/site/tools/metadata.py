@@ -21,7 +21,7 @@ def load_config():
 
 
 def citation(text, authors, address):
-    """CITATION.cff with these authors and this address."""
+    """The text of CITATION.cff with these authors and this address."""
     names = "".join(f"  - name: {name}\n" for name in authors)
     text = re.sub(r"(?m)^authors:\n(?:  - .*\n)+", f"authors:\n{names}", text)
     text = re.sub(r"(?m)^repository-code: .*\n", "", text)
