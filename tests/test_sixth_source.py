@@ -53,5 +53,5 @@ def test_two_folders_are_enough(tmp_path):
     ("key", "said"), [("mine", "a name and a year"), ("pope2022", "but there is .*pope2022")]
 )
 def test_a_source_is_written_under_a_new_key(key, said):
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(SystemExit, match=said):
         new_paper.write(key)

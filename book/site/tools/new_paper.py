@@ -13,10 +13,10 @@ PLACES = {"room": "inferlib/papers/{}", "print": "book/papers/{}", "chapter.ipyn
 def write(key, root=ROOT):
     """Write a source under ``key``, the name of its author and the year; the paths that were written."""
     if not re.fullmatch(r"[a-z]+[0-9]{4}", key):
-        raise ValueError(f"KEY is {key!r}, but must be a name and a year, such as mine2026")
+        sys.exit(f"KEY is {key!r}, but must be a name and a year, such as mine2026")
     places = {name: root / place.format(key) for name, place in PLACES.items()}
     if there := [str(path) for path in places.values() if path.exists()]:
-        raise ValueError(f"KEY is {key!r}, but there is {', '.join(there)}")
+        sys.exit(f"KEY is {key!r}, but there is {', '.join(there)}")
     for file in (path for path in TEMPLATE.rglob("*.*") if path.suffix != ".pyc"):
         name, *rest = file.relative_to(TEMPLATE).parts
         path = places[name].joinpath(*rest)
@@ -30,9 +30,5 @@ def write(key, root=ROOT):
 
 
 if __name__ == "__main__":
-    try:
-        written = write(*sys.argv[1:])
-    except ValueError as wrong:
-        sys.exit(str(wrong))
-    print("Written:", *(path.relative_to(ROOT) for path in written), sep="\n  ")
+    print("Written:", *write(*sys.argv[1:]), sep="\n  ")
     print(f"Next: make refresh CHAPTERS=book/{sys.argv[1]}.ipynb, then replace one thing after the other.")
