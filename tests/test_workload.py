@@ -3,6 +3,7 @@
 import gzip
 import io
 import random
+import sys
 import tomllib
 from collections import OrderedDict
 from pathlib import Path
@@ -153,6 +154,10 @@ def test_a_long_file_is_read_as_a_stream_compressed_or_not(tmp_path, monkeypatch
         assert workload.trace("trace", "-").output == found.output
     zipped.write_bytes(zipped.read_bytes()[:-100])
     with pytest.raises(LookupError, match="cannot read"):
+        workload.trace("trace", zipped)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    zipped.write_bytes(b"\x28\xb5\x2f\xfd")
+    with pytest.raises(ImportError, match=r"^this needs zstandard: pip install 'inferlib\[traces\]'$"):
         workload.trace("trace", zipped)
 
 

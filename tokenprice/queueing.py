@@ -23,17 +23,15 @@ from tokenprice.scheduler import MOST, Scheduler
 equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
-MAX_ITERATIONS = 60  # of a fixed point
-NEVER = 1e-9  # tokens of a step that a sequence takes of one that neither decodes nor reads
-UNLIMITED = 1e15  # prompts for which any step has tokens
-NEGLIGIBLE_STEP = 1e-6  # of a prompt, a step in which nobody is answered
-REQUESTS = 2000  # that are played for a mean, times as many as prompts are uneven
-WARM = (
-    1  # times as many requests as a copy holds pass before the first counted one, and at most after the last
-)
+MAX_ITERATIONS = 60  # of the fixed point in Server.steady
+NEVER = 1e-9  # the fewest tokens of a step that a sequence takes: not 0, since others are divided by it
+UNLIMITED = 1e15  # prompts in a step that no budget of tokens limits
+NEGLIGIBLE_STEP = 1e-6  # of a prompt's time: a step without a sequence that decodes
+REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
+WARM = 1  # uncounted requests before the first and at most after the last, in multiples of those that a copy holds
 LEAST_WARM = 300
-TRIES = 10  # numbers of machines that are played, from what the fixed point asks for on
-TOGETHER = 20  # machines that are played where a router looks at all of them
+TRIES = 10  # numbers of machines that are simulated, upwards from the answer of the fixed point
+TOGETHER = 20  # machines that are simulated together where the router looks at their load
 
 
 @equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
@@ -148,7 +146,7 @@ class Server:
 
     @cached_property
     def context(self):
-        """Tokens behind the mean token."""
+        """Mean context length, in tokens."""
         costs = self.costs
         prompt = sum(costs.prompts) / len(costs.prompts)
         return prompt + (1 + workload.squared_cv(costs.answers)) * self.output / 2
@@ -183,11 +181,11 @@ class Server:
         return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
 
     def load(self, arrivals) -> float:
-        """Part of its capacity that the machine is asked for."""
+        """Share of the machine's capacity that this request rate uses."""
         return arrivals / self.capacity
 
     def slower(self, by):
-        """The same machine, when everything that it does takes so many times as long."""
+        """The same machine, with every time multiplied by a factor."""
         return replace(self, costs=self.costs.slower(by))
 
     def steady(self, arrivals, before=0.0) -> SteadyState | None:
@@ -385,7 +383,7 @@ class Fleet(Screen):
 
     @property
     def machinery(self) -> str:
-        """How many machines at what load, in words."""
+        """The number of machines and their load, in words."""
         own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%}"
         read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
         return f"{read}, {own} decode at {busy} load" if self.prefill_machine else f"{own} at {busy} load"
@@ -396,7 +394,7 @@ class Fleet(Screen):
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
     def rows(self):
-        """How many at what load, how long requests queue, and what it costs."""
+        """Lines of the answer: machines and load, queueing times, rent."""
         at, late = self.estimate, format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
@@ -429,7 +427,7 @@ def fleet(
     reads, copies = reader or deployment, deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
-    def same(of):  # memory of more machines matters to prompts that share, and to no others
+    def same(of):  # the number of machines matters only to prompts that share a prefix
         of = cache(of)
         return of if shared else lambda _: of(1)
 
@@ -445,7 +443,7 @@ def fleet(
     def reading(n):
         return prefill_server(read(n), reads)
 
-    def mean(users, n):  # the request of so many in a machine
+    def mean(users, n):  # the request where one machine serves so many users
         users = max(min(users, room), 1)
         step = deployment.step(max(users, copies), q.workload.context)
         return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)

@@ -9,6 +9,7 @@ from typing import Unpack
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
+from inferlib.progress import progress
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
@@ -379,7 +380,7 @@ def decide(
 
     def searched(offers, sure, q=q):
         search = _Search(q, promise, sure, many)
-        for chip, (seller, highest) in offers:
+        for chip, (seller, highest) in progress(offers, "chips"):
             search.q = q if highest is None else q.replace(price_max=highest)
             for n in given or machine_sizes(chip):
                 for layout in _layouts(layouts, q.model, chip, n):
@@ -576,7 +577,7 @@ class _Search:
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
         kept = []
-        for offer in offers:
+        for offer in progress(offers, "machines"):
             if len(kept) == SIMULATED:
                 self._miss(self._of(offer), NOT_SIMULATED, "dearer by formula")
             elif found := self._played(offer):

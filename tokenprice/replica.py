@@ -15,9 +15,10 @@ from math import inf, sqrt
 
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
+from inferlib.progress import progress
 
 FAR = 1e18  # a time that never comes
-AROUND = 0.1  # lengths of users who ask again lie so far around their mean, as InferenceX draws them
+AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does
 
 
 def uniforms(seed, stream, n):
@@ -50,7 +51,7 @@ class Costs:
     in_step: int = 1
 
     def slower(self, by):
-        """The same where everything takes so many times as long."""
+        """The same costs, with every time multiplied by a factor."""
 
         def step(n):
             base, each = self.step(n)
@@ -63,7 +64,7 @@ class Costs:
 
 
 class Request:
-    """One request: when it came, what of it is left to read, and what it has of its answer."""
+    """One request: its arrival, the tokens of its prompt left to prefill, and the tokens of its answer so far."""
 
     __slots__ = (
         "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
@@ -85,16 +86,16 @@ class Copy:
         self.line, self.reading, self.heap, self.newest = deque(), [], [], []
         self.n = self.made = self.waited = 0
         self.held = self.contexts = 0.0
-        self.stopped = 0  # sequences that wait while prompts are read, where these go first
-        self.pause = self.paused = 0.0  # seconds of each of those, and of all sequences together
+        self.stopped = 0  # sequences that pause while prompts are prefilled, if the engine prefills first
+        self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
 
     @property
     def load(self):
-        """Requests that it has."""
+        """Requests that wait, prefill or decode in this copy."""
         return len(self.line) + len(self.reading) + self.n
 
     def join(self, request, entry):
-        """A sequence begins to decode; the number of its ``entry`` tells it from those that it left."""
+        """Start to decode a sequence; ``entry`` tells its entries in the heaps from older ones of the same request."""
         request.since, request.entry = self.made, entry
         self.n += 1
         self.contexts += request.prompt + request.done
@@ -102,14 +103,14 @@ class Copy:
         heappush(self.newest, (-request.number, entry, request))
 
     def leave(self, request):
-        """A sequence ends, or is put back."""
+        """Remove a sequence that ends or is preempted."""
         request.entry = None
         self.n -= 1
         while self.heap and self.heap[0][2].entry != self.heap[0][1]:
             heappop(self.heap)
 
     def youngest(self):
-        """The sequence that came last."""
+        """The sequence that arrived last."""
         while True:
             _, entry, request = heappop(self.newest)
             if request.entry == entry:
@@ -123,10 +124,10 @@ class Replica:
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = 0  # requests that it has
+        self.load = 0  # requests that wait, prefill or decode in it
 
     def add(self, request, copy=None):
-        """A request comes; the step in progress counts whole for it, as engines plan the next one meanwhile."""
+        """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
         if self.load == 0:
             self.clock = max(self.clock, request.came)
             request.extra = sum(self.costs.step(1)[k] * (request.prompt if k else 1) for k in (0, 1))
@@ -138,7 +139,7 @@ class Replica:
         self.load += 1
 
     def fill(self, copy, sequences):
-        """Sequences that the copy decodes from the start on, as far as there is memory for them."""
+        """Let the copy decode these sequences from the start, as many as fit into its memory."""
         for r in sequences:
             held = r.prompt + (r.output if self.scheduler.reserve else r.done)
             if copy.held + held <= self.costs.tokens:
@@ -147,7 +148,7 @@ class Replica:
                 self.load += 1
 
     def pack(self, copy, budget):
-        """What is read of which prompts in this step: pairs of a request and tokens; admits requests with room."""
+        """Tokens of this step by prompt, pairs of a request and tokens; admits waiting requests while memory lasts."""
         found, whole = [], self.scheduler.reserve
         for r in copy.reading:
             take = min(r.left, budget)
@@ -170,7 +171,7 @@ class Replica:
         return found
 
     def preempt(self, copy):
-        """Memory is full: the newest sequence gives back its part, and is read again."""
+        """Preempt the newest sequences until the others fit; their caches are freed and computed again later."""
         while copy.held > self.costs.tokens and copy.n > 1:
             last = copy.youngest()
             copy.leave(last)
@@ -185,7 +186,7 @@ class Replica:
             copy.line.appendleft(last)
 
     def event(self, until):
-        """One step with prompts, or as many without as change nothing: the requests that are answered."""
+        """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
         policy, copies, done = self.scheduler, self.copies, []
         hold = self.held()
         packs, read = self.packed() if not hold else ([()] * len(copies), 0.0)
@@ -268,7 +269,7 @@ class Replica:
         copy.contexts += copy.n * steps
         if not self.scheduler.reserve:
             copy.held += copy.n * steps
-        later = copy.n - copy.stopped  # those that joined meanwhile wait less
+        later = copy.n - copy.stopped  # sequences that joined during the pause waited for less of it
         self.count((seconds + copy.pause) / steps, copy.stopped * steps)
         rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
         self.count((seconds + rest) / steps, later * steps)
@@ -298,19 +299,19 @@ class Replica:
             copy.join(r, next(self.ids))
 
     def count(self, seconds, tokens):
-        """So many tokens came after so many seconds each."""
+        """Note that so many tokens came, each this many seconds after the one before."""
         if tokens:
             self.gaps.append((self.clock, seconds, tokens))
 
     def finish(self, copy, request, done):
-        """The last token of an answer."""
+        """End a request with its last token: free its memory and note the time."""
         copy.held -= request.prompt + request.output
         self.load -= 1
         request.end = self.clock
         done.append(request)
 
     def run(self, until=FAR):
-        """Events up to a time: the requests that are answered."""
+        """Play events up to a time; return finished requests."""
         done = []
         while self.clock < until and self.load:
             done += self.event(until)
@@ -336,12 +337,12 @@ class Played:
 
     @property
     def gap(self) -> float:
-        """Mean time between two tokens, over tokens; that of a token where no answer has two."""
+        """Mean time between two tokens, averaged over tokens; 0 where every answer has one token."""
         return float(np.average(self.gaps, weights=self.many)) if len(self.gaps) else 0.0
 
 
 def lengths(costs, seed, n, spread=0.0):
-    """What each of so many requests is: place among the prompts, and tokens of the answer."""
+    """Draw lengths of n requests: the index of each prompt, and the tokens of each answer."""
     places = (uniforms(seed, 1, n) * len(costs.prompts)).astype(int).tolist()
     answers, drawn = np.array(costs.answers), uniforms(seed, 2, n)
     if len(answers) == 1:
@@ -352,7 +353,7 @@ def lengths(costs, seed, n, spread=0.0):
 
 
 def running(costs, seed, n):
-    """So many requests that are answered at any time: the longer an answer, the more often it is met."""
+    """Draw n requests in progress at a random time: long answers are met more often (length-biased sampling)."""
     answers = np.array(costs.answers)
     shares = np.cumsum(answers) / np.sum(answers)
     places = (uniforms(seed, 6, n) * len(costs.prompts)).astype(int)
@@ -371,7 +372,7 @@ def running(costs, seed, n):
 
 
 def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, start=0.0, until=None):
-    """Requests that come at these times: all of them, answered, and the replicas.
+    """Play requests that arrive at these times; return all of them and the replicas.
 
     ``route``: which replica takes each, where the router does not look. ``requests``: places and answers, where they
     are not drawn. ``start``: sequences that each copy decodes at the start. ``until``: the number of the first request
@@ -385,7 +386,7 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
     for k, (one, copy) in enumerate(every):
         one.fill(copy, begun[k :: len(every)])
     looks, found, behind = scheduler.router == "least loaded", [], 0
-    for k, when in enumerate(came):
+    for k, when in enumerate(progress(came, "requests")):
         for one in fleet if looks else ():
             one.run(when)
         at = min(fleet, key=lambda one: one.load) if looks else fleet[route[k] if route else 0]
@@ -404,7 +405,7 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
 
 
 def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
-    """Users each of whom asks again when answered: as many requests, or ``rounds`` of each user, begun together."""
+    """Play a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` of each user."""
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     doors = -costs.door * np.log(uniforms(seed, 3, total + users))
@@ -413,6 +414,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
     begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
     at, found, asked = Replica(costs, scheduler), [], 0
+    numbers = progress(range(total + users), "requests")
     asks = [(when, user) for user, when in enumerate(begins.tolist())]
     heapify(asks)
     while len(found) < total:
@@ -425,8 +427,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
             when, user = heappop(asks)
             if asked == total and rounds:
                 continue
-            place, k = places[asked], asked
-            asked += 1
+            k = next(numbers)
+            place, asked = places[k], k + 1
             one = Request(
                 k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
             )
@@ -438,7 +440,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
 
 
 def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
-    """What is told of the requests from number ``low`` to below ``high``."""
+    """Times of the requests numbered ``low`` to below ``high``."""
     kept = found[low:high]
     more = costs.door + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])
