@@ -713,6 +713,8 @@ ASKED = (
     {"prices": {"B200": [2, 4]}},
     LOOP,
     LOOP | {"concurrency": 8},
+    LOOP | {"engine": "sglang"},
+    FLEET | {"engine": "sglang"},
     LOOP | {"cached": "50%"},
     LOOP | {"requests_per_user": 3},
     LOOP | {"fixed_lengths": True},

@@ -15,6 +15,7 @@ from inferlib.transformer import Attention
 from tokenprice import ask, calibration, decode, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
+from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
 from tokenprice.queueing import LEAST_WARM, MAX_ITERATIONS, NEGLIGIBLE_STEP, REQUESTS, TRIES, WARM
 from tokenprice.recommendation import MAX_USERS, OFFERS_SHOWN
@@ -109,6 +110,7 @@ def data():
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
         "beside": BESIDE_ARRIVALS,
+        "group": [ArrivalProcess(fixed_lengths=alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
         "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
@@ -232,7 +234,7 @@ def page():
         timed=_options({"": timed}, ""),
         weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, ""),
         caches=_options({"": tables.CACHES}, ""),
-        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in calibration.engines()["class"]]}, ""),
+        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in tables.engines() if name]}, ""),
     )  # fmt: skip
     body = template.format(
         id=identity,
@@ -252,5 +254,6 @@ def page():
 
 _FORMATS = {"fp4": "fp4 (NVFP4)"}
 _ENGINES = {
-    "serving": "vLLM, SGLang of today", "compiled": "TensorRT-LLM and its like", "python-2024": "vLLM of 2024",
+    "serving": "vLLM of today", "sglang": "SGLang: prompts first", "compiled": "TensorRT-LLM and its like",
+    "python-2024": "vLLM of 2024",
 }  # fmt: skip

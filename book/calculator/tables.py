@@ -16,7 +16,7 @@ from tokenprice import calibration, energy, permalink, sparse_attention, workloa
 from tokenprice.decode import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
-from tokenprice.scheduler import GIB, Scheduler
+from tokenprice.scheduler import GIB, LARGE, SMALL, Scheduler
 from tokenprice.uncertainty import chip_facts, format_facts, limits, load_calibration as calibrated, step_bar
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
@@ -155,9 +155,7 @@ def formats():
 
 def engines():
     """Classes of engine: constants and errors; the first is the one taken when none is said."""
-    found = {"": calibration.engine()} | {
-        name: calibration.engine(name) for name in calibration.engines()["class"]
-    }
+    found = {name: calibration.engine(name) for name in ("", *calibration.engines()["class"], "sglang")}
     kinds = "dense", "experts", "copies"
     return {
         name: {
@@ -169,16 +167,22 @@ def engines():
 
 
 def schedulers():
-    """Tokens of a step, sequences, and whether memory is kept for whole answers: by engine, and by size of the chip."""
-    known = {
-        "compiled": Scheduler.of("compiled"),
-        "server": Scheduler(),
-        "small": Scheduler.of(chip=catalog.load_chip("L40S")),
+    """Of an engine, else of any: the least memory of a chip, and chips left out; tokens of a step, sequences, order.
+
+    Beside the sequences: whether memory is kept for whole answers.
+    """
+    gpu = catalog.load_chip("H100 SXM")
+    steps = {
+        "": ((70 * GIB, "A100"), (0, "")),
+        "sglang": ((LARGE, ""), (SMALL, ""), (0, "")),
+        "compiled": ((0, ""),),
     }
-    numbers = {
-        name: [one.max_num_batched_tokens, one.max_num_seqs, one.reserve] for name, one in known.items()
-    }
-    return numbers | {"server_memory": 70 * GIB}
+
+    def row(engine, least, left_out):
+        one = Scheduler.of(engine, gpu.replace(memory_capacity=max(least, 1)))
+        return [least, left_out, one.max_num_batched_tokens, one.max_num_seqs, one.reserve, one.rides]
+
+    return {engine: [row(engine, *each) for each in chips] for engine, chips in steps.items()}
 
 
 # --- Cautions ---------------------------------------------------------------------------------------------------
