@@ -30,6 +30,7 @@ REQUESTS = (
 )  # fields of no step
 DEGREES = ("tp", "pp", "dp", "ep")
 _HERE = re.compile(r"^[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+VERSION = r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)"
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
@@ -349,9 +350,7 @@ def read(text):
         raise ValueError("two benchmark commands: give one")
     for kind, begun, tokens, env in sorted(commands, key=lambda one: one[0] == "benchmark"):
         if kind in ENGINES:
-            at = re.search(
-                r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)", said
-            )
+            at = re.search(VERSION, said)
             old = "0.7" if env.get("VLLM_USE_V1") == "0" else ""
             found.engine, found.version = kind, at[1].strip(".") if at else old
         else:

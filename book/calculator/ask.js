@@ -175,7 +175,7 @@ globalThis.inferlibAsk = function (D) {
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       [q[`${kind}_${degree}_latency`], q[`${kind}_${degree}_bandwidth`]] = known[kind][k];
     }));
-    q.chip_scale_up_size = q.chip_scale_up_size || n;
+    q.chip_scale_up_size = S.domain || q.chip_scale_up_size || n;
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
     if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
@@ -269,7 +269,8 @@ globalThis.inferlibAsk = function (D) {
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
-      domain: Math.min(at.n, at.q.chip_scale_up_size), shared: c.pcie && l.tp > 1 ? 1 : 0, equal: 0,
+      domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
+      equal: 0,
       chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
@@ -1044,6 +1045,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
+    model, layout, layouts, words, even, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
     search, decided, twice };
 };

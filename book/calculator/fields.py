@@ -10,7 +10,7 @@ import re
 from dataclasses import fields
 from importlib.resources import files
 
-from tokenprice import parsing
+from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
 from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
@@ -54,6 +54,10 @@ PARTS = {
     "n_chips": (parsing.parse_int, "machine"),
     "goal": (parsing.parse_seconds, "tpot"),
     "budget": (parsing.parse_dollars, "usd_per_million"),
+}
+# And what flags and words of a benchmark are read by.
+SAID = {f"--{kind}": read for kind, read in launch.READ.items() if kind not in ("truth", "format")} | {
+    name: getattr(parsing, read) for name, read in benchmark.table()["words"].values()
 }
 TEXTS = ("layout", "layer_formats", "prefill_machine")  # which are read as words
 LISTED = ("layout", "acceptance_length")  # words that are offered, too
@@ -128,6 +132,7 @@ def numbers():
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
+    found |= {name: reads(read, name) | {"show": ""} for name, read in SAID.items() if name not in found}
     found["goal"]["show"] = "ms"
     found["draft_tokens"]["least"] = 0  # none
     for name, _, _, scale in CHIP:

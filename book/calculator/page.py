@@ -110,6 +110,7 @@ def data():
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
         "beside": BESIDE_ARRIVALS,
+        "check": tables.checks(),
         "group": [ArrivalProcess(fixed_lengths=alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
@@ -138,7 +139,8 @@ def _palette():
 
 def core():
     """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
-    scripts = f"{static_start.script('explorer', 'shared.js')}\n{script('replica.js')}\n{script('ask.js')}"
+    own = map(script, ("replica.js", "ask.js", "check.js"))
+    scripts = "\n".join([static_start.script("explorer", "shared.js"), *own])
     return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 
