@@ -663,7 +663,7 @@ def opened():
     """A JavaScript engine in which the page stands, and ``open(hash)`` follows a link."""
     html_text, made, controls = calculator_page.page(), MiniRacer(), {}
     for tag, about, inside in re.findall(
-        r"<(select|input)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
+        r"<(select|input|textarea)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
     ):
         if key := re.search(r'data-key="(\w+)"', about):
             kind = re.search(r'type="(\w+)"', about)

@@ -4,7 +4,7 @@ globalThis.inferlibCheck = function (D, A) {
   "use strict";
   const { launch: L, benchmark: B, causes, limits, engines: ENGINES, software, spelled } = D.check;
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
-  const refuse = (text) => { throw new Error(text); };
+  const refuse = (text) => { throw Object.assign(new Error(text), { refused: true }); };
   const quoted = (text) => {
     const said = `'${text}'`;
     return said.length <= 120 ? said : `${said.slice(0, 100)}... (${said.length} characters)`;
@@ -615,5 +615,9 @@ globalThis.inferlibCheck = function (D, A) {
     return { state, one, numbers, explained, notes, next: next(state, seen, found, explained),
       left: Object.keys(measured).filter((name) => !(name in told)), far: most > limits.far };
   };
-  return { check, read, given, benchmark };
+  // The same in Python, and in a terminal.
+  const python = (S) => `tokenprice.check(${[S.command, S.measured, `${S.n_chips}x ${S.chip}`].map((text) =>
+    JSON.stringify(text)).join(", ")})`;
+  const terminal = (S) => `tokenprice check command.sh benchmark.txt --gpu "${S.n_chips}x ${S.chip}"`;
+  return { check, python, terminal, names: B.measured, causes: causes.cause.map(({ name }) => name) };
 };
