@@ -7,7 +7,7 @@ import random
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
 from py_mini_racer import MiniRacer
@@ -783,6 +783,20 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(options):
     ranges = options.get("price") == "2-4" or isinstance(options.get("prices", {}).get("B200"), list)
     unread = "prefill_machine" in options and "request_rate" not in options
     assert same_as_linked(ask(*BOX, **options)) == (not left and not ranges and not unread)
+
+
+def test_a_link_of_a_run_and_its_copied_call_check_the_same():
+    said = {
+        "mode": "check",
+        "machine": "8x H100",
+        "command": "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8",
+    }
+    said["measured"] = "TPOT 45 ms, TTFT 170 ms,\n32 users, prompt 1000, output 300"
+    found = json.loads(
+        opened().eval(f"JSON.stringify(open({json.dumps('#ask?' + urlencode(said, quote_via=quote))}))")
+    )
+    told = eval(found["call"], KNOWN)
+    assert told.outside == ("tpot", "ttft") and "Outside" in found["head"] and "2.54 ×" in found["head"]
 
 
 @pytest.mark.parametrize("options", SOUGHT, ids=str)

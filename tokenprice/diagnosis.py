@@ -7,7 +7,6 @@ told apart, and nothing of machines on which the model is wrong.
 
 import math
 import re
-import tomllib
 from dataclasses import replace
 from functools import cache
 from os.path import isfile
@@ -36,7 +35,7 @@ LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # of users who ask
 @cache
 def table():
     """``causes.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "causes.toml"))
+    return validation.read_package_toml(__file__, "causes.toml")
 
 
 class Expected(NamedTuple):

@@ -7,7 +7,6 @@ commands of a shell (continued lines, quotes, variables, containers) or a recipe
 import json
 import re
 import shlex
-import tomllib
 from copy import deepcopy
 from functools import cache
 from os.path import isfile
@@ -37,7 +36,7 @@ _FLAG = re.compile(r"--?[A-Za-z]")
 @cache
 def table():
     """``launch_flags.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "launch_flags.toml"))
+    return validation.read_package_toml(__file__, "launch_flags.toml")
 
 
 @cache
