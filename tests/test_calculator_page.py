@@ -7,7 +7,7 @@ import random
 import re
 from functools import cache
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
 from py_mini_racer import MiniRacer
@@ -491,7 +491,7 @@ def opened():
     """A JavaScript engine in which the page stands, and ``open(hash)`` follows a link."""
     html_text, made, controls = calculator_page.page(), MiniRacer(), {}
     for tag, about, inside in re.findall(
-        r"<(select|input)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
+        r"<(select|input|textarea)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
     ):
         if key := re.search(r'data-key="(\w+)"', about):
             kind = re.search(r'type="(\w+)"', about)
@@ -558,6 +558,20 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(name, beside
 ])  # fmt: skip
 def test_what_a_link_holds_of_prices_chips_and_layouts(work, more, linked):
     assert same_as_linked(answered(WORK[work], **more)) == linked
+
+
+def test_a_link_of_a_run_and_its_copied_call_check_the_same():
+    said = {
+        "mode": "check",
+        "machine": "8x H100",
+        "command": "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8",
+    }
+    said["measured"] = "TPOT 45 ms, TTFT 170 ms,\n32 users, prompt 1000, output 300"
+    found = json.loads(
+        opened().eval(f"JSON.stringify(open({json.dumps('#ask?' + urlencode(said, quote_via=quote))}))")
+    )
+    told = eval(found["call"], KNOWN)
+    assert told.outside == ("tpot", "ttft") and "Outside" in found["head"] and "2.54 ×" in found["head"]
 
 
 def test_what_to_rent_for_a_file_of_requests_travels_in_a_link():

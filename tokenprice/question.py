@@ -191,7 +191,7 @@ class Question(ParsedRecord):
         "32",
     )
     requests_per_user: float | None = parsed_field(
-        parsing.parse_count,
+        parsing.parse_times,
         "times each user asks, if all begin at once (default: no end)",
         "rounds",
         "10",

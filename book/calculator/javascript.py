@@ -267,6 +267,7 @@ def glue():
     with as_written():
         asked = request.request_of(
             at, _Total("step", step), prompts, output, running, price=price, asking=users, pieces=number("pieces"),
+            protocol=_Loop(),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
@@ -300,7 +301,7 @@ def glue():
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "in_step": {"copies": keeps},
-            "sequences": {"most": queueing.most_sequences(*sequences)},
+            "sequences": {"most": queueing.most_sequences(*sequences, number("rides"))},
             "again": {"times": queueing.prompts_read_again(sequences_of, output, fresh)},
             "capacity": {
                 "rate": queueing.capacity(sequences_of, output, step, number("own"), keeps, number("again"))
@@ -334,6 +335,14 @@ class _Lengths:
 
     sparse = number("stored_experts") > 1  # symbols are positive
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
+
+
+class _Loop:
+    """How users who ask again come: the part of all requests that comes at once, and the prompts read in a row."""
+
+    requests_per_user = 1 / number("burst")
+    group = number("group")
+    batching_wait_iters = 0
 
 
 class _Copies:

@@ -274,7 +274,7 @@ def _catalogued(name, format=None):
     content, beside = held["config"], held.get("hf_quant_config")
     if format is not None:
         content, beside = (
-            content | {"quantization_config": _table("names.toml")["format"][format] or None},
+            content | {"quantization_config": typed_formats()[format] or None},
             None,
         )
     return config.read_config(content, title, {"shape": source}, beside)
@@ -313,6 +313,11 @@ def resolve(what, name):
     return found
 
 
+def typed_formats():
+    """What the last words of a model's name may say of its format: words to a checkpoint's own statement."""
+    return _table("names.toml")["format"]
+
+
 def is_chip(name):
     """Whether a chip of the catalogue is called so, in any spelling."""
     return _found("chip", name) is not None
@@ -320,7 +325,7 @@ def is_chip(name):
 
 def _resolved(name):
     """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
-    found, formats = _found("model", name), _table("names.toml")["format"]
+    found, formats = _found("model", name), typed_formats()
     for format in formats if found is None and isinstance(name, str) else ():
         head, end = " ".join(_words(name)), " ".join(_words(format))
         base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
