@@ -952,11 +952,12 @@ globalThis.inferlibAsk = function (D) {
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and
   // context; another model's only where this one has none.
   const neighbours = (S, batch, context, most) => {
-    const { names, columns, rows } = D.measured, m = model(S), { kernel } = formats(S, m).weights;
+    const { names, columns, groups } = D.measured, m = model(S), { kernel } = formats(S, m).weights;
     const apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1))), copies = layout(S).dp > 1;
     const size = (name) => (has(D.models, name) ? total(D.models[name].stored) : 0);
     const shapes = names.model.map((name) => 2 * apart(size(name), m.size)
       + (name === m.name || Math.abs(size(name) / m.size - 1) < 1e-6 ? 0 : 8));
+    const rows = groups.flatMap(([own, ...rest]) => rest.map((row) => [...own, ...row]));
     return rows.map((row) => {
       const r = named(columns, row), shape = shapes[r.model];
       for (const key in names) r[key] = names[key][r[key]];

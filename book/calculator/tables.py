@@ -1,6 +1,7 @@
 """What the instrument knows by heart: models, chips, kernels, formats, cautions and measurements as plain data."""
 
 from functools import cache
+from itertools import groupby
 
 import pandas as pd
 
@@ -277,7 +278,7 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests: names of columns, rows, and for columns of names what their places stand for."""
+    """Measured steps and requests: names of columns, groups of rows, and what places of columns of names stand for."""
     steps, served = measured.load(), fit.serving_rows()
     steps = steps[(steps.duplicate_of == "") & steps.tpot.notna() & (steps.speculation == "none")]
     steps = steps.assign(output=0).rename(columns=_OF_STEPS)
@@ -290,7 +291,14 @@ def measurements():
         rows[key], known = pd.factorize(rows[key])
         names[key] = list(known)
     plain = [[int(v) if v == int(v) else float(v) for v in row] for row in rows.itertuples(index=False)]
-    return {"names": names, "columns": _COLUMNS, "rows": plain}
+    alike = groupby(
+        plain, key=lambda row: row[:10]
+    )  # rows of one machine that follow one another share its numbers
+    return {
+        "names": names,
+        "columns": _COLUMNS,
+        "groups": [[own, *(row[10:] for row in rows)] for own, rows in alike],
+    }
 
 
 _COLUMNS = (
@@ -302,10 +310,10 @@ _COLUMNS = (
     "n",
     "tp",
     "dp",
-    "users",
-    "context",
-    "seconds",
     "output",
+    "context",
+    "users",
+    "seconds",
 )
 _ALIKE = {"hardware": "chip", "n_gpus": "n", "tpot": "seconds"}
 _OF_STEPS = _ALIKE | {"source": "publisher", "weight_format": "weights", "sequences": "users"}
