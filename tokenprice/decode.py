@@ -108,7 +108,10 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total, slower = {}, calibration.correction_factor(self.chip.name)
+        total, slower = (
+            {},
+            calibration.correction_factor(self.chip.name, calibration.is_tuned(self.model, self.formats)),
+        )
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

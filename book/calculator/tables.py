@@ -107,11 +107,14 @@ def chips():
     found = {}
     for name in catalog.chips():
         chip, facts = catalog.load_chip(name), chip_facts(name)
+        made = [
+            (chip_facts(name, tuned), calibration.correction_factor(name, tuned)) for tuned in (False, True)
+        ]
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
-            "slower": calibration.correction_factor(name), "linked": chip.topology in diagnosis.LINKED,
+            "made": [{"maker": one["other_maker"], "slow": one["slower"], "slower": by} for one, by in made],
+            "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
             "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
@@ -248,7 +251,7 @@ def cautions(declared):
     """Texts, and one JavaScript function of the facts whose values are above zero where they hold."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
+        "new_model", "users", "running", "copies", "other_maker", "prompt", "equal",
         "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
