@@ -151,3 +151,8 @@ def test_the_terminal_prints_the_best_of_the_first_axis(capsys):
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
     assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
     assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err
+
+
+def test_nothing_is_best_where_nothing_fits():
+    found = tokenprice.sweep("Kimi K2", "1x H100", over={"weights": ["bf16", "fp8"], "batch": [1, 2]})
+    assert found.best().values.ravel().tolist() == ["none", "none"]
