@@ -67,7 +67,7 @@ class Verdict(Text):
         def state(users):
             return said(self.at(users, weights, cached))
 
-        loads, found = sorted({round(2 ** (k / 2)) for k in range(2 * len(USERS) - 1)}), []
+        loads, found = sorted({round(2 ** (k / 8)) for k in range(8 * len(USERS) - 7)}), []
         for low, end in zip(loads, loads[1:], strict=False):
             while (here := state(low)) != state(end):  # between two of these loads it may turn more than once
                 high = end

@@ -136,16 +136,22 @@ def verdicts_of(chapter):
     return [one for one in names.values() if isinstance(one, verdicts.Verdict)]
 
 
-def read(verdict, users, weights, cached):
-    """What the words of a verdict say of a load, and what to be sure: its lines, read range by range."""
+def line(verdict, weights, cached):
+    """What the words of a verdict say of a format and a cached share."""
     share = f"{cached.rstrip('%')} %"
-    wanted = rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)"
-    said = []
-    for ranges in re.search(wanted, verdict.markdown)[1].split(". To be sure: "):
+    return re.search(
+        rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)", verdict.markdown
+    )[1]
+
+
+def read(said, users):
+    """What such a line says of a load, and what to be sure: read range by range."""
+    found = []
+    for ranges in said.split(". To be sure: "):
         ends = [(part, re.search(r" up to (\d+)", part)) for part in ranges.split("; ")]
         part = next(part for part, end in ends if end is None or users <= int(end[1]))
-        said.append(re.sub(r"^then | up to \d+( users)?$", "", part))
-    return said
+        found.append(re.sub(r"^then | up to \d+( users)?$", "", part))
+    return found
 
 
 def by_hand(verdict, users, weights, cached):
@@ -186,9 +192,10 @@ def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(c
     assert verdicts_of(chapter)
     for verdict in verdicts_of(chapter):
         for weights, cached in product(("bf16", "fp8"), CACHED):
-            ends = map(int, re.findall(r" up to (\d+)", verdict.markdown))
+            said = line(verdict, weights, cached)
+            ends = map(int, re.findall(r" up to (\d+)", said))
             loads = [times * verdict.case.concurrency for times in (0.5, 1, 2)]
             loads += [times * end for end in ends for times in (0.9, 1.1)]
             for users in {max(1, min(round(load), 256)) for load in loads}:
                 turned = by_hand(verdict, users, weights, cached)
-                assert read(verdict, users, weights, cached) == turned, (users, weights, cached)
+                assert read(said, users) == turned, (users, weights, cached)
