@@ -258,6 +258,13 @@ def test_a_search_leads_to_sections_entries_and_words():
     assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
 
 
+def test_a_search_holds_records_which_stand_under_their_stories():
+    listed = (
+        '<li class="toctree-l1"><a href="book/a.html"><li class="toctree-l2"><a class="x" href="book/r.html">'
+    )
+    assert search.pages(listed) == ["book/a.html", "book/r.html"]
+
+
 def test_a_search_holds_whole_sections():
     page = f"""<article><section id="a"><h1>A</h1><p>{9000 * "word "}end</p></section></article>"""
     assert search.sections("n.html", page)[0][1].endswith("word end")
