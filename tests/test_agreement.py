@@ -351,7 +351,7 @@ def test_what_the_first_token_of_the_running_box_waits_for(asked):
 
 def test_output_costs_four_times_as_much_among_128_users():
     says("price", "output still costs about four times as much as input")
-    last = tables.over_users(introduction.SERVED).iloc[-1]
+    last = tables.over_users(introduction.REQUEST).iloc[-1]
     assert last.users == 128 and round(last.output / last.input) == 4
 
 

@@ -3,21 +3,30 @@
 Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
 """
 
+import math
 import re
+from functools import cache
 from itertools import product
 
 import pytest
 from prose import CHAPTERS, notebook
 from test_chapter_inputs import coarse, needed, run, statements  # noqa: F401
 
+from book import verdicts
 from book.explorer import kernel_model_text
-from book.papers.erdil2025 import economics
 from book.principles import introduction
 from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask
 from tokenprice.ask import ALL
+from tokenprice.uncertainty import load_calibration
 
+PAIR = load_calibration()["pair"]
+VERDICTS = [
+    chapter
+    for chapter in CHAPTERS
+    if any("verdicts.Verdict(" in cell.source for cell in notebook(chapter).cells)
+]
 MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
 QUESTIONS = [
     introduction.RUNNING.replace(model=model, machine=machine, batch=users)
@@ -34,11 +43,6 @@ BY = {
     "erdil2025_model": "erdil2025",
     "liminal2025": "liminal2025",
     "synthesis": "liminal2025.eq8",
-}
-# Chapter -> the cell that compares machines, the name of its case, and how many times its chips each machine has.
-ADVICE = {
-    "pope2022": ("for part in (2, 1)", "served", (0.5, 1)),
-    "erdil2025_toy": ("for times in (1, 2, 4)", "case", (1, 2, 4)),
 }
 
 
@@ -63,18 +67,6 @@ def gains(question, chapter=None):
     return None if None in (before, after) else after < before
 
 
-def shown(chapter, start, given, question):
-    """What a statement of a chapter prints under another case."""
-    every, names, first = list(statements(chapter)), {"__name__": "cell"}, True
-    wanted = next(one for one in every if one.text.startswith(start))
-    for one in needed(every, [wanted]):
-        output = run(one, names)
-        if one is wanted:
-            return str(output)
-        if first and given in one.makes:
-            names[given], first = question, False
-
-
 @pytest.mark.parametrize("chapter", BY)
 def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_machine_and_number(chapter):
     assert any(one.text.startswith("kernel_model_text.kernel_model_sentence(") for one in statements(chapter))
@@ -83,28 +75,6 @@ def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_ma
             other = ask(times(question, 2))
             said = repr(kernel_model_text.kernel_model_sentence(question))
             assert f"on {other.question.machine} as one instance, {other.summary()}" in said
-
-
-@pytest.mark.parametrize("chapter", ADVICE)
-def test_a_page_that_compares_machines_prints_the_kernel_models_time_of_each(chapter):
-    start, given, factors = ADVICE[chapter]
-    for question in QUESTIONS[4::3]:
-        printed = shown(chapter, start, given, question)
-        for factor in factors:
-            batch = 1 if chapter == "erdil2025_toy" else max(1, question.batch * factor)
-            assert ask(times(question, factor).replace(batch=batch)).summary() in printed
-
-
-@pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
-def test_an_offer_named_as_the_kernel_models_is_its_answer(question):
-    case = question.replace(price=2.0)
-    table = economics.offers(case, (50,))
-    promise, _, usd, gpus, users = table[table.by == "the kernel model"].iloc[0]
-    answer = ask(case.replace(machine=System(case.machine.chip, gpus), batch=users))
-    assert answer.speed >= 50 and answer.usd_per_million == pytest.approx(usd)
-    assert f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users" in repr(
-        economics.kernel_model_keeps(case, table)
-    )
 
 
 def advised(chapter):
@@ -122,7 +92,11 @@ def compares_machines(kind, text):
     return kind == "code" and ("System(" in text or "offers" in text)
 
 
-ADVISING = [story for story in CHAPTERS if any(compares_machines(*part) for part in advised(story))]
+ADVISING = [
+    story
+    for story in CHAPTERS
+    if story not in VERDICTS and any(compares_machines(*part) for part in advised(story))
+]
 
 
 @pytest.mark.parametrize("story", ADVISING)
@@ -145,3 +119,83 @@ def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
     answered = [key for key, answer in found[0].items() if answer.feasible]
     assert len(answered) >= 7
     assert [key for key in answered if found[0][key].seconds >= found[1][key].seconds] == []
+
+
+# --- Verdicts that are computed -------------------------------------------------------------------------------
+
+CACHED = ("0", "50%", "90%")
+
+
+@cache
+def verdicts_of(chapter):
+    """The verdicts that a chapter computes, each under the book's running question."""
+    every, names = list(statements(chapter)), {"__name__": "cell"}
+    made = [one for one in every if "verdicts.Verdict(" in one.text]
+    for one in needed(every, made):
+        run(one, names)
+    return [one for one in names.values() if isinstance(one, verdicts.Verdict)]
+
+
+def line(verdict, weights, cached):
+    """What the words of a verdict say of a format and a cached share."""
+    share = f"{cached.rstrip('%')} %"
+    return re.search(
+        rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)", verdict.markdown
+    )[1]
+
+
+def read(said, users):
+    """What such a line says of a load, and what to be sure: read range by range."""
+    found = []
+    for ranges in said.split(". To be sure: "):
+        ends = [(part, re.search(r" up to (\d+)", part)) for part in ranges.split("; ")]
+        part = next(part for part, end in ends if end is None or users <= int(end[1]))
+        found.append(re.sub(r"^then | up to \d+( users?)?$", "", part))
+    return found
+
+
+def by_hand(verdict, users, weights, cached):
+    """What the kernel model says of the same load, each choice asked alone."""
+    case, found = verdict.case.replace(concurrency=users, weights=weights, cached=cached), {}
+    for name, change in verdict.choices.items():
+        answer = ask(change(case) if callable(change) else case.replace(**change))
+        if answer.feasible:
+            usd = answer.request.dollars
+            value = answer.seconds if verdict.of == "seconds" else usd
+            wide = math.log(answer.high / answer.seconds)
+            found[name] = value, answer.seconds, answer.high, wide, answer.machine.chip
+    promise = verdict.tpot or math.inf
+    kept = {name: one for name, one in found.items() if one[1] <= promise}
+    sure = [name for name, one in found.items() if one[2] <= promise]
+    slow = min(sure, key=lambda name: found[name][0], default="none of them")
+    if not kept:
+        return ["none of them", slow]
+    best = min(kept, key=lambda name: kept[name][0])
+    first = kept[best]
+    wide = {
+        name: math.hypot(math.log(PAIR), math.sqrt(abs(one[3] ** 2 - first[3] ** 2)))
+        if one[4] == first[4]
+        else one[3] + first[3]
+        for name, one in kept.items()
+    }
+    ties = [
+        name for name, one in kept.items() if name != best and one[0] / kept[best][0] < math.exp(wide[name])
+    ]
+    if not verdict.tpot:
+        return [f"a tie ({best} ahead)" if ties else best]
+    return [f"{best} (in a tie)" if ties else best, slow]
+
+
+@pytest.mark.parametrize("chapter", VERDICTS)
+def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(chapter):
+    """At half, one and two times its load and at 0.9 and 1.1 times each end of a range, as its words say."""
+    assert verdicts_of(chapter)
+    for verdict in verdicts_of(chapter):
+        for weights, cached in product(("bf16", "fp8"), CACHED):
+            said = line(verdict, weights, cached)
+            ends = map(int, re.findall(r" up to (\d+)", said))
+            loads = [times * verdict.case.concurrency for times in (0.5, 1, 2)]
+            loads += [times * end for end in ends for times in (0.9, 1.1)]
+            for users in {max(1, min(round(load), 256)) for load in loads}:
+                turned = by_hand(verdict, users, weights, cached)
+                assert read(said, users) == turned, (users, weights, cached)

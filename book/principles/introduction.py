@@ -31,23 +31,28 @@ CHAT = 50  # tokens per second that a chat is promised here
 USERS = 4097  # of one machine at which a search ends
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
 KERNEL_MODEL = predictors.label(predictors.KERNELS)
-# The running question of all chapters: what their text speaks of.
-RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", batch=32, context=4096)
-# And as requests, half of whose answer is made at that context.
-SERVED = Question("Llama 3 70B", "8x H100", prompt_tokens=3840, output_tokens=512, concurrency=32)
+# The running question of all chapters, what their text speaks of; the rent is the catalogue's. Sources are asked about
+# its decode step, whose context is that of the middle of an answer.
+REQUEST = Question(
+    "Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", prompt_tokens=3840, cached=0, output_tokens=512,
+    concurrency=32,
+)  # fmt: skip
+RUNNING = REQUEST.step()
 
 
 COMPARED = (
-    "model", "machine", "batch", "context", "prompt_tokens", "output_tokens", "concurrency", "layout", "weights",
-    "cache", "price",
+    "model", "machine", "batch", "context", "prompt_tokens", "cached", "output_tokens", "concurrency", "layout",
+    "weights", "cache", "price",
 )  # fmt: skip
 
 
-def note_changed_case(case, printed=RUNNING, **others):
+def note_changed_case(case, printed=None, **others):
     """Say that a chapter's case is not the one that its text speaks of; nothing where it is.
 
-    ``others``: further inputs of the chapter by name, each beside the one that the text speaks of.
+    ``printed``: the case of the text; the running question when not given. ``others``: further inputs of the chapter
+    by name, each beside the one that the text speaks of.
     """
+    printed = printed or (REQUEST if case.is_request else RUNNING)
     changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
     if changed:
         mine, theirs = (_named(question, changed) for question in (case, printed))
@@ -61,12 +66,14 @@ def note_changed_case(case, printed=RUNNING, **others):
 def _value(question, name):
     """A field as it counts, given or not."""
     known = {"batch", "context", "weights", "cache"}
-    return getattr(question.workload if name in known else question, name)
+    value = getattr(question.workload if name in known else question, name)
+    return value or None
 
 
-def case_for(case, by, printed=RUNNING, step=None):
+def case_for(case, by, printed=None, step=None):
     """The case; or the printed one, with the reason, where a source, or a ``step`` of its own, says nothing of it."""
-    answer = ask(case, by=by)
+    printed = printed or (REQUEST if case.is_request else RUNNING)
+    answer = ask(case.step(), by=by)
     if step is not None and answer.status != "n/a":
         answer = run(by, step, case.model, case.machine, case.workload, case.layout)
     if answer.status != "n/a":
@@ -225,15 +232,15 @@ def users_at(case, speed=CHAT):
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
         f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "
-        f"{_users(alone)}, and {asking} if each also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets "
-        f"{SERVED.output_tokens}."
+        f"{_users(alone)}, and {asking} if each also sends a prompt of {REQUEST.prompt_tokens:,} tokens and gets "
+        f"{REQUEST.output_tokens}."
     )
 
 
 def _with_prompts(case):
     """Requests of the running question's lengths in place of a step."""
     return case.replace(
-        batch=None, context=None, prompt_tokens=SERVED.prompt_tokens, output_tokens=SERVED.output_tokens
+        batch=None, context=None, prompt_tokens=REQUEST.prompt_tokens, output_tokens=REQUEST.output_tokens
     )
 
 
@@ -404,48 +411,6 @@ def _cell(answer):
     return f"{1e3 * answer.seconds:.1f} ms{span}{'' if usd is None else f', {_usd(usd)}'}"
 
 
-def verdict(case):
-    """What the kernel model makes of doubling the chips, against how many of the others, in a sentence or two."""
-    before, one, copies, _ = (ask(question) for question in doubled(case).values())
-    sources = [key for key in WHOSE if key != predictors.KERNELS]
-    pairs = [[ask(q, by=key) for q in list(doubled(case).values())[:2]] for key in sources]
-    told = [(a, b) for a, b in pairs if a.feasible and b.feasible]
-    faster = sum(b.seconds < a.seconds for a, b in told)
-    if not (before.feasible and one.feasible):
-        return Text(f"The kernel model has no answer: {(one if before.feasible else before).summary()}.")
-    count = case.machine.count
-    one_way = f"{1e3 * before.seconds:.1f} to {1e3 * one.seconds:.1f} ms"
-    sure = (
-        "the intervals overlap"
-        if one.low < before.high and before.low < one.high
-        else "beyond both intervals"
-    )
-    gain = before.seconds / copies.seconds - 1
-    return Text(
-        f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
-        f"instance are faster. The kernel model says: from {one_way} ({sure}). Two copies give each user a token that "
-        f"comes {gain:.0%} faster, at {copies.usd_per_million / before.usd_per_million:.1f} times the price"
-        f"{_copies_of_requests(case)}. "
-        f"**For {_users(case.workload.batch)} it keeps the machine of {count}**, "
-        "and a second one is for more users."
-        if one.seconds > before.seconds
-        else f"The kernel model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
-    )
-
-
-def _copies_of_requests(case):
-    """What two copies cost where prompts are counted: each stops for half of them, so a token gains more."""
-    users = case.workload.batch
-    whole, half = (ask(_with_prompts(case).replace(concurrency=n)) for n in (users, -(-users // 2)))
-    if not (whole.feasible and half.feasible and whole.request.priced):
-        return ""
-    gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars
-    return (
-        f"; where each user also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets {SERVED.output_tokens}, "
-        f"{gain:.0%} faster at {price:.1f} times, since each copy stops for half of the prompts"
-    )
-
-
 def measured_beyond():
     """Dense models that were measured as one instance on more chips than a box holds, beside the kernel model."""
     rows = measured.load()
@@ -471,8 +436,20 @@ def draw_answers(case, sixth):
     return figures.between(ax, predictors.KERNELS, sixth.low, sixth.seconds, sixth.high)
 
 
-def in_three_lines(sixth):
-    """How long, what it costs, and what would halve either; or why there is no answer."""
+def _whole(answer):
+    """What a request takes between two tokens, to follow what its step takes."""
+    if answer is None or not answer.feasible:
+        return ""
+    ends = " to ".join(f"{1e3 * seconds:.1f}" for seconds in answer.interval)
+    between = f"{1e3 * answer.seconds:.1f} ms between two tokens of the request"
+    return f"; **{between}** ({ends}), bound by {answer.bottleneck}"
+
+
+def in_three_lines(sixth, whole=None):
+    """How long a step takes, what it costs, and what would halve either; or why there is no answer.
+
+    ``whole``: the answer to the request, to stand beside its step.
+    """
     if not sixth.feasible:
         return Text(f"The kernel model has no answer: {sixth.summary()}.")
     asked = sixth.question
@@ -488,13 +465,12 @@ def in_three_lines(sixth):
     price = "No price of the chip is known."
     if asked.price_per_chip_hour is not None:
         dollars = _usd(sixth.usd_per_million)[1:]
-        price = (
-            f"{dollars} dollars per million tokens, at {asked.price_per_chip_hour:.2f} for a chip and hour."
-        )
+        hourly = f"{asked.price_per_chip_hour:.2f} for a chip and hour"
+        price = f"{dollars} dollars per million tokens of such steps, at {hourly}."
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(
-        f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
-        f"{sixth.speed:.0f} tokens/s for each user.\n"
+        f"- **How long?** {middle} ms for the step ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
+        f"{sixth.speed:.0f} tokens/s for each user{_whole(whole)}.\n"
         f"- **At what price?** {price}\n"
         f"- **Twice as fast?** {by}.\n"
         f"- **Half the price?** With {users}."

@@ -1,0 +1,179 @@
+"""What to buy: the kernel model's choice over load, format and cached share of prompts, as a map and in words."""
+
+from itertools import product
+
+import matplotlib.pyplot as plt
+from matplotlib.patches import Patch, Rectangle
+
+from book import style
+from book.explorer.kernel_model_text import Text
+from inferlib.system import System
+from tokenprice import ask
+from tokenprice.formatting import format_dtype
+from tokenprice.sweeps import NONE, choose
+
+USERS = tuple(2**k for k in range(9))
+FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
+WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
+COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none of a bar's terms
+
+
+def machine(chips, copies=1):
+    """A choice: so many of the case's chips as one instance, or copies of it that share the users."""
+
+    def changed(case):
+        users = max(1, -(-case.concurrency // copies))
+        return case.replace(machine=System(case.machine.chip, chips), layout=None, concurrency=users)
+
+    return changed
+
+
+class Verdict(Text):
+    """Which of some choices is best for a request, or which tie, and under what condition; shown in words.
+
+    Parameters
+    ----------
+    case : Question
+        A request of users.
+    choices : Mapping
+        Name to a function of a request, such as :func:`machine` returns, or to the fields that it changes.
+    of : str
+        ``"seconds"`` of a token, or ``"usd_per_request"``.
+    tpot : float, optional
+        Seconds that a token may take.
+    """
+
+    def __init__(self, case, choices, of="seconds", tpot=None):
+        self.case, self.choices, self.of, self.tpot = case, choices, of, tpot
+        self.formats = tuple(dict.fromkeys((*FORMATS, format_dtype(case.formats[0]))))
+        self.found = {}
+        super().__init__(self._in_words())
+
+    def at(self, users, weights, cached):
+        """What :func:`tokenprice.sweeps.choose` says of a load, a format and a cached share."""
+        if (point := (users, weights, cached)) not in self.found:
+            case = self.case.replace(concurrency=users, weights=weights, cached=cached)
+            asked = {
+                name: change(case) if callable(change) else case.replace(**change)
+                for name, change in self.choices.items()
+            }
+            answers = {name: ask(question) for name, question in asked.items()}
+            self.found[point] = choose(answers, self.of, self.tpot)
+        return self.found[point]
+
+    def ranges(self, weights, cached, said):
+        """What is ``said`` of loads from one user on: each with the most users for which it holds, the last without."""
+
+        def state(users):
+            return said(self.at(users, weights, cached))
+
+        loads, found = sorted({round(2 ** (k / 8)) for k in range(8 * len(USERS) - 7)}), []
+        for low, end in zip(loads, loads[1:], strict=False):
+            while (here := state(low)) != state(end):  # between two of these loads it may turn more than once
+                high = end
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (middle, high) if state(middle) == here else (low, middle)
+                found.append((here, low))
+                low = high
+        return [*found, (state(loads[-1]), None)]
+
+    def _in_words(self):
+        q, users = self.case, self.case.concurrency or 1
+        own = self.at(users, format_dtype(q.formats[0]), q.cached or 0)
+        promise = f" at {1 / self.tpot:.0f} tokens/s for each" if self.tpot else ""
+        found = [f"**{self._said(own)}**"]
+        if own["lead"] == own["lead"]:
+            found.append(f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}")
+        if self.tpot and own["sure"] != own["best"]:
+            found.append(f"to be sure, {_named(own['sure'])}")
+        lines = [
+            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} users the kernel model's verdict is "
+            f"{'; '.join(found)}. By load it is:\n"
+        ]
+        for weights in self.formats:
+            said = {part: self._spoken(weights, part) for part in CACHED}
+            alike = len({*said.values()}) == 1
+            for part in CACHED[:1] if alike else CACHED:
+                share = "whatever is cached" if alike else f"{_share(part)} cached"
+                lines.append(f"- weights in {weights}, {share}: {said[part]}")
+        return "\n".join(lines)
+
+    @property
+    def _cached(self):
+        q = self.case
+        return f"{100 * q.cached / q.prompt_tokens:.0f}%" if q.cached else CACHED[0]
+
+    def _spoken(self, weights, cached):
+        """Ranges in words: TP8 up to 19 users; a tie, TP8 ahead, up to 53; then 2 × TP4."""
+
+        def listed(said):
+            *first, (last, _) = self.ranges(weights, cached, said)
+            words = [
+                f"{state} up to {upto}{(' user' + 's' * (upto > 1)) * (k == 0)}"
+                for k, (state, upto) in enumerate(first)
+            ]
+            return f"{'; '.join(words)}; then {last}" if words else f"{last} up to {USERS[-1]} users"
+
+        return listed(self._said) + (f". To be sure: {listed(_sure)}" if self.tpot else "")
+
+    def _said(self, row):
+        """The best choice in words, or who leads a tie."""
+        best = _named(row["best"])
+        if not row["tie"]:
+            return best
+        return f"{best} (in a tie)" if self.tpot else f"a tie ({best} ahead)"
+
+    def draw(self):
+        """The map: a panel for each format of the weights, a column for each cached share, a row for each load."""
+        names = [*self.choices]
+        colours = dict(zip(names, COLOURS, strict=False))
+        fig, axes = plt.subplots(
+            1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
+        )
+        for ax, weights in zip(axes[0], self.formats, strict=True):
+            for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):
+                one = self.at(users, weights, cached)
+                best, pale = one["best"], one["tie"] or one["sure"] != one["best"]
+                alpha = 0.3 if pale else 0.75
+                if best != NONE:
+                    ax.add_patch(Rectangle((x, y), 1, 1, color=colours[best], alpha=alpha, linewidth=0))
+                says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
+                ax.text(x + 0.5, y + 0.5, says, ha="center", va="center", fontsize=8)
+            ax.set(xlim=(0, len(CACHED)), ylim=(0, len(USERS)), title=f"weights in {weights}")
+            ax.set_xticks([x + 0.5 for x in range(len(CACHED))], [*map(_share, CACHED)])
+            ax.set_yticks([y + 0.5 for y in range(len(USERS))], USERS)
+            ax.grid(visible=False)
+            ax.tick_params(length=0)
+            self._mark(ax, weights)
+        axes[0][0].set_ylabel("users")
+        fig.supxlabel("of each prompt cached", fontsize=9)
+        shown = [Patch(color=colours[name], alpha=0.75, label=name) for name in names]
+        shown.append(
+            Patch(color=style.FAINT, alpha=0.25, label="pale: not sure" if self.tpot else "pale: a tie")
+        )
+        fig.legend(handles=shown, loc="outside upper center", ncols=2, fontsize=8)
+        return axes[0]
+
+    def _mark(self, ax, weights):
+        """A frame round the request of the case, where it stands on the map."""
+        q = self.case
+        if weights == format_dtype(q.formats[0]) and self._cached in CACHED and q.concurrency in USERS:
+            at = CACHED.index(self._cached) + 0.04, USERS.index(q.concurrency) + 0.04
+            ax.add_patch(Rectangle(at, 0.92, 0.92, fill=False, edgecolor=style.INK, linewidth=1.8))
+
+
+def _named(choice):
+    return "none of them" if choice == NONE else choice
+
+
+def _sure(row):
+    return _named(row["sure"])
+
+
+def _share(cached):
+    return f"{cached.rstrip('%')} %"
+
+
+def _or(names):
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
