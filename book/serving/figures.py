@@ -248,11 +248,15 @@ def over_users(table):
     return ax
 
 
-def first_token(ax=None):
-    """Times to the first token, predicted with their model left out, against measured."""
+def first_token(answer, ax=None):
+    """Times to the first token, predicted with their model left out, against measured; a line for an answer."""
     ax = style.axes(ax, figsize=(5.6, 4.2))
     table, logs = fit.first_rows(), fit.first_left_out("model")
     table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
+    if answer.feasible:
+        low, high = answer.request.ttft_interval
+        ax.axhspan(1e3 * low, 1e3 * high, color=style.FAINT, alpha=0.2)
+        ax.axhline(1e3 * answer.request.ttft, color=style.INK, linestyle="--", label="the request above")
     return _against(ax, table, [20, 5000], "measured, ms", "predicted, ms")
 
 
