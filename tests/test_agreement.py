@@ -215,7 +215,7 @@ def test_with_its_kernels_the_literal_reading_is_too_slow():
 
 @pytest.mark.parametrize("context", [2050, 4989])
 def test_at_512_sequences_the_two_readings_differ_by_half(context):
-    says("mazurek2025", "a request is half as fast again by the capped reading, at either context")
+    says("mazurek2025", "a request is 50 % faster by the capped reading, at either context")
     own = readings.own_machine().iloc[1]
     assert 1.4 < own[f"capped, {context} tokens"] / own[f"literal, {context} tokens"] < 1.6
 
