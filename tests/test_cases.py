@@ -141,7 +141,7 @@ def drawn(case, rng, by=None):
         }
         with contextlib.suppress(ValueError):  # refused at the door
             case = case.replace(**new)
-            if by is None or ask(case, by=by).feasible:
+            if by is None or ask(case.step(), by=by).feasible:
                 return case
 
 
@@ -198,7 +198,7 @@ def test_a_box_opens_as_the_cell_above_it(chapter, box, state, output, after, nu
     shown, known, names = stands(chapter, box, after, number, another)
     answers = [known]
     if by:
-        found = ask(names["case"], by=by)
+        found = ask(names["case"].step(), by=by)
         answers.append(1e3 * found.seconds if found.feasible else None)
     opened = shown.evaluate(**eval(f"dict({state})", names))[output]
     assert [opened] * len(answers) == [one and pytest.approx(one, rel=1e-3) for one in answers]

@@ -47,7 +47,7 @@ def test_another_case_says_so(change, says, capsys):
 
 
 def test_users_of_requests_are_no_batch(capsys):
-    introduction.note_changed_case(introduction.SERVED.replace(concurrency=64), introduction.SERVED)
+    introduction.note_changed_case(introduction.REQUEST.replace(concurrency=64), introduction.REQUEST)
     assert "SXM, concurrency 64; the text speaks" in capsys.readouterr().out
 
 
@@ -206,7 +206,7 @@ def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tok
     said = repr(introduction.users_at(CASE)).replace(",", "")
     picture, step = map(int, re.findall(r"(\d+) users", said))
     requests = int(re.search(r"and (\d+) if each", said)[1])
-    served = introduction.SERVED
+    served = introduction.REQUEST
     for users, keeps in ((0, True), (1, False)):
         assert (box().evaluate(n_chips=8, batch=picture + users)[SPEED] >= 50) is keeps
         assert (ask(CASE.replace(batch=step + users)).speed >= 50) is keeps
@@ -215,5 +215,5 @@ def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tok
 
 
 def test_two_copies_of_a_request_cost_what_a_request_of_half_the_users_does():
-    half, whole = (ask(introduction.SERVED.replace(concurrency=n)).request.dollars for n in (16, 32))
+    half, whole = (ask(introduction.REQUEST.replace(concurrency=n)).request.dollars for n in (16, 32))
     assert f" faster at {half / whole:.1f} times, since" in repr(introduction.verdict(CASE))

@@ -87,3 +87,52 @@ def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
 def test_an_axis_is_named_and_has_values(over):
     with pytest.raises((ValueError, LookupError), match="axis"):
         tokenprice.sweep("Llama 3 70B", "8x H100", over=over)
+
+
+REQUEST = tokenprice.Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=500, weights="bf16")
+CHOICES = {
+    "TP8": {},
+    "half": {"machine": "4x H100"},
+    "2 x TP8": lambda q: q.replace(concurrency=q.concurrency / 2),
+}
+
+
+@pytest.fixture(scope="module")
+def best():
+    """Choices of machines for a few users and for many."""
+    found = tokenprice.sweep(REQUEST, over={"choice": CHOICES, "concurrency": [2, 32, 128]})
+    return lambda **how: found.best(**how).squeeze("by")
+
+
+@pytest.mark.parametrize(
+    ("how", "choice"),
+    [({}, "2 x TP8"), ({"of": "usd_per_request"}, "half"), ({"of": "usd_per_request", "tpot": 1e-3}, "none")],
+)
+def test_the_best_choice_is_the_fastest_the_cheapest_or_none_that_keeps_a_promise(best, how, choice):
+    """Two copies halve the users of each, half the chips cost least, and no H100 decodes 70B in a millisecond."""
+    assert {row["choice"] for row in best(**how).rows()} == {choice}
+
+
+def test_a_copy_for_one_of_two_users_ties_and_for_half_of_many_does_not(best):
+    assert [row["tie"] for row in best().rows()] == ["2 x TP8 or TP8", "", ""]
+
+
+def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured_pairs_do():
+    """H100 and H200 differ by a third in bandwidth, less than both intervals; TP1 and TP8 of one chip differ more."""
+    chips = {"H100": {}, "H200": {"machine": "8x H200"}}
+    layouts = {"8": {}, "2": {"machine": "2x H100"}}
+    ties = [
+        tokenprice.sweep(REQUEST, over={"choice": one}).best().squeeze("by").tie.item()
+        for one in (chips, layouts)
+    ]
+    assert ties == ["H200 or H100", ""]
+
+
+def test_a_best_choice_prints_a_line_a_point(best):
+    lines = str(best()).splitlines()
+    assert lines[0].split() == ["concurrency", "choice", "lead", "tie"] and len(lines) == 4
+
+
+def test_a_choice_that_nobody_names_is_refused():
+    with pytest.raises((ValueError, LookupError), match="of"):
+        tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 2]}).best(of="joy")

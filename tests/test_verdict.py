@@ -3,7 +3,9 @@
 Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
 """
 
+import math
 import re
+from functools import cache
 from itertools import product
 
 import pytest
@@ -17,7 +19,14 @@ from inferlib.papers import erdil2025
 from inferlib.system import System
 from tokenprice import ask
 from tokenprice.ask import ALL
+from tokenprice.uncertainty import load_calibration
 
+PAIR = load_calibration()["pair"]
+VERDICTS = [
+    chapter
+    for chapter in CHAPTERS
+    if any("verdicts.Verdict(" in cell.source for cell in notebook(chapter).cells)
+]
 MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
 QUESTIONS = [
     introduction.RUNNING.replace(model=model, machine=machine, batch=users)
@@ -145,3 +154,73 @@ def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
     answered = [key for key, answer in found[0].items() if answer.feasible]
     assert len(answered) >= 7
     assert [key for key in answered if found[0][key].seconds >= found[1][key].seconds] == []
+
+
+# --- Verdicts that are computed -------------------------------------------------------------------------------
+
+CACHED = ("0%", "50%", "90%")
+
+
+@cache
+def verdicts_of(chapter):
+    """The verdicts that a chapter computes, each under the book's running question."""
+    every, names = list(statements(chapter)), {"__name__": "cell"}
+    made = [one for one in every if "verdicts.Verdict(" in one.text]
+    for one in needed(every, made):
+        run(one, names)
+    return [names[name] for one in made for name in one.makes]
+
+
+def read(verdict, users, weights, cached):
+    """What the words of a verdict say of a load: its lines, read range by range."""
+    share = cached.replace("%", " %")
+    wanted = rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)"
+    for part in re.search(wanted, verdict.markdown)[1].split("; "):
+        end = re.search(r" up to (\d+)", part)
+        if part.startswith("then ") or not end or users <= int(end[1]):
+            return re.sub(r"^then | up to \d+( users)?$", "", part).rstrip(",")
+
+
+def by_hand(verdict, users, weights, cached):
+    """What the kernel model says of the same load, each choice asked alone."""
+    case, found = verdict.case.replace(concurrency=users, weights=weights, cached=cached), {}
+    for name, change in verdict.choices.items():
+        answer = ask(change(case) if callable(change) else case.replace(**change))
+        if answer.feasible:
+            usd = answer.request.dollars
+            value = answer.seconds if verdict.of == "seconds" else usd
+            found[name] = value, answer.seconds, answer.high, math.log(answer.high / answer.seconds)
+    promise = verdict.tpot or math.inf
+    kept = {name: one for name, one in found.items() if one[1] <= promise}
+    if not kept:
+        return "none of them"
+    best = min(kept, key=lambda name: kept[name][0])
+    wide = {name: math.hypot(math.log(PAIR), math.sqrt(abs(one[3] ** 2 - kept[best][3] ** 2)))
+            for name, one in kept.items()}  # fmt: skip
+    ties = [
+        name for name, one in kept.items() if name != best and one[0] / kept[best][0] < math.exp(wide[name])
+    ]
+    if not verdict.tpot:
+        return f"a tie, {best} ahead" if ties else best
+    slow = min(
+        (name for name, one in found.items() if one[2] <= promise), key=lambda n: found[n][0], default=None
+    )
+    sure = list(dict.fromkeys([*ties, *([slow] if slow not in (best, None) else [])]))
+    listed = f"{', '.join(sure[:-1])} or {sure[-1]}" if len(sure) > 1 else "".join(sure)
+    if sure:
+        return f"{best}, or {listed} to be sure"
+    return best if slow else f"{best}, but not for sure"
+
+
+@pytest.mark.parametrize("chapter", VERDICTS)
+def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(chapter):
+    """At half, one and two times its load and at 0.9 and 1.1 times each end of a range, as its words say."""
+    assert verdicts_of(chapter)
+    for verdict in verdicts_of(chapter):
+        for weights, cached in product(("bf16", "fp8"), CACHED):
+            ends = [end for _, end in verdict.ranges(weights, cached)[:-1]]
+            loads = [times * verdict.case.concurrency for times in (0.5, 1, 2)]
+            loads += [times * end for end in ends for times in (0.9, 1.1)]
+            for users in {max(1, min(round(load), 256)) for load in loads}:
+                turned = by_hand(verdict, users, weights, cached)
+                assert read(verdict, users, weights, cached) == turned, (users, weights, cached)

@@ -26,7 +26,7 @@ from tokenprice.parallelism import layout_error, layouts
 from tokenprice.parsing import Mean
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
-from tokenprice.question import REQUEST, SERVING, Question, given, list_fields, read_record, recorded
+from tokenprice.question import Question, given, list_fields, read_record, recorded
 from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
 from tokenprice.request import Request, decode_batch, with_cautions
 from tokenprice.signatures import AskOptions
@@ -172,7 +172,9 @@ class Answer(Screen):
         if self.by != KERNELS or not self.feasible:
             return {}
         shared = self.fleet is None and self.question.prefill_machine is None
-        return change(self.question.replace(**_step_of(self)), self.request if shared else None)
+        q = self.question
+        step = q.step(Mean(self.batch)) if q.is_request else q
+        return change(step, self.request if shared else None)
 
     @cached_property
     def notes(self) -> tuple:
@@ -570,15 +572,6 @@ def _fits(question):
     if q.is_request:
         return max_sequences_of(q, q.machine, q.layout) >= max(1, q.layout.dp)
     return decode_step(q.model, q.machine, q.workload, **q.serving_config).feasible
-
-
-def _step_of(answer):
-    """The fields that make a request's question one about its step."""
-    q = answer.question
-    if not q.is_request:
-        return {}
-    lost = dict.fromkeys((*REQUEST, *SERVING))
-    return lost | {"batch": Mean(answer.batch), "context": q.workload.context}
 
 
 def _format_setup(answer):

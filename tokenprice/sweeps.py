@@ -1,15 +1,123 @@
 """One question asked at every point of a grid, of the kernel model, the sources or all of them."""
 
+import math
+from collections.abc import Mapping
+
 from inferlib import validation
-from inferlib.papers.sweeps import Sweep, of_step, tabulate
+from inferlib.optional_imports import np, xarray as xr
+from inferlib.papers import sweeps
 from inferlib.system import System
 from tokenprice import predictors
 from tokenprice.ask import ask
+from tokenprice.formatting import align
 from tokenprice.question import Question, read_record
+from tokenprice.uncertainty import ratio_factor
+
+LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request")  # what a choice can be best by
+NONE = "none"  # where no value of an axis has an answer, or keeps the promise
+
+
+class Sweep(sweeps.Sweep):
+    """Answers over named axes, whose :meth:`best` says where a choice is a tie."""
+
+    __slots__ = ()
+
+    def best(self, axis=None, of="seconds", tpot=None) -> "Best":
+        """The value of an axis where ``of`` is least, at every other point, and which others tie with it.
+
+        Two answers about one chip tie where their ratio is within the factor that holds 80 % of measured pairs
+        (:func:`tokenprice.uncertainty.ratio_factor`); about different chips, where their intervals overlap.
+
+        Parameters
+        ----------
+        axis : str, optional
+            The axis to choose from; the first of the sweep when not given.
+        of : str
+            ``"seconds"`` of a token, ``"ttft"``, ``"usd_per_million"`` or ``"usd_per_request"``.
+        tpot : float, optional
+            Seconds of a token at most: only answers that keep this are chosen from. An answer ties with the one that
+            would be chosen at the slow end of the intervals.
+
+        Returns
+        -------
+        Best
+            A DataArray of values of the axis, ``"none"`` where there is no answer. Coordinates: ``lead``, how much
+            more the second best takes (0.1 is 10 %), and ``tie``, the values that tie, or nothing.
+        """
+        axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
+        validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
+        validation.one_of("of", of, [name for name in LEAST if name in self])
+        columns = {name: self[name].transpose(axis, ...) for name in (of, "seconds", "low", "high", "chip")}
+        table, names = columns[of], [str(value) for value in self[axis].values]
+        shape = table.shape[1:]
+        found, tied = np.full(shape, NONE, object), np.full(shape, "", object)
+        lead = np.full(shape, math.nan)
+        for place in np.ndindex(shape):
+            column = {name: one.values[(slice(None), *place)] for name, one in columns.items()}
+            found[place], lead[place], tied[place] = _choose(names, column, of, tpot)
+        dims = table.dims[1:]
+        coords = {name: self[name] for name in dims} | {"lead": (dims, lead), "tie": (dims, tied)}
+        return Best(xr.DataArray(found, coords, dims, axis))
+
+
+class Best(xr.DataArray):
+    """The best value of an axis at every point of the others, with ``lead`` and ``tie``."""
+
+    __slots__ = ()
+
+    def rows(self) -> list:
+        """A dict a point: the other axes, the best value, its lead, and what it ties with."""
+        found = []
+        for place in np.ndindex(self.shape):
+            one = self[place]
+            at = {name: one[name].item() for name in self.dims if name != "by" or self.sizes[name] > 1}
+            lead = None if math.isnan(one.lead.item()) else one.lead.item()
+            found.append({**at, self.name: one.item(), "lead": lead, "tie": one.tie.item()})
+        return found
+
+    def to_dict(self, *how, **more):
+        """The points as plain values: what ``--json`` prints; options as of xarray give what xarray does."""
+        return super().to_dict(*how, **more) if how or more else {"best": self.rows()}
+
+    def __str__(self):
+        rows = self.rows()
+        lines = [tuple(rows[0])] if rows else []
+        for row in rows:
+            *at, lead, tie = row.values()
+            lines.append((*map(str, at), "" if lead is None else f"{lead:.0%}", tie))
+        return align(lines)
+
+
+def _choose(names, column, of, tpot):
+    """The best of one column, how far it leads, and what it ties with."""
+    value, seconds, low, high = (column[name].astype(float) for name in (of, "seconds", "low", "high"))
+
+    def least(times):
+        kept = np.where(times <= tpot, value, math.nan) if tpot else value
+        return None if np.isnan(kept).all() else int(np.nanargmin(kept))
+
+    best = least(seconds)
+    if best is None:
+        return NONE, math.nan, ""
+    kept = [k for k in range(len(names)) if k != best and (seconds[k] <= tpot if tpot else seconds[k] > 0)]
+    lead = min((value[k] for k in kept), default=math.nan) / value[best] - 1
+    rivals = [names[k] for k in kept if value[k] / value[best] < _margin(column, best, k)]
+    slow = least(high) if tpot else best
+    rivals += [NONE if slow is None else names[slow]] if slow != best else []
+    return names[best], lead, " or ".join([names[best], *dict.fromkeys(rivals)]) if rivals else ""
+
+
+def _margin(column, best, other):
+    """How many times as much another value must take so that it does not tie."""
+    spread = [column["high"][k] / column["seconds"][k] for k in (best, other)]
+    if not all(spread[k] >= 1 for k in (0, 1)):  # a source states no interval
+        return 1.0
+    same = column["chip"][best] == column["chip"][other]
+    return ratio_factor(*spread) if same else spread[0] * spread[1]
 
 
 def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None, **options) -> Sweep:
-    """Ask a question over axes: any option of :func:`ask`, and how many chips.
+    """Ask a question over axes: any option of :func:`ask`, how many chips, or choices of your own.
 
     Parameters
     ----------
@@ -17,7 +125,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         As for :func:`ask`.
     over : Mapping
         Values by name of the axis: any field of :class:`Question` in its words, such as ``"batch"``, ``"weights"``,
-        ``"machine"`` or ``"layout"``, or ``"chips"``, how many of the machine's chip.
+        ``"machine"`` or ``"layout"``, or ``"chips"``, how many of the machine's chip. An axis of any other name is a
+        choice: a Mapping of names to the fields that each changes, or to a function of the question.
     by : str or sequence of str
         Who is asked, as for :func:`ask`; ``"all"`` for everybody.
 
@@ -25,7 +134,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     -------
     Sweep
         An ``xarray.Dataset``: ``seconds`` between two tokens (NaN where there is no answer, with ``status`` and
-        ``reason``), ``low`` and ``high`` of its interval, ``usd_per_million``, ``bottleneck`` and ``terms``.
+        ``reason``), ``low`` and ``high`` of its interval, ``usd_per_million``, ``bottleneck`` and ``terms``; of
+        requests also ``ttft`` and ``usd_per_request``.
 
     Raises
     ------
@@ -37,24 +147,33 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     >>> found = sweep("Llama 3 70B", "8x H100", over={"batch": [1, 64], "weights": ["bf16", "fp8"]})
     >>> found.best("weights").squeeze().values.tolist()
     ['fp8', 'fp8']
+    >>> boxes = {"one of 8": {}, "one of 16": {"machine": "16x H100"}}
+    >>> sweep("Llama 3 70B", "8x H100", over={"boxes": boxes, "batch": [1, 64]}).best().squeeze().values.tolist()
+    ['one of 8', 'one of 8']
     """
     asked = question if isinstance(question, Question) else None
     if asked is None:
         asked = read_record(Question, {"model": question, "machine": machine, **options}, chips)
     elif machine is not None or options:
         raise ValueError("a Question holds its machine and options: leave those beside it out")
+    choices = {name: values for name, values in over.items() if isinstance(values, Mapping)}
     for name in over:
-        validation.one_of("axis", name, [*Question.names(), "chips"])
+        if name not in choices:
+            validation.one_of("axis", name, [*Question.names(), "chips"])
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
 
     def answer(point):
-        point = dict(point)
-        if (count := point.pop("chips", None)) is not None:
-            point["machine"] = System(asked.needs_machine().chip, count)
-        here = asked.replace(**point)
+        fields = {name: value for name, value in point.items() if name not in choices}
+        if (count := fields.pop("chips", None)) is not None:
+            fields["machine"] = System(asked.needs_machine().chip, count)
+        here = asked.replace(**fields)
+        for name, values in choices.items():
+            change = values[point[name]]
+            here = change(here) if callable(change) else here.replace(**change)
         return {key: _found(ask(here, by=key)) for key in keys}
 
-    return tabulate(over, keys, answer)
+    found = sweeps.tabulate(over, keys, answer)
+    return Sweep(found.data_vars, found.coords)
 
 
 def _found(answer):
@@ -62,5 +181,11 @@ def _found(answer):
     if not answer.feasible:
         return {"status": answer.status, "reason": answer.reason}
     more = {"low": answer.low, "high": answer.high, "usd_per_million": answer.usd_per_million}
-    seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck}
-    return of_step(answer.step) | seconds | {name: value for name, value in more.items() if value is not None}
+    if (request := answer.request) is not None:
+        more |= {"ttft": request.ttft, "usd_per_request": request.dollars if request.priced else None}
+    seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck, "chip": answer.machine.chip.name}
+    return (
+        sweeps.of_step(answer.step)
+        | seconds
+        | {name: value for name, value in more.items() if value is not None}
+    )

@@ -31,23 +31,28 @@ CHAT = 50  # tokens per second that a chat is promised here
 USERS = 4097  # of one machine at which a search ends
 ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
 KERNEL_MODEL = predictors.label(predictors.KERNELS)
-# The running question of all chapters: what their text speaks of.
-RUNNING = Question("Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", batch=32, context=4096)
-# And as requests, half of whose answer is made at that context.
-SERVED = Question("Llama 3 70B", "8x H100", prompt_tokens=3840, output_tokens=512, concurrency=32)
+# The running question of all chapters, what their text speaks of; the rent is the catalogue's. Sources are asked about
+# its decode step, whose context is that of the middle of an answer.
+REQUEST = Question(
+    "Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", prompt_tokens=3840, cached="0%", output_tokens=512,
+    concurrency=32,
+)  # fmt: skip
+RUNNING = REQUEST.step()
 
 
 COMPARED = (
-    "model", "machine", "batch", "context", "prompt_tokens", "output_tokens", "concurrency", "layout", "weights",
-    "cache", "price",
+    "model", "machine", "batch", "context", "prompt_tokens", "cached", "output_tokens", "concurrency", "layout",
+    "weights", "cache", "price",
 )  # fmt: skip
 
 
-def note_changed_case(case, printed=RUNNING, **others):
+def note_changed_case(case, printed=None, **others):
     """Say that a chapter's case is not the one that its text speaks of; nothing where it is.
 
-    ``others``: further inputs of the chapter by name, each beside the one that the text speaks of.
+    ``printed``: the case of the text; the running question when not given. ``others``: further inputs of the chapter
+    by name, each beside the one that the text speaks of.
     """
+    printed = printed or (REQUEST if case.is_request else RUNNING)
     changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
     if changed:
         mine, theirs = (_named(question, changed) for question in (case, printed))
@@ -61,12 +66,14 @@ def note_changed_case(case, printed=RUNNING, **others):
 def _value(question, name):
     """A field as it counts, given or not."""
     known = {"batch", "context", "weights", "cache"}
-    return getattr(question.workload if name in known else question, name)
+    value = getattr(question.workload if name in known else question, name)
+    return value or None
 
 
-def case_for(case, by, printed=RUNNING, step=None):
+def case_for(case, by, printed=None, step=None):
     """The case; or the printed one, with the reason, where a source, or a ``step`` of its own, says nothing of it."""
-    answer = ask(case, by=by)
+    printed = printed or (REQUEST if case.is_request else RUNNING)
+    answer = ask(case.step(), by=by)
     if step is not None and answer.status != "n/a":
         answer = run(by, step, case.model, case.machine, case.workload, case.layout)
     if answer.status != "n/a":
@@ -225,15 +232,15 @@ def users_at(case, speed=CHAT):
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
         f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "
-        f"{_users(alone)}, and {asking} if each also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets "
-        f"{SERVED.output_tokens}."
+        f"{_users(alone)}, and {asking} if each also sends a prompt of {REQUEST.prompt_tokens:,} tokens and gets "
+        f"{REQUEST.output_tokens}."
     )
 
 
 def _with_prompts(case):
     """Requests of the running question's lengths in place of a step."""
     return case.replace(
-        batch=None, context=None, prompt_tokens=SERVED.prompt_tokens, output_tokens=SERVED.output_tokens
+        batch=None, context=None, prompt_tokens=REQUEST.prompt_tokens, output_tokens=REQUEST.output_tokens
     )
 
 
@@ -441,7 +448,7 @@ def _copies_of_requests(case):
         return ""
     gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars
     return (
-        f"; where each user also sends a prompt of {SERVED.prompt_tokens:,} tokens and gets {SERVED.output_tokens}, "
+        f"; where each user also sends a prompt of {REQUEST.prompt_tokens:,} tokens and gets {REQUEST.output_tokens}, "
         f"{gain:.0%} faster at {price:.1f} times, since each copy stops for half of the prompts"
     )
 

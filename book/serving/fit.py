@@ -403,6 +403,23 @@ def factor(logs, whose):
     return float(np.exp(each.iloc[min(place, len(each)) - 1]))
 
 
+def pair_factor():
+    """The factor that holds the ratio of two steps that differ in layout or format, and in users by twice at most.
+
+    Both were measured by one publisher, of one model, chip and engine: what a prediction misses in both cancels.
+    """
+    table, alike = data(), ["publisher", "model", "hardware", "engine", "prompt_tokens", "output_tokens"]
+    rows = np.any([own for kind, own in slices().items() if kind != "python-2024"], axis=0)
+    table = table.assign(how=[repr(asked[2].weights) + repr(asked[3]) for asked in table.asked])[rows]
+    found = []
+    for by in ("publisher", "model"):
+        own = table[[*alike, "how", "users"]].assign(log=left_out(by))
+        pairs = own.merge(own, on=alike, suffixes=("", "_other"))
+        pairs = pairs[(pairs.how < pairs.how_other) & (np.abs(np.log2(pairs.users / pairs.users_other)) <= 1)]
+        found.append(factor(pairs.log - pairs.log_other, groups(pairs)))
+    return max(found)
+
+
 def trial(by):
     """Every group against the interval that the other groups of its class give, and against one constant.
 
@@ -723,6 +740,7 @@ def calibration_toml():
         f"params = {min(catalog.load_model(name).n_params for name in set(rows.model)) / 1e6:.0f}",
         f"tp = {int(2 ** rows['rank'][rows.copies == 1].max())}",
         f"expert_chips = {int(rows.n_gpus[rows.copies > 1].max())}",
+        f"pair = {_up(pair_factor())}",
     ]
     for (name, known), bar in stated_bars().iterrows():
         lines += ["", f'[step."{name}"."{known}"]', f"error = {bar.error:.4g}", f"factor = {_up(bar.factor)}"]

@@ -147,7 +147,7 @@ def tabulate(over, keys, answer) -> Sweep:
     dims = ("by", *over)
     variables = {}
     for name in names:
-        number = name not in ("status", "reason", "bottleneck")
+        number = name not in ("status", "reason", "bottleneck", "chip")
         empty = math.nan if number else ""
         values = np.array(
             [[row[key].get(name, empty) for row in rows] for key in keys], float if number else object
