@@ -80,17 +80,14 @@ class Verdict(Text):
         return [*found, (known[-1][1], None)]
 
     def _in_words(self):
-        q, weights = self.case, format_dtype(self.case.formats[0])
-        users = q.concurrency or 1
-        (own,) = self.asked(concurrency=[users], weights=[weights]).rows()
-        promise = f" with {1 / self.tpot:.0f} tokens/s for each" if self.tpot else ""
+        q, users = self.case, self.case.concurrency or 1
+        (own,) = self.asked(concurrency=[users], weights=[format_dtype(q.formats[0])]).rows()
+        promise = f" at {1 / self.tpot:.0f} tokens/s for each" if self.tpot else ""
         lead = own["lead"] and f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}"
         found = f"**{self._said(own).rstrip(',')}**"
         lines = [
-            f"**{_or(list(self.choices))}?** The request: {users:g} users{promise}, prompts of {q.prompt_tokens:,.0f} "
-            f"tokens, {_share(self._cached)} of them cached, {q.output_tokens:,.0f} tokens out, weights in {weights}, "
-            f"{q.price_per_chip_hour or 0:.2f} dollars for a chip and hour. The kernel model's verdict: "
-            f"{', '.join(filter(None, (found, lead)))}. Its condition:\n"
+            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} users the kernel model's verdict is "
+            f"{'; '.join(filter(None, (found, lead)))}. By load it is:\n"
         ]
         said = {one: {part: self._spoken(self.ranges(one, part)) for part in CACHED} for one in self.formats}
         for one, parts in said.items():

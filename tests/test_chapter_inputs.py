@@ -63,8 +63,8 @@ INPUTS = {
             machine="8x B200",
             weights="fp8",
             kv_cache_dtype="fp8",
-            batch=2 * case.batch,
-            context=2048,
+            concurrency=2 * case.concurrency,
+            prompt_tokens=2048,
         )
     },
     "erdil2025_toy": {"assumed": scaled(t_hop=2), "side": twice},

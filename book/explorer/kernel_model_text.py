@@ -4,6 +4,7 @@ from bisect import bisect
 
 import inferlib
 import tokenprice
+from tokenprice.formatting import format_dtype
 
 
 class Text:
@@ -19,18 +20,35 @@ class Text:
         return self.markdown
 
 
+def question_in_words(case):
+    """A request, and the decode step of it that sources describe, told apart; both follow the case."""
+    step, share = case.step(), f"{100 * (case.cached or 0) / case.prompt_tokens:.0f} %"
+    weights, cache, _ = case.formats
+    rent = case.price_per_chip_hour
+    paid = "" if rent is None else f", at {rent:.2f} dollars for a chip and hour"
+    return Text(
+        f"**The request.** *{case.model.name} on {case.machine}, weights in {format_dtype(weights)} and cache in "
+        f"{format_dtype(cache)}{paid}. {step.batch:g} users each send a prompt of {case.prompt_tokens:,.0f} tokens, "
+        f"{share} of it cached, and get {case.output_tokens:,.0f} tokens. How long does a user wait between two of "
+        f"them?*\n\n**The step** is the part of it that this source describes: one pass for {step.batch:g} sequences "
+        f"with {step.workload.context:,.0f} tokens of context each, while nobody's prompt is read."
+    )
+
+
 def kernel_model_sentence(case):
-    """One sentence: its time of the same step, and of twice the chips as one instance, or why there is none."""
-    found = tokenprice.ask(case)
+    """What it says of the same step, of twice the chips as one instance, and of the request if there is one."""
+    step = case.step()
+    found = tokenprice.ask(step)
     who = "*[The kernel model](kernel_model.ipynb), which is fitted to measurements,"
     if not found.feasible:
         return Text(f"{who} has no time for this step ({found.summary()}).*")
     twice = inferlib.System(case.machine.chip, 2 * case.machine.count)
-    beside = tokenprice.ask(case.replace(machine=twice, layout=None)).summary()
+    beside = tokenprice.ask(step.replace(machine=twice, layout=None)).summary()
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (found.seconds, found.low, found.high))
+    whole = f" For the request it says {tokenprice.ask(case).summary()}." if case.is_request else ""
     return Text(
         f"{who} says {middle} ms for the same step ({low} to {high} in {100 * found.confidence:.0f} % of cases); "
-        f"on {twice} as one instance, {beside}.*"
+        f"on {twice} as one instance, {beside}.{whole}*"
     )
 
 

@@ -242,6 +242,19 @@ def say_numbers(document, computed):
             parent[first:at] = [nodes.Text(text[: -len(written)] + said)]
 
 
+class Takeaways(Transform):
+    """A box of class ``takeaways`` holds, in one list, every box of the page that is titled "Takeaway"."""
+
+    default_priority = 860  # links are still as they were written
+
+    def apply(self):
+        boxes = [box for box in self.document.findall(nodes.admonition) if box[0].astext() == "Takeaway"]
+        for gathered in self.document.findall(nodes.admonition):
+            if "takeaways" in gathered["classes"]:
+                items = [nodes.list_item("", *(part.deepcopy() for part in box[1:])) for box in boxes]
+                gathered[1:] = [nodes.bullet_list("", *items)]
+
+
 class Headings(Transform):
     """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
 
@@ -429,6 +442,7 @@ def setup(app):
     app.add_transform(Links)
     app.add_transform(Numbers)
     app.add_transform(Headings)
+    app.add_transform(Takeaways)
     app.add_transform(Words)
     app.connect("env-get-updated", records, priority=900)
     app.connect("config-inited", launch, priority=900)
