@@ -43,10 +43,12 @@ class Verdict(Text):
         ``"seconds"`` of a token, or ``"usd_per_request"``.
     tpot : float, optional
         Seconds that a token may take.
+    load : str
+        What the case's ``concurrency`` counts, where choices multiply it: "users on each GPU".
     """
 
-    def __init__(self, case, choices, of="seconds", tpot=None):
-        self.case, self.choices, self.of, self.tpot = case, choices, of, tpot
+    def __init__(self, case, choices, of="seconds", tpot=None, load="users"):
+        self.case, self.choices, self.of, self.tpot, self.load = case, choices, of, tpot, load
         own = format_dtype(case.formats[0])
         self.formats = tuple(dict.fromkeys((*FORMATS, own)))
         between = {round(2 ** (k / BETWEEN)) for k in range(BETWEEN * (len(USERS) - 1) + 1)}
@@ -86,8 +88,8 @@ class Verdict(Text):
         lead = own["lead"] and f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}"
         found = f"**{self._said(own).rstrip(',')}**"
         lines = [
-            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} users the kernel model's verdict is "
-            f"{'; '.join(filter(None, (found, lead)))}. By load it is:\n"
+            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} {self.load} the kernel model's "
+            f"verdict is {'; '.join(filter(None, (found, lead)))}. By load it is:\n"
         ]
         said = {one: {part: self._spoken(self.ranges(one, part)) for part in CACHED} for one in self.formats}
         for one, parts in said.items():
@@ -142,7 +144,7 @@ class Verdict(Text):
             ax.grid(visible=False)
             ax.tick_params(length=0)
             self._mark(ax, weights)
-        axes[0][0].set_ylabel("users")
+        axes[0][0].set_ylabel(self.load)
         fig.supxlabel("of each prompt cached", fontsize=9)
         shown = [Patch(color=colours[name], alpha=0.75, label=name) for name in names]
         shown.append(
