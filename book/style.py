@@ -277,6 +277,24 @@ def _name_lines(ax):
         )  # fmt: skip
 
 
+class Named:
+    """An equation whose terms are named under braces, in the colours that their kinds have in figures.
+
+    ``terms``: what a brace says to the equation of the term and its kind, one of :data:`KINDS`.
+    """
+
+    def __init__(self, function, terms):
+        brace = r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}"
+        wrapped = [(part, brace % (KINDS[kind][0], words)) for words, (part, kind) in terms.items()]
+        self.function, self.shown = function, function.equation.with_names(wrapped)
+
+    def __repr__(self):
+        return f"{self.function.equation}"
+
+    def _repr_markdown_(self):
+        return self.shown
+
+
 def axes(ax, **size):
     """The axes that a caller gives, or new ones."""
     return ax if ax is not None else plt.subplots(**size)[1]

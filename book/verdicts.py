@@ -13,7 +13,7 @@ from tokenprice.formatting import format_dtype
 from tokenprice.sweeps import NONE
 
 USERS = tuple(2**k for k in range(9))
-FORMATS, CACHED = ("bf16", "fp8"), ("0%", "50%", "90%")
+FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
 BETWEEN = 2  # loads asked from one row of the map to the next, between which ends are searched
 CHOICE = "choice"
 WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
@@ -104,7 +104,7 @@ class Verdict(Text):
     @property
     def _cached(self):
         q = self.case
-        return f"{100 * (q.cached or 0) / q.prompt_tokens:.0f}%"
+        return f"{100 * q.cached / q.prompt_tokens:.0f}%" if q.cached else CACHED[0]
 
     def _spoken(self, ranges):
         """Ranges in words: TP8 up to 19 users; a tie, TP8 ahead, up to 53; then 2 × TP4."""
@@ -127,7 +127,7 @@ class Verdict(Text):
         names = [*self.choices]
         colours = dict(zip(names, COLOURS, strict=False))
         fig, axes = plt.subplots(
-            1, len(self.formats), figsize=(3.7, 3.9), sharey=True, layout="constrained", squeeze=False
+            1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
         )
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):
@@ -162,7 +162,7 @@ class Verdict(Text):
 
 
 def _share(cached):
-    return cached.replace("%", " %")
+    return f"{cached.rstrip('%')} %"
 
 
 def _or(names):

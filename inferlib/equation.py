@@ -271,10 +271,22 @@ class Equation:
             values |= {name: other.equation.expression() for name, other in self.also[number].items()}
         return self.working(**values)
 
-    def latex(self, number=None):
-        """The equation as LaTeX in the source's notation."""
+    def latex(self, number=None, wrapped=()):
+        """The equation as LaTeX in the source's notation.
+
+        ``wrapped``: pairs of another equation and a text of LaTeX with ``%s``, into which what it computes is put.
+        """
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
-        return f"{left} {_RELATIONS.get(self.form, '=')} {latex(self.expression(number))}"
+        whole, names = self.expression(number), {}
+        for part, text in wrapped:
+            term = part.equation.expression()
+            mark = type(next(iter(term.free_symbols)))(f"{part.equation.name} of {self.name}")
+            whole, names[mark] = whole.subs(term, mark), text % latex(term)
+        return f"{left} {_RELATIONS.get(self.form, '=')} {latex(whole, names)}"
+
+    def with_names(self, wrapped):
+        """The equation as a notebook shows it, with :meth:`latex`'s ``wrapped`` terms."""
+        return _display(self.latex(wrapped=wrapped), self.number)
 
     def _repr_markdown_(self):
         try:
@@ -287,8 +299,8 @@ class Equation:
         return f"{self.source}.{self.name}" + (f" ({self.number})" if self.number else "")
 
 
-def latex(expression):
-    """An expression as LaTeX in the book's manner.
+def latex(expression, names=None):
+    """An expression as LaTeX in the book's manner, ``names`` being the LaTeX of some symbols.
 
     Thin spaces between factors, powers like 2/3 on one line, and M - B rather than -B + M.
 
@@ -298,7 +310,7 @@ def latex(expression):
     >>> latex(sympy.Symbol("M") - sympy.Symbol("B"))
     'M - B'
     """
-    return _printer().doprint(expression)
+    return _printer()(names or {}).doprint(expression)
 
 
 @cache
@@ -310,7 +322,7 @@ def _printer():
             terms = super()._as_ordered_terms(expr, order=order)
             return sorted(terms, key=lambda term: term.could_extract_minus_sign())
 
-    return Printer({"mul_symbol": r"\, ", "fold_frac_powers": True})
+    return lambda names: Printer({"mul_symbol": r"\, ", "fold_frac_powers": True, "symbol_names": names})
 
 
 def _display(text, number=None):

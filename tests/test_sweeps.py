@@ -6,6 +6,7 @@ import pytest
 import inferlib
 import tokenprice
 from inferlib import papers
+from tokenprice.terminal import main
 
 LLAMA, H100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100 SXM")
 OVER = {"chips": [1, 8], "batch": [1, 64]}
@@ -136,3 +137,22 @@ def test_a_best_choice_prints_a_line_a_point(best):
 def test_a_choice_that_nobody_names_is_refused():
     with pytest.raises((ValueError, LookupError), match="of"):
         tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 2]}).best(of="joy")
+
+
+def test_the_terminal_prints_the_best_of_the_first_axis(capsys):
+    words = ["Llama 3 70B", "8x H100", "--over", "weights=bf16,fp8", "--over", "batch=1,64"]
+    assert main(["sweep", *words]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["1", "fp8"],
+        ["64", "fp8"],
+    ]
+
+
+def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
+    assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
+    assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err
+
+
+def test_nothing_is_best_where_nothing_fits():
+    found = tokenprice.sweep("Kimi K2", "1x H100", over={"weights": ["bf16", "fp8"], "batch": [1, 2]})
+    assert found.best().values.ravel().tolist() == ["none", "none"]

@@ -161,7 +161,7 @@ def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
 
 # --- Verdicts that are computed -------------------------------------------------------------------------------
 
-CACHED = ("0%", "50%", "90%")
+CACHED = ("0", "50%", "90%")
 
 
 @cache
@@ -176,7 +176,7 @@ def verdicts_of(chapter):
 
 def read(verdict, users, weights, cached):
     """What the words of a verdict say of a load: its lines, read range by range."""
-    share = cached.replace("%", " %")
+    share = f"{cached.rstrip('%')} %"
     wanted = rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)"
     for part in re.search(wanted, verdict.markdown)[1].split("; "):
         end = re.search(r" up to (\d+)", part)

@@ -46,8 +46,11 @@ class Sweep(sweeps.Sweep):
         """
         axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
-        validation.one_of("of", of, [name for name in LEAST if name in self])
-        columns = {name: self[name].transpose(axis, ...) for name in (of, "seconds", "low", "high", "chip")}
+        validation.one_of("of", of, LEAST)
+        asked = self.status.transpose(axis, ...)
+        empty = xr.full_like(asked, math.nan, float)  # nothing in the sweep has an answer, or such a price
+        wanted = (of, "seconds", "low", "high", "chip")
+        columns = {name: self[name].transpose(axis, ...) if name in self else empty for name in wanted}
         table, names = columns[of], [str(value) for value in self[axis].values]
         shape = table.shape[1:]
         found, tied = np.full(shape, NONE, object), np.full(shape, "", object)

@@ -150,8 +150,17 @@ def _command(name):
         add("word", nargs="?", help="only names that hold this")
         return command
     _options(command, Question, leave_out={*CHOSEN} - {"concurrency"} if decide else ())
-    if name not in ("ask", "check"):
+    if name not in ("ask", "check", "sweep"):
         _options(command, SLO)
+    if name == "sweep":
+        add(
+            "--over",
+            action="append",
+            metavar="NAME=A,B",
+            help="an option and its values, e.g. 'layout=TP8,PP2 TP4'",
+        )
+        add("--of", help="what is least: seconds (default), ttft, usd_per_million or usd_per_request")
+        add("--tpot", help="choose only what keeps this TPOT (default any), e.g. '50 tokens/s'")
     if decide:
         add("--sure", action="store_true", default=None, help="keep the promise at the slow end too")
         add("--chips", *ALSO["chips"], help="chips to try (default: all timed), e.g. 'H100, B200'")
@@ -221,6 +230,9 @@ def _answer(name, given):
     linked = given.pop("link", False)
     if name == "decide":
         found, text = _decide(**given)
+    elif name == "sweep":
+        found = _sweep(**given)
+        text = str(found)
     else:
         found = getattr(tokenprice, name)(*_records(given), **given)
         text = f"{found}"
@@ -230,6 +242,20 @@ def _answer(name, given):
         return found, text, 0 if found else 1
     good = (getattr(found, name) for name in ("feasible", "inside", "offers") if hasattr(found, name))
     return found.to_dict(), text, 0 if next(good, True) else 1
+
+
+def _sweep(over=(), of="seconds", tpot=None, **given):
+    from tokenprice import sweep
+    from tokenprice.parsing import parse_seconds
+
+    axes = {}
+    for text in over:
+        name, sign, values = text.partition("=")
+        if not sign:
+            raise ValueError(f"over is {text!r}, but must be like layout=TP8,PP2 TP4")
+        axes[name.strip().replace("-", "_")] = [value.strip() for value in values.split(",")]
+    found = sweep(*_records(given), over=axes, **given)
+    return found.best(of=of, tpot=tpot and parse_seconds("tpot", tpot))
 
 
 def _decide(model, top, why, **given):
@@ -256,6 +282,7 @@ COMMANDS = {
     "decide": "What is the cheapest machine that keeps a promise of speed and of the first token?",
     "simulate": "What do single requests wait in a fleet, and what does a token cost that kept its promise?",
     "check": "Is a benchmark what it should be, what would explain it if not, and which flag is next?",
+    "sweep": "Which of several values is best at every point of a grid, and where do they tie?",
     "models": "The models known by name.",
     "chips": "The chips known by name.",
 }

@@ -34,7 +34,7 @@ KERNEL_MODEL = predictors.label(predictors.KERNELS)
 # The running question of all chapters, what their text speaks of; the rent is the catalogue's. Sources are asked about
 # its decode step, whose context is that of the middle of an answer.
 REQUEST = Question(
-    "Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", prompt_tokens=3840, cached="0%", output_tokens=512,
+    "Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", prompt_tokens=3840, cached=0, output_tokens=512,
     concurrency=32,
 )  # fmt: skip
 RUNNING = REQUEST.step()

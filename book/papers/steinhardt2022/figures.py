@@ -144,9 +144,9 @@ def waste(time, utilisation, floor, half):
     colours = {"without latency": style.ORANGE, "with latency": style.RED}
     _, both = plt.subplots(2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained")
     top, bottom = both
-    top.axhline(floor / US, color=style.FAINT, linestyle="--")
+    top.axhline(floor / US, xmax=0.8, color=style.FAINT, linestyle="--")
     top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
-    mark, over = {"half of it latency": (half, 2 * floor)}, "slow-down of block and batch, k"
+    mark, over = {"half of it latency": (half, 2 * floor)}, "shrink factor of block and batch, k"
     style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
     style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
     top.set_xlabel("")
