@@ -30,6 +30,16 @@ def machine(chips, copies=1):
     return changed
 
 
+def spread(chips):
+    """A choice: so many of the case's chips, attention copied to each and experts spread, with its users on each."""
+
+    def changed(case):
+        own = System(case.machine.chip, chips)
+        return case.replace(machine=own, layout=f"DP{chips} EP{chips}", concurrency=chips * case.concurrency)
+
+    return changed
+
+
 class Verdict(Text):
     """Which of some choices is best for a request, or which tie, and under what condition; shown in words.
 
@@ -69,17 +79,16 @@ class Verdict(Text):
         """Verdicts from one user on: each with the most users for which it holds, the last without."""
         line = self.found.sel(weights=weights, cached=cached)
         known = [(row["concurrency"], self._said(row)) for row in line.rows()]
-        found = []
-        for (low, here), (high, there) in zip(known, known[1:], strict=False):
-            if here != there:
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    if self.state(middle, weights, cached) == here:
-                        low = middle
-                    else:
-                        high = middle
-                found.append((here, low))
-        return [*found, (known[-1][1], None)]
+        found, known = [], known[::-1]
+        while len(known) > 1:
+            (low, here), (high, there) = known[-1], known[-2]
+            if here != there and high - low > 1:  # a third verdict may lie between
+                middle = (low + high) // 2
+                known.insert(-1, (middle, self.state(middle, weights, cached)))
+            else:
+                known.pop()
+                found += [(here, low)] if here != there else []
+        return [*found, (known[0][1], None)]
 
     def _in_words(self):
         q, users = self.case, self.case.concurrency or 1

@@ -192,13 +192,15 @@ def by_hand(verdict, users, weights, cached):
         if answer.feasible:
             usd = answer.request.dollars
             value = answer.seconds if verdict.of == "seconds" else usd
-            found[name] = value, answer.seconds, answer.high, math.log(answer.high / answer.seconds)
+            own = answer.machine.chip.name, math.log(answer.high / answer.seconds)
+            found[name] = value, answer.seconds, answer.high, *own
     promise = verdict.tpot or math.inf
     kept = {name: one for name, one in found.items() if one[1] <= promise}
     if not kept:
         return "none of them"
     best = min(kept, key=lambda name: kept[name][0])
-    wide = {name: math.hypot(math.log(PAIR), math.sqrt(abs(one[3] ** 2 - kept[best][3] ** 2)))
+    chip, known = kept[best][3:]
+    wide = {name: one[4] + known if one[3] != chip else math.hypot(math.log(PAIR), math.sqrt(abs(one[4]**2 - known**2)))
             for name, one in kept.items()}  # fmt: skip
     ties = [
         name for name, one in kept.items() if name != best and one[0] / kept[best][0] < math.exp(wide[name])
