@@ -83,7 +83,7 @@ class ShardedModel:
     """
 
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
-        self.context, self.tokens, self.cached = context, tokens, cached
+        self.deployment, self.context, self.tokens, self.cached = deployment, context, tokens, cached
         self.model, self.operators, self.box = deployment.model, deployment.operators, deployment.box
         self.layers, self.formats, self.kv_cache_dtype = (
             deployment.layers,
