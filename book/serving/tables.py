@@ -224,7 +224,7 @@ def crossings(*names):
     return pd.DataFrame(found.items(), columns=["model", "million tokens"])
 
 
-def asked():
+def unfitted():
     """Public rows that no constant is fitted to (``asked_rows.csv``), asked as a user asks, by kind and publisher.
 
     In per cent: the median of answered over measured, less one, and rows inside the interval, of tokens and of first
