@@ -108,10 +108,8 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total, slower = (
-            {},
-            calibration.correction_factor(self.chip.name, calibration.is_tuned(self.model, self.formats)),
-        )
+        tuned = calibration.is_tuned(self.model, self.formats)
+        total, slower = {}, calibration.correction_factor(self.chip.name, tuned)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds
