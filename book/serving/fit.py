@@ -538,7 +538,7 @@ def distances():
     }  # fmt: skip
     found = {name: (there[own], groups[own], usual) for name, (there, groups, own) in chosen.items()}
     told, untold = drafted(), asked().query("kind == 'drafts, length not told'")
-    untold = np.log(untold.answered / untold.measured), untold.engine.str.split().str[0] + untold.machine
+    untold = np.log(untold.answered / untold.measured), untold.publisher
     found |= {"lent": (*lent(), usual), "drafts": (*told, usual), "untold": (*untold, factor(*told))}
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     first = first[~first.model.isin(SCATTERED)]
