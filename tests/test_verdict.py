@@ -12,6 +12,7 @@ import pytest
 from prose import CHAPTERS, notebook
 from test_chapter_inputs import coarse, needed, run, statements  # noqa: F401
 
+from book import verdicts
 from book.explorer import kernel_model_text
 from book.papers.erdil2025 import economics
 from book.principles import introduction
@@ -44,10 +45,6 @@ BY = {
     "liminal2025": "liminal2025",
     "synthesis": "liminal2025.eq8",
 }
-# Chapter -> the cell that compares machines, the name of its case, and how many times its chips each machine has.
-ADVICE = {
-    "erdil2025_toy": ("for times in (1, 2, 4)", "case", (1, 2, 4)),
-}
 
 
 def times(question, factor):
@@ -71,18 +68,6 @@ def gains(question, chapter=None):
     return None if None in (before, after) else after < before
 
 
-def shown(chapter, start, given, question):
-    """What a statement of a chapter prints under another case."""
-    every, names, first = list(statements(chapter)), {"__name__": "cell"}, True
-    wanted = next(one for one in every if one.text.startswith(start))
-    for one in needed(every, [wanted]):
-        output = run(one, names)
-        if one is wanted:
-            return str(output)
-        if first and given in one.makes:
-            names[given], first = question, False
-
-
 @pytest.mark.parametrize("chapter", BY)
 def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_machine_and_number(chapter):
     assert any(one.text.startswith("kernel_model_text.kernel_model_sentence(") for one in statements(chapter))
@@ -91,16 +76,6 @@ def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_ma
             other = ask(times(question, 2))
             said = repr(kernel_model_text.kernel_model_sentence(question))
             assert f"on {other.question.machine} as one instance, {other.summary()}" in said
-
-
-@pytest.mark.parametrize("chapter", ADVICE)
-def test_a_page_that_compares_machines_prints_the_kernel_models_time_of_each(chapter):
-    start, given, factors = ADVICE[chapter]
-    for question in QUESTIONS[4::3]:
-        printed = shown(chapter, start, given, question)
-        for factor in factors:
-            batch = 1 if chapter == "erdil2025_toy" else max(1, question.batch * factor)
-            assert ask(times(question, factor).replace(batch=batch)).summary() in printed
 
 
 @pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
@@ -171,7 +146,7 @@ def verdicts_of(chapter):
     made = [one for one in every if "verdicts.Verdict(" in one.text]
     for one in needed(every, made):
         run(one, names)
-    return [names[name] for one in made for name in one.makes]
+    return [one for one in names.values() if isinstance(one, verdicts.Verdict)]
 
 
 def read(verdict, users, weights, cached):
