@@ -290,7 +290,9 @@ class Equation:
         from inferlib.optional_imports import sympy
 
         symbol, split = self.symbols()[argument], (sympy.Add, sympy.Max)
-        while isinstance(term, split) or (term.is_Mul and any(isinstance(one, split[1]) for one in term.args)):
+        while isinstance(term, split) or (
+            term.is_Mul and any(isinstance(one, split[1]) for one in term.args)
+        ):
             term = next(one for one in term.args if symbol in one.free_symbols)
         return term
 
