@@ -8,14 +8,12 @@ from matplotlib.patches import Patch, Rectangle
 from book import style
 from book.explorer.kernel_model_text import Text
 from inferlib.system import System
-from tokenprice import sweep
+from tokenprice import ask
 from tokenprice.formatting import format_dtype
-from tokenprice.sweeps import NONE
+from tokenprice.sweeps import NONE, choose
 
 USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
-BETWEEN = 2  # loads asked from one row of the map to the next, between which ends are searched
-CHOICE = "choice"
 WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
 COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none of a bar's terms
 
@@ -59,55 +57,58 @@ class Verdict(Text):
 
     def __init__(self, case, choices, of="seconds", tpot=None, load="users"):
         self.case, self.choices, self.of, self.tpot, self.load = case, choices, of, tpot, load
-        own = format_dtype(case.formats[0])
-        self.formats = tuple(dict.fromkeys((*FORMATS, own)))
-        between = {round(2 ** (k / BETWEEN)) for k in range(BETWEEN * (len(USERS) - 1) + 1)}
-        self.found = self.asked(concurrency=sorted(between), weights=self.formats, cached=CACHED)
+        self.formats = tuple(dict.fromkeys((*FORMATS, format_dtype(case.formats[0]))))
+        self.found = {}
         super().__init__(self._in_words())
 
-    def asked(self, **over):
-        """The best choice at every point of a grid, with what it ties with."""
-        found = sweep(self.case, over={CHOICE: self.choices} | over)
-        return found.best(CHOICE, self.of, self.tpot).squeeze("by", drop=True)
+    def at(self, users, weights, cached):
+        """What :func:`tokenprice.sweeps.choose` says of a load, a format and a cached share."""
+        if (point := (users, weights, cached)) not in self.found:
+            case = self.case.replace(concurrency=users, weights=weights, cached=cached)
+            asked = {
+                name: change(case) if callable(change) else case.replace(**change)
+                for name, change in self.choices.items()
+            }
+            answers = {name: ask(question) for name, question in asked.items()}
+            self.found[point] = choose(answers, self.of, self.tpot)
+        return self.found[point]
 
-    def state(self, users, weights, cached):
-        """The verdict at one point, in words."""
-        (one,) = self.asked(concurrency=[users], weights=[weights], cached=[cached]).rows()
-        return self._said(one)
+    def ranges(self, weights, cached, said):
+        """What is ``said`` of loads from one user on: each with the most users for which it holds, the last without."""
 
-    def ranges(self, weights, cached):
-        """Verdicts from one user on: each with the most users for which it holds, the last without."""
-        line = self.found.sel(weights=weights, cached=cached)
-        known = [(row["concurrency"], self._said(row)) for row in line.rows()]
-        found, known = [], known[::-1]
-        while len(known) > 1:
-            (low, here), (high, there) = known[-1], known[-2]
-            if here != there and high - low > 1:  # a third verdict may lie between
-                middle = (low + high) // 2
-                known.insert(-1, (middle, self.state(middle, weights, cached)))
-            else:
-                known.pop()
-                found += [(here, low)] if here != there else []
-        return [*found, (known[0][1], None)]
+        def state(users):
+            return said(self.at(users, weights, cached))
+
+        loads, found = sorted({round(2 ** (k / 8)) for k in range(8 * len(USERS) - 7)}), []
+        for low, end in zip(loads, loads[1:], strict=False):
+            while (here := state(low)) != state(end):  # between two of these loads it may turn more than once
+                high = end
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (middle, high) if state(middle) == here else (low, middle)
+                found.append((here, low))
+                low = high
+        return [*found, (state(loads[-1]), None)]
 
     def _in_words(self):
         q, users = self.case, self.case.concurrency or 1
-        (own,) = self.asked(concurrency=[users], weights=[format_dtype(q.formats[0])]).rows()
+        own = self.at(users, format_dtype(q.formats[0]), q.cached or 0)
         promise = f" at {1 / self.tpot:.0f} tokens/s for each" if self.tpot else ""
-        lead = own["lead"] and f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}"
-        found = f"**{self._said(own).rstrip(',')}**"
+        asked, found = _or(list(self.choices)), [f"**{self._said(own)}**"]
+        if own["lead"] == own["lead"]:
+            found.append(f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}")
+        if self.tpot and own["sure"] != own["best"]:
+            found.append(f"to be sure, {_named(own['sure'])}")
         lines = [
-            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} {self.load} the kernel model's "
-            f"verdict is {'; '.join(filter(None, (found, lead)))}. By load it is:\n"
+            f"**{asked[0].upper()}{asked[1:]}{promise}?** For the request of {users:g} {self.load} the kernel model's "
+            f"verdict is {'; '.join(found)}. By load it is:\n"
         ]
-        said = {one: {part: self._spoken(self.ranges(one, part)) for part in CACHED} for one in self.formats}
-        for one, parts in said.items():
-            if len({*parts.values()}) == 1:
-                lines.append(f"- weights in {one}, whatever is cached: {parts[CACHED[0]]}")
-            else:
-                lines += [
-                    f"- weights in {one}, {_share(part)} cached: {words}" for part, words in parts.items()
-                ]
+        for weights in self.formats:
+            said = {part: self._spoken(weights, part) for part in CACHED}
+            alike = len({*said.values()}) == 1
+            for part in CACHED[:1] if alike else CACHED:
+                share = "whatever is cached" if alike else f"{_share(part)} cached"
+                lines.append(f"- weights in {weights}, {share}: {said[part]}")
         return "\n".join(lines)
 
     @property
@@ -115,21 +116,22 @@ class Verdict(Text):
         q = self.case
         return f"{100 * q.cached / q.prompt_tokens:.0f}%" if q.cached else CACHED[0]
 
-    def _spoken(self, ranges):
+    def _spoken(self, weights, cached):
         """Ranges in words: TP8 up to 19 users; a tie, TP8 ahead, up to 53; then 2 × TP4."""
-        said = [f"{words} up to {upto}{' users' * (k == 0)}" for k, (words, upto) in enumerate(ranges[:-1])]
-        last = ranges[-1][0].rstrip(",")
-        return f"{'; '.join(said)}; then {last}" if said else f"{last} up to {USERS[-1]} users"
+
+        def listed(said):
+            *first, (last, _) = self.ranges(weights, cached, said)
+            words = [f"{state} up to {upto}{' users' * (k == 0)}" for k, (state, upto) in enumerate(first)]
+            return f"{'; '.join(words)}; then {last}" if words else f"{last} up to {USERS[-1]} users"
+
+        return listed(self._said) + (f". To be sure: {listed(_sure)}" if self.tpot else "")
 
     def _said(self, row):
-        """A verdict in words: one choice, who leads a tie, or what it takes to be sure of a promise."""
-        best, *others = (row["tie"] or row[CHOICE]).split(" or ")
-        if best == NONE or not others:
-            return "none of them" if best == NONE else best
-        if not self.tpot:
-            return f"a tie, {best} ahead,"
-        rest = [name for name in others if name != NONE]
-        return f"{best}, {'or ' + _or(rest) + ' to be sure' if rest else 'but not for sure'},"
+        """The best choice in words, or who leads a tie."""
+        best = _named(row["best"])
+        if not row["tie"]:
+            return best
+        return f"{best} (in a tie)" if self.tpot else f"a tie ({best} ahead)"
 
     def draw(self):
         """The map: a panel for each format of the weights, a column for each cached share, a row for each load."""
@@ -140,12 +142,12 @@ class Verdict(Text):
         )
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):
-                (one,) = self.found.sel(weights=[weights], cached=[cached], concurrency=[users]).rows()
-                best, tie = one[CHOICE], one["tie"]
-                alpha = 0.3 if tie else 0.75
+                one = self.at(users, weights, cached)
+                best, pale = one["best"], one["tie"] or one["sure"] != one["best"]
+                alpha = 0.3 if pale else 0.75
                 if best != NONE:
                     ax.add_patch(Rectangle((x, y), 1, 1, color=colours[best], alpha=alpha, linewidth=0))
-                says = "–" if best == NONE else "" if one["lead"] is None else f"{one['lead']:.0%}"
+                says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
                 ax.text(x + 0.5, y + 0.5, says, ha="center", va="center", fontsize=8)
             ax.set(xlim=(0, len(CACHED)), ylim=(0, len(USERS)), title=f"weights in {weights}")
             ax.set_xticks([x + 0.5 for x in range(len(CACHED))], [*map(_share, CACHED)])
@@ -168,6 +170,14 @@ class Verdict(Text):
         if weights == format_dtype(q.formats[0]) and self._cached in CACHED and q.concurrency in USERS:
             at = CACHED.index(self._cached) + 0.04, USERS.index(q.concurrency) + 0.04
             ax.add_patch(Rectangle(at, 0.92, 0.92, fill=False, edgecolor=style.INK, linewidth=1.8))
+
+
+def _named(choice):
+    return "none of them" if choice == NONE else choice
+
+
+def _sure(row):
+    return _named(row["sure"])
 
 
 def _share(cached):

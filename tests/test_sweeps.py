@@ -131,7 +131,7 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
 
 def test_a_best_choice_prints_a_line_a_point(best):
     lines = str(best()).splitlines()
-    assert lines[0].split() == ["concurrency", "choice", "lead", "tie"] and len(lines) == 4
+    assert lines[0].split() == ["concurrency", "choice", "lead", "tie", "sure"] and len(lines) == 4
 
 
 def test_a_choice_that_nobody_names_is_refused():

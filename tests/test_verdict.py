@@ -14,7 +14,6 @@ from test_chapter_inputs import coarse, needed, run, statements  # noqa: F401
 
 from book import verdicts
 from book.explorer import kernel_model_text
-from book.papers.erdil2025 import economics
 from book.principles import introduction
 from inferlib.papers import erdil2025
 from inferlib.system import System
@@ -78,18 +77,6 @@ def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_ma
             assert f"on {other.question.machine} as one instance, {other.summary()}" in said
 
 
-@pytest.mark.parametrize("question", QUESTIONS[1::7], ids=str)
-def test_an_offer_named_as_the_kernel_models_is_its_answer(question):
-    case = question.replace(price=2.0)
-    table = economics.offers(case, (50,))
-    promise, _, usd, gpus, users = table[table.by == "the kernel model"].iloc[0]
-    answer = ask(case.replace(machine=System(case.machine.chip, gpus), batch=users))
-    assert answer.speed >= 50 and answer.usd_per_million == pytest.approx(usd)
-    assert f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users" in repr(
-        economics.kernel_model_keeps(case, table)
-    )
-
-
 def advised(chapter):
     """Kind and text of the cells of the section in which a story says what its writer would do."""
     there = False
@@ -149,14 +136,22 @@ def verdicts_of(chapter):
     return [one for one in names.values() if isinstance(one, verdicts.Verdict)]
 
 
-def read(verdict, users, weights, cached):
-    """What the words of a verdict say of a load: its lines, read range by range."""
+def line(verdict, weights, cached):
+    """What the words of a verdict say of a format and a cached share."""
     share = f"{cached.rstrip('%')} %"
-    wanted = rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)"
-    for part in re.search(wanted, verdict.markdown)[1].split("; "):
-        end = re.search(r" up to (\d+)", part)
-        if part.startswith("then ") or not end or users <= int(end[1]):
-            return re.sub(r"^then | up to \d+( users)?$", "", part).rstrip(",")
+    return re.search(
+        rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)", verdict.markdown
+    )[1]
+
+
+def read(said, users):
+    """What such a line says of a load, and what to be sure: read range by range."""
+    found = []
+    for ranges in said.split(". To be sure: "):
+        ends = [(part, re.search(r" up to (\d+)", part)) for part in ranges.split("; ")]
+        part = next(part for part, end in ends if end is None or users <= int(end[1]))
+        found.append(re.sub(r"^then | up to \d+( users)?$", "", part))
+    return found
 
 
 def by_hand(verdict, users, weights, cached):
@@ -167,29 +162,28 @@ def by_hand(verdict, users, weights, cached):
         if answer.feasible:
             usd = answer.request.dollars
             value = answer.seconds if verdict.of == "seconds" else usd
-            own = answer.machine.chip.name, math.log(answer.high / answer.seconds)
-            found[name] = value, answer.seconds, answer.high, *own
+            wide = math.log(answer.high / answer.seconds)
+            found[name] = value, answer.seconds, answer.high, wide, answer.machine.chip
     promise = verdict.tpot or math.inf
     kept = {name: one for name, one in found.items() if one[1] <= promise}
+    sure = [name for name, one in found.items() if one[2] <= promise]
+    slow = min(sure, key=lambda name: found[name][0], default="none of them")
     if not kept:
-        return "none of them"
+        return ["none of them", slow]
     best = min(kept, key=lambda name: kept[name][0])
-    chip, known = kept[best][3:]
-    wide = {name: one[4] + known if one[3] != chip else math.hypot(math.log(PAIR), math.sqrt(abs(one[4]**2 - known**2)))
-            for name, one in kept.items()}  # fmt: skip
+    first = kept[best]
+    wide = {
+        name: math.hypot(math.log(PAIR), math.sqrt(abs(one[3] ** 2 - first[3] ** 2)))
+        if one[4] == first[4]
+        else one[3] + first[3]
+        for name, one in kept.items()
+    }
     ties = [
         name for name, one in kept.items() if name != best and one[0] / kept[best][0] < math.exp(wide[name])
     ]
     if not verdict.tpot:
-        return f"a tie, {best} ahead" if ties else best
-    slow = min(
-        (name for name, one in found.items() if one[2] <= promise), key=lambda n: found[n][0], default=None
-    )
-    sure = list(dict.fromkeys([*ties, *([slow] if slow not in (best, None) else [])]))
-    listed = f"{', '.join(sure[:-1])} or {sure[-1]}" if len(sure) > 1 else "".join(sure)
-    if sure:
-        return f"{best}, or {listed} to be sure"
-    return best if slow else f"{best}, but not for sure"
+        return [f"a tie ({best} ahead)" if ties else best]
+    return [f"{best} (in a tie)" if ties else best, slow]
 
 
 @pytest.mark.parametrize("chapter", VERDICTS)
@@ -198,9 +192,10 @@ def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(c
     assert verdicts_of(chapter)
     for verdict in verdicts_of(chapter):
         for weights, cached in product(("bf16", "fp8"), CACHED):
-            ends = [end for _, end in verdict.ranges(weights, cached)[:-1]]
+            said = line(verdict, weights, cached)
+            ends = map(int, re.findall(r" up to (\d+)", said))
             loads = [times * verdict.case.concurrency for times in (0.5, 1, 2)]
             loads += [times * end for end in ends for times in (0.9, 1.1)]
             for users in {max(1, min(round(load), 256)) for load in loads}:
                 turned = by_hand(verdict, users, weights, cached)
-                assert read(verdict, users, weights, cached) == turned, (users, weights, cached)
+                assert read(said, users) == turned, (users, weights, cached)

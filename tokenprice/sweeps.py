@@ -35,14 +35,14 @@ class Sweep(sweeps.Sweep):
         of : str
             ``"seconds"`` of a token, ``"ttft"``, ``"usd_per_million"`` or ``"usd_per_request"``.
         tpot : float, optional
-            Seconds of a token at most: only answers that keep this are chosen from. An answer ties with the one that
-            would be chosen at the slow end of the intervals.
+            Seconds of a token at most: only answers that keep this are chosen from.
 
         Returns
         -------
         Best
             A DataArray of values of the axis, ``"none"`` where there is no answer. Coordinates: ``lead``, how much
-            more the second best takes (0.1 is 10 %), and ``tie``, the values that tie, or nothing.
+            more the second best takes (0.1 is 10 %); ``tie``, the values that tie, or nothing; and ``sure``, the best
+            value if all answers lie at the slow end of their intervals, which differs where ``tpot`` is then missed.
         """
         axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
@@ -53,29 +53,32 @@ class Sweep(sweeps.Sweep):
         columns = {name: self[name].transpose(axis, ...) if name in self else empty for name in wanted}
         table, names = columns[of], [str(value) for value in self[axis].values]
         shape = table.shape[1:]
-        found, tied = np.full(shape, NONE, object), np.full(shape, "", object)
+        found, tied, sure = (np.full(shape, NONE, object) for _ in range(3))
         lead = np.full(shape, math.nan)
         for place in np.ndindex(shape):
             column = {name: one.values[(slice(None), *place)] for name, one in columns.items()}
-            found[place], lead[place], tied[place] = _choose(names, column, of, tpot)
+            found[place], lead[place], tied[place], sure[place] = _choose(names, column, of, tpot)
         dims = table.dims[1:]
         coords = {name: self[name] for name in dims} | {"lead": (dims, lead), "tie": (dims, tied)}
+        coords["sure"] = dims, sure
         return Best(xr.DataArray(found, coords, dims, axis))
 
 
 class Best(xr.DataArray):
-    """The best value of an axis at every point of the others, with ``lead`` and ``tie``."""
+    """The best value of an axis at every point of the others, with ``lead``, ``tie`` and ``sure``."""
 
     __slots__ = ()
 
     def rows(self) -> list:
-        """A dict a point: the other axes, the best value, its lead, and what it ties with."""
+        """A dict a point: the other axes, the best value, its lead, what it ties with, and the best that is sure."""
         found = []
         for place in np.ndindex(self.shape):
             one = self[place]
             at = {name: one[name].item() for name in self.dims if name != "by" or self.sizes[name] > 1}
             lead = None if math.isnan(one.lead.item()) else one.lead.item()
-            found.append({**at, self.name: one.item(), "lead": lead, "tie": one.tie.item()})
+            found.append(
+                {**at, self.name: one.item(), "lead": lead, "tie": one.tie.item(), "sure": one.sure.item()}
+            )
         return found
 
     def to_dict(self, *how, **more):
@@ -86,13 +89,21 @@ class Best(xr.DataArray):
         rows = self.rows()
         lines = [tuple(rows[0])] if rows else []
         for row in rows:
-            *at, lead, tie = row.values()
-            lines.append((*map(str, at), "" if lead is None else f"{lead:.0%}", tie))
+            *at, lead, tie, sure = row.values()
+            lines.append((*map(str, at), "" if lead is None else f"{lead:.0%}", tie, sure))
         return align(lines)
 
 
+def choose(answers, of="seconds", tpot=None) -> dict:
+    """The best of some answers by name, as :meth:`Sweep.best` finds it at one point: ``best, lead, tie, sure``."""
+    found = [_found(answer) for answer in answers.values()]
+    wanted = (of, "seconds", "low", "high", "chip")
+    column = {name: np.array([one.get(name, math.nan) for one in found], object) for name in wanted}
+    return dict(zip(("best", "lead", "tie", "sure"), _choose(list(answers), column, of, tpot), strict=True))
+
+
 def _choose(names, column, of, tpot):
-    """The best of one column, how far it leads, and what it ties with."""
+    """The best of one column, how far it leads, what it ties with, and the best at the slow ends."""
     value, seconds, low, high = (column[name].astype(float) for name in (of, "seconds", "low", "high"))
 
     def least(times):
@@ -101,13 +112,13 @@ def _choose(names, column, of, tpot):
 
     best = least(seconds)
     if best is None:
-        return NONE, math.nan, ""
+        return NONE, math.nan, "", NONE
     kept = [k for k in range(len(names)) if k != best and (seconds[k] <= tpot if tpot else seconds[k] > 0)]
     lead = min((value[k] for k in kept), default=math.nan) / value[best] - 1
     rivals = [names[k] for k in kept if value[k] / value[best] < _margin(column, best, k)]
     slow = least(high) if tpot else best
-    rivals += [NONE if slow is None else names[slow]] if slow != best else []
-    return names[best], lead, " or ".join([names[best], *dict.fromkeys(rivals)]) if rivals else ""
+    tie = " or ".join([names[best], *rivals]) if rivals else ""
+    return names[best], lead, tie, NONE if slow is None else names[slow]
 
 
 def _margin(column, best, other):

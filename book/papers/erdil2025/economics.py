@@ -7,8 +7,6 @@ import numpy as np
 import pandas as pd
 
 from book.build_cache import cached_frame
-from book.explorer.kernel_model_text import Text
-from inferlib import System
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
@@ -23,7 +21,6 @@ from inferlib.papers.erdil2025.records import (
 )
 from inferlib.papers.erdil2025.search import speculative_time, token_latency
 from inferlib.principles import cost_per_million
-from tokenprice import ask
 
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
@@ -121,55 +118,26 @@ def layout_in_words(cut):
     return f"{way}, {stages}, attention on {where}"
 
 
-def kernel_model_keeps(case, table):
-    """What the kernel model says of the same promises as a table of :func:`offers`, in a line."""
-    said = []
-    for row in table[table.by == "the kernel model"].itertuples(index=False):
-        promise, _, usd, gpus, users = row
-        machine = (
-            f"{usd:.2f} dollars on {gpus} whole GPUs with {users:.0f} users"
-            if usd != "none"
-            else "not on 16 GPUs or fewer"
-        )
-        said.append(f"{promise} {machine}")
-    context = f"{case.workload.context:,} tokens of context"
-    return Text(
-        f"*[The kernel model](kernel_model.ipynb), which is fitted to measurements, at {context}: {'; '.join(said)}.*"
-    )
-
-
 SIZES = (1, 2, 4, 8, 16)  # GPUs that one can rent together
 
 
 def offers(case, speeds):
-    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, by this model and by the kernel model.
+    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, for each speed, by this model.
 
-    ``case``: a Question; its chip, formats, context and price count. ``speeds``: tokens per second of each user.
+    ``case``: a Question about a step; its chip, formats and context count. ``speeds``: tokens per second of each user.
     """
-    chip, users = case.machine.chip, np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
-    model = load_model(case.model, *case.formats[:2])
-
-    def ours(gpus):
-        return token_latency(
-            model, stated_chip(chip), gpus, users, context=case.workload.context, pipeline=False
-        )
-
-    def kernel_model_seconds(gpus):
-        found = (ask(case.replace(machine=System(chip, gpus), batch=batch)) for batch in users)
-        return np.array([one.seconds if one.feasible else np.inf for one in found])
-
-    tables, rows = {}, []
-    for who, seconds in (("Erdil 2025", ours), ("the kernel model", kernel_model_seconds)):
-        made = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": seconds(n)}) for n in SIZES)
-        runs = made[np.isfinite(made.seconds)]
-        tables[who] = runs.assign(
-            usd=cost_per_million(runs.seconds, runs.users, runs.n, case.price_per_chip_hour)
-        )
-    for speed, (who, runs) in product(speeds, tables.items()):
+    chip, users = stated_chip(case.machine.chip), np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
+    model, rows = load_model(case.model, *case.formats[:2]), []
+    at = {"context": case.workload.context, "pipeline": False}
+    times = {gpus: token_latency(model, chip, gpus, users, **at) for gpus in SIZES}
+    runs = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": found}) for n, found in times.items())
+    runs = runs[np.isfinite(runs.seconds)]
+    runs = runs.assign(usd=cost_per_million(runs.seconds, runs.users, runs.n, chip.price))
+    for speed in speeds:
         kept = runs[runs.seconds <= 1 / speed].nsmallest(1, "usd").astype(object)
         best = [kept[name].item() if len(kept) else "none" for name in ("usd", "n", "users")]
-        rows.append((f"{speed} tokens/s", who, *best))
-    return pd.DataFrame(rows, columns=["promise", "by", "dollars per million tokens", "GPUs", "users"])
+        rows.append((f"{speed} tokens/s", *best))
+    return pd.DataFrame(rows, columns=["promise", "dollars per million tokens", "GPUs", "users"])
 
 
 def table(number, assumptions=DEFAULT, older=None):

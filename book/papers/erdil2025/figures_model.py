@@ -149,6 +149,7 @@ def terms_over_size(model, chip, batch, context):
     steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
     rows = {n: {k: 1e3 * v for k, v in step.critical.items()} for n, step in steps.items() if step.feasible}
     data = pd.DataFrame(rows).T.fillna(0.0)
+    data = data[[name for name in style.TERMS if name in data]]  # as in all bars
     bottom = 0.0
     for name in data:
         sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
