@@ -125,7 +125,6 @@ def test_a_case_that_does_not_fit_is_said_by_every_part_of_the_page():
     case = CASE.replace(model="GPT-3 175B", batch=64)
     answer = ask(case)
     for said in (
-        introduction.verdict(case),
         introduction.in_three_lines(answer),
         kernel_model_text.kernel_model_sentence(case),
     ):
@@ -212,8 +211,3 @@ def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tok
         assert (ask(CASE.replace(batch=step + users)).speed >= 50) is keeps
         assert (ask(served.replace(concurrency=requests + users)).speed >= 50) is keeps
     assert 230 == pytest.approx(picture, rel=0.02)  # as the text says
-
-
-def test_two_copies_of_a_request_cost_what_a_request_of_half_the_users_does():
-    half, whole = (ask(introduction.REQUEST.replace(concurrency=n)).request.dollars for n in (16, 32))
-    assert f" faster at {half / whole:.1f} times, since" in repr(introduction.verdict(CASE))

@@ -411,48 +411,6 @@ def _cell(answer):
     return f"{1e3 * answer.seconds:.1f} ms{span}{'' if usd is None else f', {_usd(usd)}'}"
 
 
-def verdict(case):
-    """What the kernel model makes of doubling the chips, against how many of the others, in a sentence or two."""
-    before, one, copies, _ = (ask(question) for question in doubled(case).values())
-    sources = [key for key in WHOSE if key != predictors.KERNELS]
-    pairs = [[ask(q, by=key) for q in list(doubled(case).values())[:2]] for key in sources]
-    told = [(a, b) for a, b in pairs if a.feasible and b.feasible]
-    faster = sum(b.seconds < a.seconds for a, b in told)
-    if not (before.feasible and one.feasible):
-        return Text(f"The kernel model has no answer: {(one if before.feasible else before).summary()}.")
-    count = case.machine.count
-    one_way = f"{1e3 * before.seconds:.1f} to {1e3 * one.seconds:.1f} ms"
-    sure = (
-        "the intervals overlap"
-        if one.low < before.high and before.low < one.high
-        else "beyond both intervals"
-    )
-    gain = before.seconds / copies.seconds - 1
-    return Text(
-        f"Of the {len(told)} answers of sources that speak of both, {faster} say that {2 * count} chips as one "
-        f"instance are faster. The kernel model says: from {one_way} ({sure}). Two copies give each user a token that "
-        f"comes {gain:.0%} faster, at {copies.usd_per_million / before.usd_per_million:.1f} times the price"
-        f"{_copies_of_requests(case)}. "
-        f"**For {_users(case.workload.batch)} it keeps the machine of {count}**, "
-        "and a second one is for more users."
-        if one.seconds > before.seconds
-        else f"The kernel model, too, finds {2 * count} as one instance faster: from {one_way} ({sure})."
-    )
-
-
-def _copies_of_requests(case):
-    """What two copies cost where prompts are counted: each stops for half of them, so a token gains more."""
-    users = case.workload.batch
-    whole, half = (ask(_with_prompts(case).replace(concurrency=n)) for n in (users, -(-users // 2)))
-    if not (whole.feasible and half.feasible and whole.request.priced):
-        return ""
-    gain, price = whole.seconds / half.seconds - 1, half.request.dollars / whole.request.dollars
-    return (
-        f"; where each user also sends a prompt of {REQUEST.prompt_tokens:,} tokens and gets {REQUEST.output_tokens}, "
-        f"{gain:.0%} faster at {price:.1f} times, since each copy stops for half of the prompts"
-    )
-
-
 def measured_beyond():
     """Dense models that were measured as one instance on more chips than a box holds, beside the kernel model."""
     rows = measured.load()
@@ -478,8 +436,20 @@ def draw_answers(case, sixth):
     return figures.between(ax, predictors.KERNELS, sixth.low, sixth.seconds, sixth.high)
 
 
-def in_three_lines(sixth):
-    """How long, what it costs, and what would halve either; or why there is no answer."""
+def _whole(answer):
+    """What a request takes between two tokens, to follow what its step takes."""
+    if answer is None or not answer.feasible:
+        return ""
+    ends = " to ".join(f"{1e3 * seconds:.1f}" for seconds in answer.interval)
+    between = f"{1e3 * answer.seconds:.1f} ms between two tokens of the request"
+    return f"; **{between}** ({ends}), bound by {answer.bottleneck}"
+
+
+def in_three_lines(sixth, whole=None):
+    """How long a step takes, what it costs, and what would halve either; or why there is no answer.
+
+    ``whole``: the answer to the request, to stand beside its step.
+    """
     if not sixth.feasible:
         return Text(f"The kernel model has no answer: {sixth.summary()}.")
     asked = sixth.question
@@ -495,13 +465,12 @@ def in_three_lines(sixth):
     price = "No price of the chip is known."
     if asked.price_per_chip_hour is not None:
         dollars = _usd(sixth.usd_per_million)[1:]
-        price = (
-            f"{dollars} dollars per million tokens, at {asked.price_per_chip_hour:.2f} for a chip and hour."
-        )
+        hourly = f"{asked.price_per_chip_hour:.2f} for a chip and hour"
+        price = f"{dollars} dollars per million tokens of such steps, at {hourly}."
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(
-        f"- **How long?** {middle} ms per token ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
-        f"{sixth.speed:.0f} tokens/s for each user.\n"
+        f"- **How long?** {middle} ms for the step ({low} to {high} ms in {100 * sixth.confidence:.0f} % of cases), "
+        f"{sixth.speed:.0f} tokens/s for each user{_whole(whole)}.\n"
         f"- **At what price?** {price}\n"
         f"- **Twice as fast?** {by}.\n"
         f"- **Half the price?** With {users}."

@@ -31,26 +31,32 @@ def machine_price(offer):
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
 
 
-def offers(model, chips):
-    """For each of the three services the cheapest fleet, and the one that keeps its promise at the slow end as well."""
+def offers(model, chips, formats=None):
+    """For each of the three services the cheapest fleet, and the one that keeps its promise at the slow end as well.
+
+    ``formats``: fields of the question, such as ``weights``; the checkpoint's own when not given.
+    """
+    asked = {name: Question(model, **work, **(formats or {})) for name, (work, _) in SERVICES.items()}
     return {
-        name: [
-            decide(Question(model, **work), **promise, chips=chips, sure=sure).best for sure in (False, True)
-        ]
-        for name, (work, promise) in SERVICES.items()
+        name: [decide(one, **SERVICES[name][1], chips=chips, sure=sure).best for sure in (False, True)]
+        for name, one in asked.items()
     }
 
 
-def services(model, chips):
-    """:func:`offers` in words, beside what is asked and promised."""
+def services(model, chips, **formats):
+    """:func:`offers` in words, beside what is asked and promised, and the cheapest fleet with weights in fp8."""
+    found = offers(model, chips, formats)
+    narrow = offers(model, chips, formats | {"weights": "fp8"})
     rows = [
-        (f"{name}: {_in_words(**SERVICES[name][0], **SERVICES[name][1])}", *map(machine_price, found))
-        for name, found in offers(model, chips).items()
+        (f"{name}: {_in_words(*SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
+        for name in SERVICES
     ]
-    return pd.DataFrame(rows, columns=["service", "cheapest by the estimate", "cheapest that is sure"])
+    heads = ["service", "cheapest by the estimate", "cheapest that is sure", "cheapest with weights in fp8"]
+    return pd.DataFrame(rows, columns=heads)
 
 
-def _in_words(prompt_tokens, output_tokens, request_rate, tpot, ttft, cached=None):
+def _in_words(work, promise):
     """What is asked and promised."""
-    asked = f"{prompt_tokens} tokens{f' ({cached} cached)' if cached else ''} in and {output_tokens} out"
-    return f"{request_rate} requests a second, {asked}; {tpot}, first token in {ttft}"
+    cached = f" ({work['cached']} cached)" if "cached" in work else ""
+    asked = f"{work['prompt_tokens']} tokens{cached} in and {work['output_tokens']} out"
+    return f"{work['request_rate']} requests a second, {asked}; {promise['tpot']}, first token in {promise['ttft']}"
