@@ -9,6 +9,7 @@ MODULES  ?=
 # Tests of minutes that seldom turn red are left to .ci/run: make test ALL=1
 ALL      ?=
 LATER    := $(foreach name,cases chapter_inputs sixth_source floors,--ignore=tests/test_$(name).py)
+KEY      ?=
 # Homework: make assignment SESSION=2 STUDENTS=class.txt; make mark SHEETS=returned. The key stays in KEYS, a folder
 # outside of this one (beside it when not given); ROWS are measurements to be predicted, SEALS were sent beforehand.
 SESSION  ?= 1
@@ -40,7 +41,7 @@ export LC_ALL := C.UTF-8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help book slides test refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark
+.PHONY: help book slides test refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark paper
 # A build that failed half way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -57,6 +58,7 @@ help:
 	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets in _build/assignment, their key beside this folder"
 	@echo "make quiz SESSION=2  the same problems for Moodle and Canvas, beside this folder"
 	@echo "make mark SHEETS=returned  the marks of graded sheets that came back, as CSV"
+	@echo "make paper KEY=mine2026  the folders and the chapter of a new source, which run, to be filled in"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
 	@echo "make mutate   sixty slips put into the code: how many the tests notice (MODULES=inferlib/x.py for one)"
@@ -108,6 +110,9 @@ stories:
 cheatsheet: $(BUILT)
 	$(BIN)/python book/site/tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf
 
+paper: $(STAMP)
+	$(BIN)/python book/site/tools/new_paper.py "$(KEY)"
+
 lecture: $(STAMP)
 	$(BIN)/python book/site/tools/lecture.py _build/lecture
 
@@ -138,6 +143,9 @@ LABDATA := $(abspath $(VENV))/jupyter
 lab: $(VENV)/.lab
 	@JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter trust book/*.ipynb > /dev/null
 	JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter lab --notebook-dir=book --LabApp.default_url=/lab/tree/introduction.ipynb
+
+# A bar of progress would be an output of a cell that takes long once.
+test refresh: export TQDM_DISABLE := 1
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/bench.py

@@ -5,7 +5,7 @@
 // stands in the controls. Returns the faults, how many states were read, and the milliseconds.
 async () => {
   "use strict";
-  const page = inferlibAsked, D = inferlibKnown, { A } = page, { digits } = inferlibShared, { form } = D;
+  const page = inferlibAsked, D = inferlibKnown, { A, K } = page, { digits } = inferlibShared, { form } = D;
   const root = document.querySelector(".ask"), faults = {}, begun = performance.now(), thrown = [];
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const control = (key) => root.querySelector(`[data-key="${key}"]`);
@@ -21,7 +21,7 @@ async () => {
 
   // --- What stands in the controls, read again
   // --------------------------------------------------------------
-  const MODES = ["step", "request", "decide"];
+  const MODES = ["step", "request", "decide", "check"];
   const mode = () => MODES.find((name) => root.querySelector(`[data-key="mode"][value="${name}"]`).checked);
   const visible = (c) => !c.closest("[hidden]");
   const stated = () => {
@@ -167,7 +167,35 @@ async () => {
     if (out.frontier.length) picture(best.speed, 100 * best.dollars, false);
     return copied(S);
   };
+  const checked = (S) => {
+    const { command, measured, chip, n_chips } = S, said = (name) => text(part(name));
+    const call = () => {
+      root.querySelector('[data-act="python"]').click();
+      same(text(part("python")), K.python(S).replace(/\s+/g, " "), "the copied call");
+    };
+    want(said("next").includes(`--gpu "${n_chips}x ${chip}"`), "the terminal asks another machine");
+    let found;
+    try { found = K.check(command, measured, { chip, n_chips }); } catch (error) {
+      want(error.refused, `not refused: ${error.stack}`);
+      want(said("head").includes(error.message.replace(/\s+/g, " ")), `not said: ${error.message}`);
+      ["numbers", "explained"].forEach((name) => same(said(name), "", name));
+      return call();
+    }
+    const { numbers, explained, next, notes, one } = found;
+    const rows = many("tbody tr", part("numbers")).map(text);
+    const off = numbers.filter((n) => !n.inside), timed = (n) => /tpot|ttft|e2e/.test(n.name);
+    want(said("head").startsWith(off.length ? "Outside" : "Inside"), `the verdict: ${said("head")}`);
+    told(one.cautions, notes);
+    same(rows.length, numbers.length, "numbers");
+    rows.forEach((row, k) => want(row.includes(timed(numbers[k]) ? span(numbers[k].low, numbers[k].high)
+      : digits(numbers[k].low)) && row.includes(numbers[k].inside ? "inside" : "outside"), `row ${k}: ${row}`));
+    want(explained.every((e) => said("explained").includes(e.says)) && said("explained"), "another cause");
+    want(!next || (said("next").includes(next.flag) && said("next").includes(time(next.seconds))),
+      `another flag: ${said("next")}`);
+    return call();
+  };
   const PARTS = { decide: ["head", "picture", "offers", "misses"],
+    check: ["head", "numbers", "explained", "next"],
     "": ["head", "gains", "gauge", "near", "picture", "reach"] };
   const read = async (where) => {
     at = where;
@@ -181,7 +209,8 @@ async () => {
     const marked = many('[aria-invalid="true"]').length;
     if (/^Not asked:/.test(text(head))) return want(marked, "refused, and no field is marked");
     want(!marked, "a field is marked, and the question is answered");
-    try { if (now === "decide") rented(stated()); else answered(stated()); } catch (error) {
+    const reads = { decide: rented, check: checked }[now] || answered;
+    try { reads(stated()); } catch (error) {
       fault(`cannot be read: ${error.stack.slice(0, 300)}`);
     }
     return undefined;
@@ -208,6 +237,12 @@ async () => {
   // --- The walk
   // ----------------------------------------------------------------------------------------------
   const MACHINES = ["1x H100 SXM", "8x H200", "8x MI300X"];
+  const LOAD = "TPOT 21 ms, TTFT 400 ms, 1200 tokens/s, 32 users, prompt 1000, output 300";
+  const PASTED = ["vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8 --port 80", "vllm serve Qwen/Qwen3-32B",
+    "python -m sglang.launch_server --model-path openai/gpt-oss-120b --tp 4 --dp 4 --enable-dp-attention",
+    "trtllm-serve Qwen/Qwen3-32B --tp_size 4", "vllm serve Qwen/Qwen3-8B --colour red", "ls", "",
+  ].map((command) => ({ command, measured: LOAD })).concat([
+    { command: "vllm serve Qwen/Qwen3-8B", measured: "TPOT 9 ms" }, { command: "Qwen/Qwen3-8B", measured: "1" }]);
   const names = (key) => [...control(key).options].map((o) => o.value);
   const models = names("model");
   await state({ mode: "step", model: "Llama 3 70B", machine: "8x H100 SXM", batch: 32 });
@@ -221,10 +256,12 @@ async () => {
   }
   anew = true;
   for (const now of MODES) {
-    const opened = { mode: now, model: "GPT-OSS 120B", machine: "4x B200",
-      ...(now === "decide" ? { chips: "B200", tpot: "20 ms", ttft: "2 s" } : {}) };
+    const asks = { decide: { chips: "B200", tpot: "20 ms", ttft: "2 s" }, check: PASTED[0] }[now] || {};
+    const model = now === "check" ? {} : { model: "GPT-OSS 120B" };
+    const opened = { mode: now, ...model, machine: "4x B200", ...asks };
     const opens = () => state(opened);
     await opens();
+    for (const pasted of now === "check" ? PASTED : []) await state({ ...opened, ...pasted });
     for (const c of many("select").filter(visible)) {
       const { key } = c.dataset;
       if (key === "model") continue; // each was asked above

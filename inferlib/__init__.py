@@ -6,7 +6,7 @@ equations, derivations, sweeps. Everything works in SI units: seconds, bytes, FL
 
 from importlib import import_module as _import_module
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # Loaded on first use, so that ``import inferlib`` costs nothing (pandas and SymPy are slow to import).
 _WHERE = {

@@ -299,7 +299,7 @@ class CompressedAttention(Record):
         return self.head_dim + (0 if self.indexer is None else self.indexer.head_dim)
 
     def norms(self):
-        """Parameters of the norms inside."""
+        """Parameters of the norms inside this kind of attention."""
         pooled = 0 if self.ratio is None else self._pooled_width()
         return self.q_rank + self.head_dim + pooled
 

@@ -69,7 +69,7 @@ class FrozenDict(dict):
 
 @dataclass_transform(frozen_default=True)
 def frozen(kind):
-    """A frozen dataclass, whose text and equality are those of its base: to write them for each takes its time."""
+    """A frozen dataclass that inherits ``__repr__`` and ``__eq__``: generating them slows the import."""
     return dataclass(frozen=True, repr=False, eq=False)(kind)
 
 
@@ -395,7 +395,7 @@ def equation(
 
 
 def _door(function, units, positive):
-    """What brings the arguments of one equation to numbers that it may calculate with, or refuses them."""
+    """Make the function that checks and converts the arguments of one equation."""
     places = [(place, name) for place, name in enumerate(_parameters(function)) if name in units]
     title = function.__name__
 
@@ -469,7 +469,7 @@ def unchecked(function):
 
 @contextmanager
 def _holding(variable, value):
-    """A block, or the calls of a function, in which a context variable has a value."""
+    """A context manager and decorator that sets a context variable for a block or a function."""
     saved = variable.set(value)
     try:
         yield
@@ -503,8 +503,8 @@ def derivation_steps(*parts):
 class Steps(list):
     """The ordered steps of a derivation; shows itself as numbered text and equations."""
 
-    broken = ""  # why they no longer prove what they proved
-    lost: tuple = ()  # the equations that they no longer end in
+    broken = ""  # why the derivation no longer proves its equations
+    lost: tuple = ()  # the equations that the derivation no longer proves
 
     @property
     def result(self):

@@ -15,7 +15,7 @@ class Format(NamedTuple):
 
 
 class Whole(float):
-    """Bits or bytes of a value that is a whole number with a scale: int8 and int4, not fp8 and fp4."""
+    """Bits or bytes of an integer format with a scale: int8 and int4, not fp8 and fp4."""
 
 
 # Of several with as many bits the first is meant. Chips without 4 bits widen the MXFP4 of experts to 16, NVFP4 to 8.

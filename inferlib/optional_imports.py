@@ -1,16 +1,22 @@
 """Packages that are imported where they are used: NumPy where the first array is met, the others (the extra ``derive``)
-by derivations, sweeps and tables, PyYAML (``recipes``) by launch commands with settings in YAML.
+by derivations, sweeps and tables, PyYAML (``recipes``) by launch commands with settings in YAML, zstandard (``traces``)
+by compressed files of requests.
 
 ``from inferlib.optional_imports import sympy`` is ``import sympy``, or one line that says what to install; ``np`` of
-this module
-is NumPy, which is imported when the first of its names is asked for.
+this module is NumPy, which is imported when the first of its names is asked for.
 """
 
 from importlib import import_module
 from sys import modules
 from typing import TYPE_CHECKING, Any
 
-_PACKAGES = {"pandas": "derive", "sympy": "derive", "xarray": "derive", "yaml": "recipes"}
+_PACKAGES = {
+    "pandas": "derive",
+    "sympy": "derive",
+    "xarray": "derive",
+    "yaml": "recipes",
+    "zstandard": "traces",
+}
 
 
 class _Numpy:

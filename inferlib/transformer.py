@@ -416,11 +416,11 @@ class Transformer(Record):
         return sum(n * attention.kept(context) for n, attention in self._attentions())
 
     def state_values(self):
-        """Values kept of a sequence that do not grow with it: states of linear attention, and what waits."""
+        """Values kept of a sequence that do not grow with it: states of linear attention, and tokens not yet pooled."""
         return _by_part({what: n * v for what, v in a.state().items()} for n, a in self._attentions())
 
     def state_bytes(self):
-        """Bytes of a sequence that do not grow with it; engines keep states and what waits in 32 bits."""
+        """Bytes of a sequence that do not grow with it; engines keep states and tokens not yet pooled in 32 bits."""
         values = self.state_values()
         wide = values.get("state", 0) + values.get("waiting", 0)
         return wide * format_bytes("fp32") + values.get("convolution", 0) * format_bytes("bf16")

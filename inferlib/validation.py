@@ -13,7 +13,7 @@ from inferlib.optional_imports import is_array, np
 
 
 def read_package_file(module, name):
-    """The text of a file of the package, named from the ``__file__`` of a module: a first answer waits for no more."""
+    """The text of a file of the package, relative to the ``__file__`` of a module; avoids a slow import."""
     with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as file:
         return file.read()
 
@@ -29,7 +29,7 @@ def read_package_toml(module, name):
 
 
 _PLAIN, LARGE = (float, int), 1e300
-_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray only where its numbers are not at hand
+_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray objects count only if their data are lazy
 
 
 def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
@@ -57,7 +57,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
         and (minimum is None or value >= minimum)
         and (maximum is None or value <= maximum)
     ):
-        return value  # most are such, and everything below takes twenty times as long
+        return value  # the common case: the checks below take twenty times as long
     allowed = "positive and finite" if not zero else "zero or positive, and finite"
     if minimum is not None:
         allowed += f", at least {minimum:g}"

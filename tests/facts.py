@@ -13,7 +13,7 @@ def lines(name):
 
 def options_of(text):
     """Options as a table holds them: batch=256, context=32768."""
-    return dict(option.split("=") for option in filter(None, text.split(", ")))
+    return dict(option.split("=", 1) for option in filter(None, text.split(", ")))
 
 
 def refused(*calls):

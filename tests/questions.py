@@ -2,8 +2,11 @@
 
 import re
 from math import log2
+from pathlib import Path
 
-from tokenprice import Question, ask
+from facts import lines, options_of
+
+from tokenprice import Question, ask, decide
 from tokenprice.parsing import Bytes
 
 
@@ -24,6 +27,32 @@ def request(model, system, prompt, output, concurrency, **more):
         concurrency=concurrency,
         **{"weights": "bf16", **more},
     ).request
+
+
+TRACES = Path(__file__).parents[1] / "book" / "measured" / "traces"
+BOX = {"model": "Llama 3 8B", "machine": "4x H100"}
+SERVED = {"prompt_tokens": "2000", "output_tokens": "200", "concurrency": "8"}
+FLEET = {"prompt_tokens": "2000", "output_tokens": "200", "request_rate": "5"}
+RENTED = {"model": "Llama 3 8B", "prompt_tokens": "2000", "output_tokens": "200", "chips": "L40S"}
+WORK = {"": BOX, "step": BOX | {"batch": "8"}, "served": BOX | SERVED, "fleet": BOX | FLEET, "rented": RENTED}
+
+
+def options():
+    """Every option of a question and of a promise: what is asked beside it, two values, whether a link holds it."""
+    for name, beside, *pair, linked in lines("options"):
+        work, _, more = beside.partition(", ")
+        pair = [f"{TRACES}/{value}" if name == "trace" else value or None for value in pair]
+        yield name, WORK[work] | options_of(more), pair, linked == "yes"
+
+
+OPTIONS = list(options())
+
+
+def answered(about, **more):
+    """The answer to what is asked by options; what to rent, where no machine is named."""
+    asked = about | more
+    given = [asked.pop(name) for name in ("model", "machine") if name in asked]
+    return (ask if len(given) == 2 else decide)(*given, **asked)
 
 
 def numbers(text):

@@ -5,7 +5,6 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import pint
 import pytest
 import xarray as xr
 from facts import refused
@@ -26,7 +25,6 @@ from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
 RECORDS += [liminal2025.Assumptions, mazurek2025.Deployment, pope2022.Constants, steinhardt2022.Assumptions]
-POSITIVE = st.floats(min_value=1e-6, max_value=1e18)
 NOT_A_NUMBER = st.sampled_from([math.nan, math.inf, [1, "a"]])
 NOT_A_NUMBER |= st.floats(max_value=-1e-300) | st.text() | st.booleans()
 
@@ -63,9 +61,6 @@ def test_zero_only_where_it_makes_sense_and_records_are_frozen_values_that_refus
         setattr(record, quantities(kind)[0].name, 2.0)
     with pytest.raises(LookupError, match=f"no field of {kind.__name__} 'colour'"):
         record.replace(colour="red")
-
-
-THREE_SECONDS = pint.UnitRegistry()("3 s")
 
 
 @pytest.mark.parametrize("name", ["tp", "pp", "ep", "dp"])

@@ -84,6 +84,7 @@ def test_number_follows_from_the_one_its_source_prints(name, field):
 STEPS = "tf32 bf16, bf16 fp8, bf16 int8, fp16 int8, fp8 fp4, int8 int4"
 OTHERWISE = {
     "TPU v4": {"int8": 1}, "TPU v5p": {"fp8": 1}, "TPU v6e": {"fp8": 1}, "MI250X GCD": {"int8": 1, "int4": 1},
+    "MI210": {"int8": 1},
     "L40S": {"int4": 1}, "RTX 5090": {"int8": 4, "fp4": 4},
     **dict.fromkeys(("Groq LPU", "RTX 3090", "RTX 4090"), {"int8": 4}),
     "Gaudi 3": {"fp8": 1}, "Trainium 2": {"bf16": 1, "fp8": 1.947},

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from facts import refused
 
 from inferlib import System, load_chip, load_model
 from tokenprice import SLO, Question, ask, calibration, change
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 from tokenprice.kernels import Engine
 
 MODEL, FOUR = load_model("Llama 3.3 70B"), System(load_chip("H100"), 4)
@@ -79,29 +80,11 @@ def test_chips_are_asked_one_by_one():
     assert ask(asked.replace(machine=f"{n}x H200", layout=f"DP{n} EP{n}")).seconds <= 0.03
 
 
-@pytest.mark.parametrize(
-    ("given", "promise", "words"),
-    [
-        ((QUESTION,), {}, "promise one thing"),
-        ((QUESTION,), {"tpot": 1, "usd_per_million": 1}, "promise one thing"),
-        ((QUESTION,), {"tpot": -1}, "tpot is -1"),
-        ((QUESTION,), {"usd_per_million": 0}, "usd_per_million is 0"),
-        ((QUESTION, "H100"), {"tpot": 1}, "machine is given twice"),
-        ((QUESTION, SLO(tpot=1)), {"usd_per_million": 1}, "usd_per_million has no effect beside an SLO"),
-        ((MODEL, SLO(tpot=1)), {}, "machine is missing"),
-        ((MODEL, FOUR), {"prompt_tokens": 100, "output_tokens": 10, "tpot": 1}, "change is about a step"),
-        ((QUESTION.replace(machine="8x H800"),), {"usd_per_million": 1}, "no price of H800"),
-        ((QUESTION.replace(machine="H100"),), {"tpot": 1}, "no time: infeasible: needs"),
-    ],
+test_refusals = refused(
+    (lambda: change(QUESTION, "H100", tpot=1), ValueError, "machine is given twice"),
+    (lambda: change(QUESTION, SLO(tpot=1), usd_per_million=1), ValueError, "has no effect beside an SLO"),
+    (lambda: change(QUESTION, tpot=1)["memory"], LookupError, "no resource 'memory'"),
 )
-def test_refusals(given, promise, words):
-    with pytest.raises(ValueError, match=words):
-        change(*given, **promise)
-
-
-def test_a_resource_that_is_none_is_refused():
-    with pytest.raises(LookupError, match="no resource 'memory'"):
-        change(QUESTION, tpot=1)["memory"]
 
 
 HALVES = {

@@ -1,16 +1,22 @@
 """A benchmark beside what it should be: printouts of public tools, and causes that are found."""
 
+import json
 import random
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from inferlib import catalog
+from tests.test_calculator_page import engine, run
 from tokenprice import ask, benchmark, check
 from tokenprice.diagnosis import expected
 from tokenprice.terminal import main
 
-CASES = tomllib.loads((Path(__file__).parent / "printouts.toml").read_text("utf-8"))
+CASES, LAUNCHES = (
+    tomllib.loads((Path(__file__).parent / name).read_text("utf-8"))
+    for name in ("printouts.toml", "launches.toml")
+)
 
 
 @pytest.mark.parametrize("case", CASES["printout"], ids=lambda case: case["from"])
@@ -86,3 +92,68 @@ def test_a_check_says_each_number_and_what_to_try_next():
     )
     far = check(SLOW, "TPOT 421 ms, TTFT 1 ms, 32 users, prompt 1000, output 300", "8x H100")
     assert "Nothing that was asked explains it" in str(far) and far.far
+
+
+def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
+    text = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
+    command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 4"
+    assert check(command, text, "2x H100").answer.question.max_num_seqs == 4
+    tool = "\nvllm bench serve --num-prompts 1000 --max-concurrency 64"
+    asked = check(command + tool, "TPOT 9 ms", "2x H100").answer.question
+    assert asked.requests_per_user == 1000 / 64
+
+
+# --- The page's twin -------------------------------------------------------------------------------------------------
+LOAD = ", 16 users, prompt 1024, output 512"
+# What the page does not read, or not answer: said in its own words.
+ITS_OWN = ("reads no such line of a recipe", "spreads experts over all chips or over none")
+
+
+def pasted():
+    """A command, a benchmark and a machine of every case above and of every launch command."""
+    for seed, case in enumerate(CASES["changed"]):
+        load = ", {concurrency} users, prompt {prompt_tokens}, output {output_tokens}".format(**case["load"])
+        yield case["command"], printed(case, seed) + load, case["machine"]
+    for case in CASES["printout"] + CASES["refused"]:
+        command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 300"
+        yield command, case["text"], "2x H100"
+    for case in [case for name in ("vllm", "sglang", "trtllm") for case in LAUNCHES[name]]:
+        load = "" if "prompt_tokens" in case["is"] else LOAD
+        yield case["command"], f"TPOT 20 ms, TTFT 400 ms, 800 tok/s{load}", case["machine"]
+    for case in LAUNCHES["refused"]:
+        yield case["command"], f"TPOT 20 ms{LOAD}", "8x H100"
+
+
+def test_the_page_checks_as_python_does_or_refuses_for_the_same_reason():
+    engine().eval("globalThis.K||=inferlibCheck(D,A);")
+    left = []
+    for command, measured, words in pasted():
+        box = catalog.load_system(words)
+        given = json.dumps([command, measured, {"chip": box.chip.name, "n_chips": box.count}])
+        found = run(
+            f"try{{const r=K.check(...{given});r.explained=r.explained.map(({{row,says,seconds}})=>({{cause:row.name,"
+            "says,seconds}));return r}catch(e){return e.message}"
+        )
+        if isinstance(found, str) and any(one in found for one in ITS_OWN):
+            left.append(command)
+            continue
+        try:
+            told = check(command, measured, words).to_dict()
+        except (ValueError, LookupError) as refused:
+            said = str(refused).replace('"', "'").replace("benchmark is empty", "benchmark is missing")
+            assert isinstance(found, str) and said[:25] == found[:25], (said, found)
+            continue
+        for one in found["numbers"]:
+            same = told["numbers"].pop(one["name"])
+            assert {name: one[name] for name in same} == pytest.approx(same, rel=1e-9), command
+        assert not told["numbers"] and found["notes"] == told["notes"], command
+        tried = [found["next"]] if found["next"] else []
+        for here, there, names in (
+            (found["explained"], told["explained"], ("cause", "says", "seconds")),
+            (tried, told["next"], ("flag", "seconds", "tokens_per_second")),
+        ):
+            assert [one[name] for one in here for name in names] == [
+                value if isinstance(value := one[name], str) else pytest.approx(value, rel=1e-9)
+                for one in there for name in names
+            ], command  # fmt: skip
+    assert len(left) == 4, left

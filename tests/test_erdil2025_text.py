@@ -9,9 +9,8 @@ from test_explorer import asked, page_of
 
 from book.audit import grading, strata
 from book.papers.erdil2025 import economics, explorers, program
-from book.papers.erdil2025.claims import context, long_contexts, model, parallel, takeaways
+from book.papers.erdil2025.claims import context, long_contexts, model, parallel
 from book.papers.erdil2025.claims.economics import cells_as_printed
-from book.papers.erdil2025.claims.toy import palm_errors, palm_power, speed_up
 from book.papers.erdil2025.figures import served_points
 from book.principles import introduction
 from inferlib.papers import erdil2025 as e
@@ -92,15 +91,6 @@ def test_the_preferred_point_maximises_equation_45():
     assert curve.iloc[worth.argmax()].equals(e.preferred(curve, 3))
 
 
-def test_seventy_tokens_a_second_at_15_percent_lie_a_little_below_what_a_box_of_eight_can_do():
-    """The question of the introduction; the two figures that its picture shows."""
-    batch = np.geomspace(8, 512, 4000)
-    speed = 1 / e.token_latency(SEVENTY, H100, 8, batch)
-    used = context.utilisation("Llama 3 70B", H100, 8, batch)
-    assert used[speed >= 70].max() == pytest.approx(0.19, abs=0.005)
-    assert speed[used >= 0.15].max() == pytest.approx(75, abs=0.5)
-
-
 def test_latent_attention_by_hand():
     needs, has = model.bytes_and_flop_of_latents()
     assert needs == 4 * 128 * 512 / (512 * 2)
@@ -108,22 +98,9 @@ def test_latent_attention_by_hand():
     assert needs < model.bytes_and_flop_of_latents("bf16")[1]
 
 
-def test_drafts_make_latent_attention_wait_for_arithmetic():
-    assert long_contexts.arithmetic_bound_from(3) > 1e4
-    assert long_contexts.arithmetic_bound_from(4, "bf16") < long_contexts.arithmetic_bound_from(4)
-
-
 def test_attention_outweighs_the_weights_of_deepseek_by_hand():
     """35.5 billion active parameters, 4 x 128 x 512 FLOP a layer and token of context."""
     assert long_contexts.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
-
-
-@pytest.mark.parametrize(("name", "group"), [("Llama 3 70B", 8), ("Mistral Large 2", 12)])
-def test_the_best_utilisation_at_long_context_needs_no_model(name, group):
-    """2 g / precision over the chip's FLOP for a byte."""
-    share = context.utilisation(name, model.UNLIMITED, 8, 1, context=1e8)
-    assert share == pytest.approx(group * 0.75 * 3.3e12 / 1e15, rel=0.01)
-    assert context.best_utilisation(H100) == pytest.approx(3.3e12 / 1e15)
 
 
 @pytest.mark.parametrize(
@@ -173,33 +150,11 @@ def test_bytes_of_an_all_reduce_as_derived():
     assert [float(value) for value in found] == [20, 30, 90]
 
 
-# Numbers of the stories' prose that no cell of a chapter prints.
-def test_the_power_of_the_palm_latencies():
-    read = grading.Reader("erdil2025", "Text 2.2.3")
-    assert palm_power(read) == pytest.approx(0.49, abs=0.005)  # "with the power 0.49"
-    assert "PaLM 62B -14%" in palm_errors(read)
-
-
-def test_what_groqs_bandwidth_is_worth():
-    large, exact = speed_up(80 / 3.3)
-    assert 2.8 < large < 3 and 3.9 < exact < 4.1
-    assert 2.6 < takeaways.with_groq(80e12)["Llama 3 70B"] < 2.9
-
-
 def test_the_cheap_ends_hold_more_cache_than_their_memory_takes():
     at = economics.curve("Mistral Large 2", context=context.LONG).iloc[-1]
     cache = MISTRAL.cache_bytes * context.LONG * at.batch
     assert (cache / 1e12, at.n_gpu * 80e9 / 1e12) == pytest.approx((600, 20), rel=0.05)
     assert at.usd_per_million < 0.75 * context.cheap_ends("Mistral Large 2", context.LONG)
-
-
-def test_what_a_box_of_eight_does_with_its_time():
-    step = e.best_layout(SEVENTY, H100, 8, 32, context=4096)[1]
-    reading = sum(step.critical[name] for name in ("weights", "activations", "cache"))
-    network = step.critical["collective latency"] + step.critical["collective bandwidth"]
-    assert reading / step.total == pytest.approx(2 / 3, abs=0.02)
-    assert step.critical["weights"] / reading == pytest.approx(3 / 4, abs=0.02)
-    assert "arithmetic" not in step.critical and 0.2 < network / step.total < 0.25
 
 
 @pytest.mark.parametrize(
@@ -223,12 +178,6 @@ def test_the_star_lies_close_to_the_curve_of_its_model():
 def test_pipelines_win_from_64_gpus_on():
     cuts = [e.best_layout(SEVENTY, H100, n, 32, context=4096)[0] for n in (32, 64, 128)]
     assert [cut.stages > 1 for cut in cuts] == [False, True, True]
-
-
-def test_the_fastest_token_beside_one_gpu():
-    one = e.single_gpu_latency(SEVENTY, H100, e.critical_batch(SEVENTY, H100))
-    faster = one / e.minimum_latency(SEVENTY, H100, 1e-6)
-    assert faster == pytest.approx(10, abs=0.2) and 2.5 < e.optimal_n_gpu(SEVENTY, H100, 1e-6) / faster < 3
 
 
 def test_the_slope_is_bandwidth_and_the_wall_is_waiting():

@@ -104,11 +104,7 @@ def test_frontier_extremes(model, options, price, bandwidth, flops):
     assert frontier.usd_per_million.iloc[-1] == pytest.approx(arithmetic, rel=0.03)
 
 
-def test_figure_1_both_readings_serve_what_is_quoted_and_no_fraction_of_a_gpu_when_corrected():
-    """About 400 and 150 tokens/s must be within reach; 150 is printed with two digits."""
-    for assumptions in figures.READINGS.values():
-        data = figures.figure_1_data(assumptions).groupby("model").tokens_per_second.max()
-        assert 400 <= data["Llama 3 8B"] <= 800 and 145 <= data["Llama 3 70B"] <= 300
+def test_figure_1_has_no_fraction_of_a_gpu_when_corrected():
     readings = e.FIGURE_1, e.FIGURE_1.replace(least_gpus=1.0)
     printed, corrected = (e.toy_frontier(SMALL, H100, demand=1e4, assumptions=a) for a in readings)
     assert printed.n_gpu.min() < 0.3 and corrected.n_gpu.min() == pytest.approx(1)
@@ -121,11 +117,6 @@ def test_decode_step_by_hand():
     network = 80 * 4 * 2e-6 * (math.sqrt(8) - 1)
     assert step.total == pytest.approx(weights + network, rel=1e-12)
     assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic"}
-
-
-def test_the_tree_of_a_step_holds_what_it_was_made_of():
-    tree = str(audit.explain(e.toy_decode_step(MODEL, BOX, Workload(batch=32, context=4096))))
-    assert "grid_all_reduce_time" in tree and "minimum" not in tree
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ A stored output would follow a slip of the finger at the next refresh; what stan
 
 import math
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -17,13 +16,11 @@ from book import audit
 from book.audit.published_rows import published
 from book.papers import cases
 from book.principles import introduction
-from book.serving import fit, price_lists, tables
+from book.serving import price_lists
 from book.synthesis import comparison
 from inferlib import load_chip, load_model
 from inferlib.papers import erdil2025, pope2022, steinhardt2022
 from tokenprice import ask
-
-BOOK = Path(__file__).parents[1] / "book"
 
 # --- Chips ------------------------------------------------------------------------------------------------
 
@@ -167,11 +164,6 @@ def test_no_model_is_wider_than_the_block_of_a_box_but_that_of_the_h20():
     assert [name for name, block in blocks.items() if block < widest] == ["H20"]
 
 
-def test_up_to_a_box_a_token_gets_faster_with_every_doubling_and_then_slower():
-    times = introduction.chips_and_users(introduction.RUNNING)["chips"].set_index("n").sum(axis=1)
-    assert times[2] > times[4] > times[8] < times[16] < times[32]
-
-
 def test_gains_past_the_loss_are_close_for_all_three_and_equal_for_none():
     """The case file's other rule, at the context that the paper states; its gains have one digit behind the point."""
     table = cases.quoted_gains()
@@ -186,11 +178,3 @@ def test_all_answers_come_nearer_where_no_chip_waits():
         for case, row in ((case, comparison.row_of(case)) for case in (far, near))
     ]
     assert (missed[1] < missed[0]).all()
-
-
-def test_nearly_a_third_of_the_serving_rows_repeat_a_point_and_one_laboratory_did_so():
-    rows = fit.serving_rows()
-    clean = rows[rows.use == "clean"]
-    repeats = clean.duplicated(tables.POINT)
-    assert repeats.mean() == pytest.approx(0.31, abs=0.01)
-    assert set(clean.publisher[repeats]) == {"InferenceX"}

@@ -8,7 +8,7 @@ import pytest
 from book.explorer import kernel_model_text
 from book.principles import introduction
 from book.serving import services
-from book.synthesis import comparison, grid
+from book.synthesis import comparison
 from inferlib import load_chip
 from inferlib.system import System
 from tokenprice import ask
@@ -96,10 +96,6 @@ def test_the_three_offers_are_the_kernel_models():
         assert at.seconds == answer.seconds and at.usd == pytest.approx(answer.usd_per_million)
 
 
-def test_no_offer_is_made_on_more_chips_than_a_box():
-    assert max(at.chips for at in sold().values()) <= 8
-
-
 def test_a_chat_is_as_fast_as_it_is_promised():
     assert sold()["chat"].speed >= introduction.CHAT
 
@@ -137,11 +133,6 @@ def test_what_does_not_fit_has_no_bar():
     assert tables["chips"].n.min() == 8
 
 
-def test_only_two_measured_runs_leave_a_box():
-    """The page says that no verdict is stronger than two rows."""
-    assert len(introduction.measured_beyond()) == 2
-
-
 @pytest.fixture(scope="module")
 def rented():
     return services.offers(CASE.model, introduction.CHIPS)
@@ -160,40 +151,6 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
         (rows.model == CASE.model.name) & rows.hardware.str.startswith("H100") & (rows.n_gpus == 16)
     ]
     assert sixteen.empty
-
-
-def test_the_shared_box_writes_as_the_text_says():
-    alone, shared = (box().evaluate(n_chips=8, batch=n) for n in (1, 230))
-    assert shared[SPEED] == pytest.approx(50, abs=1)
-    assert 230 * shared[SPEED] / alone[SPEED] == pytest.approx(70, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    "batch, change, low, high",
-    [
-        (1, {"exchange": 10}, 0, 0.9),
-        (362, {"exchange": 10}, 0.9, 1),
-        (362, {"weights": "8 bits"}, 1.05, 2),
-    ],
-)
-def test_an_exchange_slows_one_user_and_half_the_bytes_speed_up_all(batch, change, low, high):
-    at = {"n_chips": 8, "batch": batch}
-    assert low < box().evaluate(**at, **change)[SPEED] / box().evaluate(**at)[SPEED] < high
-
-
-def answers():
-    return grid.decomposition(CASE.model, CASE.machine, CASE.workload)
-
-
-def test_all_spend_five_to_nine_milliseconds_reading():
-    read = answers().loc[["weights", "activations", "cache"]].sum()
-    assert 5 < read.min() and read.max() < 9.5
-
-
-def test_the_kernel_models_interval_reaches_both_others_that_charge_for_software():
-    answer = ask(CASE)
-    for who in ("LIMINAL 2025, eq. 8", "Erdil 2025"):
-        assert 1e3 * answer.low < answers()[who]["total"] < 1e3 * answer.high
 
 
 def test_a_chip_without_a_price_has_an_answer_without_dollars():

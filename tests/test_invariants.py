@@ -80,12 +80,7 @@ def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
         "ask",
         "DeepSeek-V3",
         "8x H200",
-        "--prompt-tokens",
-        "4000",
-        "--output-tokens",
-        "16",
-        "--request-rate",
-        "5",
+        *"--prompt-tokens 4000 --output-tokens 16 --request-rate 5".split(),
     ]
     assert main(line) == 1 and "ms per token" not in capsys.readouterr().out
 

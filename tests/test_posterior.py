@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from facts import refused
 
 from tokenprice import ask, posterior
 from tokenprice.terminal import main
@@ -74,13 +73,3 @@ def test_rows_stand_in_a_table_a_printout_or_words(text, rows, tmp_path, monkeyp
     )
     found = posterior.read(text)
     assert [one for row in found for one in row] == [pytest.approx(one) for row in rows for one in row]
-
-
-test_rows_that_calibrate_nothing_are_refused = refused(
-    (lambda: ask(*LLAMA, **ASKED, measured="users 32: 421 ms"), ValueError, "23.8 times as long as the model says"),
-    (lambda: ask(*LLAMA, **ASKED, measured="users 32: 0.1 ms"), ValueError, "beyond three widths"),
-    (lambda: ask(*LLAMA, **ASKED, measured="fast"), ValueError, "'fast' is not understood"),
-    (lambda: ask(*LLAMA, **ASKED, measured="users 32: TTFT 90 ms"), ValueError, "no time between tokens"),
-    (lambda: ask(*LLAMA, prompt_tokens=100, output_tokens=10, request_rate=1, measured="users 1: 9 ms"),
-     ValueError, "users who ask again"),
-)  # fmt: skip

@@ -169,12 +169,6 @@ def test_the_two_bounds_part_most_where_the_derivation_says():
     assert float(steps[4].equation.rhs.subs(values)) == pytest.approx(ratio.max(), rel=1e-4)
 
 
-def test_decode_waits_for_memory_and_a_prompt_for_arithmetic():
-    table = figures.kinds_data(RUNNING)
-    waits = table.weights + table.cache > table["multiply"]
-    assert waits.to_list() == [True, True, True, False]
-
-
 def test_the_opening_picture_reads_two_bytes_a_weight():
     table = figures.kinds_data(RUNNING)
     assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)

@@ -4,13 +4,9 @@ import json
 import math
 import re
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
 import pytest
-from docutils.nodes import make_id
 from facts import lines
-from prose import notebook
 from py_mini_racer import MiniRacer
 
 from book.teaching.problems import BANK, TOPICS, mark, sheet
@@ -22,7 +18,6 @@ from book.teaching.problems.reading import quantity
 from inferlib import load_chip, load_model
 from inferlib.units import factor
 
-ROOT = Path(__file__).parents[1]
 STUDENTS = [f"student {k}" for k in range(6)]
 DRAWN = [name for name, p in BANK.items() if p.level != "in the head"]
 HEAD = [name for name in BANK if name not in DRAWN]
@@ -198,19 +193,6 @@ def test_one_of_four_options_is_right_and_each_other_has_its_reason(asked, page)
 def test_a_mistake_in_the_head_is_told_from_the_answer(asked):
     assert asked.key.mistakes
     assert all(abs(wrong / asked.key.value - 1) > asked.near for wrong in asked.mistakes.values())
-
-
-@cache
-def anchors(page):
-    text = "\n".join(cell.source for cell in notebook(page).cells)
-    headings = re.findall(r"(?m)^#{2,4} +(.+)$", text)
-    return {*re.findall(r"(?m)^\(([\w-]+)\)=", text), *map(make_id, headings)}
-
-
-@pytest.mark.parametrize("asked", ASKED, ids=lambda asked: asked.name)
-def test_a_question_for_the_head_has_a_paragraph_that_teaches_it(asked):
-    page, _, place = asked.place.partition("#")
-    assert place in anchors(page)
 
 
 def test_the_page_holds_questions_answers_and_nothing_twice():

@@ -176,18 +176,19 @@ def test_the_page_plays_the_same_loop():
         (base, slope), about, policy, rate = drawn(choose)
         costs = Costs(lambda n, base=base, slope=slope: (base + 1e-5 * n, slope * n), **about)
         came = np.cumsum(-np.log(uniforms(1, 0, 160)) / rate)
-        found, fleet = play(costs, policy, came.tolist(), seed=1)
+        start = choose.choice((0, 3, 40))
+        found, fleet = play(costs, policy, came.tolist(), seed=1, start=start, until=130)
         one = counted(costs, found, fleet, 30, 130, (came[30], came[129]))
         told.append([one.first.mean(), one.waits.mean(), one.gap, one.running])
         says = {"budget": policy.max_num_batched_tokens, "seqs": policy.max_num_seqs, "rides": policy.rides}
         says |= {"reserve": policy.reserve, "balance": policy.dp_balance, "wait": policy.batching_wait_iters}
         given = about | {"tokens": 1e30 if about["tokens"] == inf else about["tokens"]}
-        asked.append([base, slope, given, says, rate])
+        asked.append([base, slope, given, says, rate, start])
     engine = MiniRacer()
     engine.eval((Path(calculator.__file__).parent / "replica.js").read_text("utf-8"))
-    body = """a.map(([base, slope, at, policy, rate]) => {
+    body = """a.map(([base, slope, at, policy, rate, start]) => {
         const step = (n) => [base + 1e-5 * n, slope * n];
-        const r = inferlibReplica.arriving({ ...at, step }, policy, rate, 100, 30, 1);
+        const r = inferlibReplica.arriving({ ...at, step }, policy, rate, 100, 30, start, 1);
         return [r.first, r.waits, r.gap, r.running]; })"""
     here = json.loads(engine.eval(f"(a => JSON.stringify({body}))({json.dumps(asked)})"))
     assert np.array(here) == pytest.approx(np.array(told), rel=1e-9)

@@ -69,17 +69,6 @@ def test_every_answer_over_every_measurement():
     assert mean == pytest.approx(100 * error.mean(), abs=0.6)
 
 
-@pytest.mark.parametrize(
-    ("model", "lengths", "chip", "least"),
-    [("nvidia/MiniMax-M2.5-NVFP4", (1024, 1024), "B200", 20), ("Llama 3 70B", (1024, 8192), "H100 SXM", 9)],
-)
-def test_rows_in_blocks_and_rows_of_steps_are_dots_too(model, lengths, chip, least):
-    """A format in blocks has eight bits as well, and the second file holds rows of closed loops."""
-    words = {"model": model, "weights": "fp8"}
-    shown = interactive.price_over_speed({"one": words}, [inferlib.load_chip(chip)], [lengths])
-    assert len(shown.dots) >= least
-
-
 def test_the_box_links_to_its_own_promise_in_the_calculator():
     said = SHOWN.drawn(speed=60.0, first=2.0)["said"]
     state = dict(parse_qsl(html.unescape(re.search(r'#ask\?([^"]+)"', said)[1])))

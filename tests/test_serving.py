@@ -16,9 +16,9 @@ from book.serving import energy as watts, fit, operators, sparse_attention_rows,
 from book.serving.residuals import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
 from tokenprice import ask, calibration, posterior, speculation
-from tokenprice.decode import ShardedModel, decode_step
+from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
-from tokenprice.prefill import max_sequences, prefill_interference, prompt_pass
+from tokenprice.prefill import prefill_interference
 from tokenprice.uncertainty import load_calibration
 
 MODEL, CHIP, WORK = load_model("Llama 3 70B"), load_chip("H100 SXM"), Workload(32, 4096)
@@ -232,18 +232,6 @@ def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     assert more.ttft - one.ttft == pytest.approx(100 * one.machine_seconds)
 
 
-@pytest.mark.parametrize(("model", "chips", "layout", "reason"), [
-    (DEEPSEEK, 3, Layout(dp=3, ep=2), "experts must divide the chips of an instance evenly"),
-    (MODEL, 8, Layout(tp=4), "the degrees of the layout must multiply to the chips"),
-    (MODEL, 80, Layout(pp=80), ""),
-    (MODEL, 81, Layout(pp=81), "81 stages, but the model has 80 layers"),
-    (MODEL, 8, Layout(pp=2, dp=4), "stages or copies, not both"),
-])  # fmt: skip
-def test_layouts_that_cannot_run(model, chips, layout, reason):
-    step = decode_step(model, System(load_chip("H200"), chips), WORK, layout)
-    assert step.status == ("n/a" if reason else "ok") and reason in step.reason
-
-
 def test_copies_without_experts_to_spread_are_instances():
     for model, ep in ((MODEL, 1), (MODEL, 2), (DEEPSEEK, 1)):
         one = decode_step(model, System(ENDLESS, 4), WORK.replace(batch=16))
@@ -277,10 +265,10 @@ def test_tokens_travel_to_their_experts_and_back(layout):
 
 
 test_argument_checks = refused(
-    (lambda: decode_step(MODEL, BOX, WORK, keep={"heads": "bf16"}), LookupError, "no part .*'heads'"),
-    (lambda: decode_step(MODEL, BOX, WORK, keep={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
+    (lambda: decode_step(MODEL, BOX, WORK, layer_formats={"heads": "bf16"}), LookupError, "no part .*'heads'"),
+    (lambda: decode_step(MODEL, BOX, WORK, layer_formats={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
     (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "draft_tokens is 9"),
-    (lambda: speculation.drafted_step(MODEL, BOX, ONE, drafted=1, length=3), ValueError, "length is 3"),
+    (lambda: decode_step(MODEL, BOX, ONE, draft_tokens=1, acceptance_length=3), ValueError, "length is 3"),
 )  # fmt: skip
 
 
@@ -437,14 +425,15 @@ def test_a_long_prompt_is_its_arithmetic_and_a_cached_prefix_costs_its_pairs_onl
 
     Attention makes longer ones dearer than in proportion.
     """
-    read = prompt_pass(MODEL, System(ENDLESS, 1), ONE, 8192).total
+    read = Deployment(MODEL, System(ENDLESS, 1)).prefill(8192).total
     parts = MODEL.prefill_flops(8192, logits=8192)
     pairs = parts.pop("scores") + parts.pop("values")
     wanted = sum(parts.values()) / (0.7671 * 989e12) + pairs / (0.5383 * 989e12)
     assert read == pytest.approx(wanted, rel=0.01)
-    times = [prompt_pass(MODEL, BOX, ONE, n).total for n in (8192, 16384, 32768)]
+    served = Deployment(MODEL, BOX)
+    times = [served.prefill(n).total for n in (8192, 16384, 32768)]
     assert times[2] - 2 * times[1] > times[1] - 2 * times[0] > 0
-    whole, half, all_but_one = (prompt_pass(MODEL, BOX, ONE, 8192, cached=n) for n in (0, 4096, 8191))
+    whole, half, all_but_one = (served.prefill(8192, n) for n in (0, 4096, 8191))
     assert all_but_one.total < 0.1 * whole.total
     pairs = half.terms["attention arithmetic"] / whole.terms["attention arithmetic"]
     assert pairs == pytest.approx(3 / 4, rel=1e-3)  # the second half sees the first too
@@ -461,7 +450,7 @@ def test_the_shape_of_very_long_prompts():
     assert (full["million tokens"][2:] < 0.3).all() and few["million tokens"][2:].between(0.5, 1.2).all()
     qwen = load_model("Qwen/Qwen3.5-397B-A17B")
     state = qwen.replace(layers=(qwen.layers[0],))
-    half, whole = (prompt_pass(state, BOX, ONE, n).total for n in (450_000, 900_000))
+    half, whole = (Deployment(state, BOX).prefill(n).total for n in (450_000, 900_000))
     assert whole == pytest.approx(2 * half, rel=0.01)
 
 
@@ -472,37 +461,24 @@ def test_room_by_hand():
 
     One user needs room for the whole answer; of many, who are at all places of theirs, the mean length counts.
     """
-    asked, weights, token = Workload(1, 4096), 2 * MODEL.n_params, 327680
+    weights, token, served = 2 * MODEL.n_params, 327680, Deployment(MODEL, BOX)
     have, kept = 8 * 81559 * 2**20, 8 * 4e9
     serves = (0.9 * have - kept - weights) / token
-    assert max_sequences(MODEL, BOX, asked) == pytest.approx(serves / 4096, rel=1e-6)
-    assert max_sequences(MODEL, BOX, asked, longest=4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
+    assert served.max_sequences(4096) == pytest.approx(serves / 4096, rel=1e-6)
+    assert served.max_sequences(4096, 4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
     less = (0.8 * have - kept - weights) / token / 4096
-    assert max_sequences(MODEL, BOX, asked, share=0.8) == pytest.approx(less, rel=1e-6)
-    compiled = max_sequences(MODEL, BOX, asked, longest=4196, engine="compiled")
+    assert served.replace(memory_utilization=0.8).max_sequences(4096) == pytest.approx(less, rel=1e-6)
+    compiled = served.replace(engine="compiled").max_sequences(4096, 4196)
     assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
-
-
-# Tokens of cache that engines wrote into their logs, and a public run that ran (at its longest sequence).
-@pytest.mark.parametrize(
-    ("model", "machine", "formats", "logged"),
-    [
-        ("nvidia/GLM-5-NVFP4", "8x RTX PRO 6000", {"kv_cache_dtype": "bf16"}, 314e3),
-        ("Qwen3 32B", "1x H100", {}, 32_768),
-    ],
-)
-def test_room_for_caches_as_engines_log_it(model, machine, formats, logged):
-    asked = ask(model, machine, batch=1, context=1000, **formats).question
-    tokens = 1000 * max_sequences(asked.model, asked.machine, asked.workload, **asked.serving_config)
-    assert tokens == pytest.approx(logged, rel=0.1)
 
 
 def test_room_is_what_a_queue_shows():
     """Little's law: where users queue, as many are served at a time as there is room for; and every row fits."""
     rows, seen = fit.serving_rows(), {False: [], True: []}
     for row in rows[rows.use == "clean"].itertuples():
-        *asked, engine = fit.question(row)
-        places = max_sequences(*asked, longest=row.prompt_tokens + row.output_tokens, engine=engine)
+        *asked, keep, engine = fit.question(row)
+        served = Deployment.of(*asked, layer_formats=keep, engine=engine)
+        places = served.max_sequences(row.context, row.prompt_tokens + row.output_tokens)
         assert places >= row.dp
         answer = row.output_tokens * row.tpot
         if row.ttft > 10 and row.concurrency > 1.2 * places:
@@ -607,35 +583,24 @@ def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
     assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
 
 
-def test_what_the_service_states_of_itself():
-    """DeepSeek: $2 an hour, 14,800 tokens a second and box make 30 cents a million; list price 2.19.
-
-    Its service overlaps two batches, which the kernel model does not: what is computed is 30 and 60 % dearer.
-    """
-    table = tables.price_list().set_index("a million tokens")
-    cost = table["cost at published speed, $"]
-    assert cost["output"] == pytest.approx(16 / 3600 / 14800 * 1e6)
-    dearer = table["computed, $"] / cost
-    assert 1.2 < dearer["output"] < 1.4 and 1.4 < dearer["input"] < 1.7
-    assert (table["computed, $"] < table["list, $"]).all()
-
-
 def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():
     """A latent cache lies whole on every chip of an instance; eight heads are cut in eight, whatever the chips."""
     work = Workload(1, 10_000, "fp8")
-    held = sum(ShardedModel(DEEPSEEK, H200, work.replace(context=0)).memory()[:2])
+    served = Deployment(DEEPSEEK, H200, weights="fp8")
+    held = served.weights_of_a_chip + served.sequence(0)
     usable = 0.9 * 143771 * 2**20 - 4e9
-    assert max_sequences(DEEPSEEK, H200, work) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
+    assert served.max_sequences(10_000) == pytest.approx((usable - held) / (61 * 576 * 2 * 10_000))
     for n in (8, 16):
         free, a_chip = usable - 70.6e9 / n, 80 * 2 * 128 * 2 * 10_000
-        assert max_sequences(MODEL, System(H200.chip, n), work) == pytest.approx(free / a_chip, rel=0.03)
+        served = Deployment(MODEL, System(H200.chip, n), weights="fp8")
+        assert served.max_sequences(10_000) == pytest.approx(free / a_chip, rel=0.03)
     for model, system, layout in (
         (MODEL, BOX, None),
         (MODEL, System(CHIP, 16), None),  # more chips than heads of keys
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
     ):
-        most = math.floor(max_sequences(model, system, work, layout))
+        most = math.floor(Deployment.of(model, system, work, layout).max_sequences(10_000))
         found = [decode_step(model, system, work.replace(batch=n), layout) for n in (most, most + 1)]
         assert [one.status for one in found] == ["ok", "infeasible"], (model.name, str(system))
 

@@ -107,12 +107,7 @@ def test_terminal_and_refusals(capsys):
         "simulate",
         "Llama 3.3 70B",
         "4x H100",
-        "--weights",
-        "fp8",
-        "--prompt-tokens",
-        "2k",
-        "--output-tokens",
-        "500",
+        *"--weights fp8 --prompt-tokens 2k --output-tokens 500".split(),
     ]
     assert main([*line, "--request-rate", "2", "--requests", "200", "--ttft", "300 ms"]) == 0
     printed = capsys.readouterr().out

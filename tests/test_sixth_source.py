@@ -1,4 +1,4 @@
-"""A sixth source takes two folders: a made-up one, put into a copy of the tree, passes all general tests."""
+"""A sixth source takes two folders: a made-up one, written into a copy of the tree, passes all general tests."""
 
 import os
 import shutil
@@ -6,13 +6,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from book.site.tools import new_paper
+
 ROOT = Path(__file__).parents[1]
 GENERAL = [
     f"tests/test_{name}.py" for name in ("equations", "grading", "explorer", "floors", "papers", "sweeps")
 ]
 USE = """
 from book import audit
-import inferlib
+import inferlib, json
+cells, shown = json.load(open("book/tiny2026.ipynb"))["cells"], {}
+for cell in cells:
+    if cell["cell_type"] == "code":
+        exec("".join(cell["source"]), shown)
 card = audit.scorecard("tiny2026").set_index("row")
 print(card.grade["time"], card.grade["speed"], card.grade["a token takes less than a hundredth of a second"])
 print(card.right["speed"], audit.equations("tiny2026").number[0], audit.errata("tiny2026").corrected[0])
@@ -24,8 +32,7 @@ def test_two_folders_are_enough(tmp_path):
     for one in ("inferlib", "tokenprice", "book", "tests"):
         shutil.copytree(ROOT / one, tmp_path / one, ignore=shutil.ignore_patterns("__pycache__", "*.ipynb"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    shutil.copytree(ROOT / "tests" / "_tiny2026" / "room", tmp_path / "inferlib" / "papers" / "tiny2026")
-    shutil.copytree(ROOT / "tests" / "_tiny2026" / "print", tmp_path / "book" / "papers" / "tiny2026")
+    new_paper.write("tiny2026", tmp_path)
 
     def python(*arguments):
         # a build of its own: it would clear away what this tree has kept
@@ -38,4 +45,13 @@ def test_two_folders_are_enough(tmp_path):
 
     asked = "tiny2026 or test_floors and import"
     python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-k", asked, *GENERAL)
-    assert " ".join(python("-c", USE).split()) == "exact consistent holds no 1 125 tiny2026 Tiny 2026"
+    _, *found = python("-c", USE).splitlines()
+    assert found == ["Tiny 2026: 4.79 ms", "exact consistent holds", "no 1 125", "tiny2026 Tiny 2026"]
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("mine", "a name and a year"), ("pope2022", "but there is .*pope2022")]
+)
+def test_a_source_is_written_under_a_new_key(key, said):
+    with pytest.raises(SystemExit, match=said):
+        new_paper.write(key)

@@ -12,14 +12,14 @@ from questions import request as asked_request, step as estimate
 from book.serving import sparse_attention_rows
 from inferlib import Layout, System, Workload, catalog, load_chip, load_model
 from tokenprice import Question, calibration, change, energy, sparse_attention
-from tokenprice.decode import ShardedModel, decode_step, step
+from tokenprice.decode import ShardedModel, step
+from tokenprice.deployment import Deployment, decode_step
 from tokenprice.listing import models as listed
-from tokenprice.prefill import max_sequences, prompt_pass
 from tokenprice.uncertainty import error_bar, facts, load_calibration
 
 V32, GLM, GLM52 = map(load_model, ("deepseek-ai/DeepSeek-V3.2", "zai-org/GLM-5", "zai-org/GLM-5.2"))
 V3 = load_model("DeepSeek V3")
-PRO, FLASH = (load_model(f"sgl-project/DeepSeek-V4-{size}-FP8") for size in ("Pro", "Flash"))
+PRO = load_model("sgl-project/DeepSeek-V4-Pro-FP8")
 QWEN, M3 = map(load_model, ("Qwen/Qwen3.5-397B-A17B", "nvidia/MiniMax-M3-NVFP4"))
 NANO = load_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
 SERVED = [*catalog.models(), *catalog.same_shapes(), *catalog.served()]
@@ -33,10 +33,16 @@ def seconds(ops):
     return sum(sum(op.terms(1).values()) for op in ops)
 
 
+def laid(model, machine, work, engine=None, **prompt):
+    return ShardedModel(
+        Deployment.of(model, machine, work, engine=engine), work.batch, work.context, **prompt
+    )
+
+
 def mixer(model, chip, tp, engine, workload, wanted, **prompt):
     """Seconds of one layer's attention alone, as the tables time it: without all-reduces, norms and the block."""
     attention = next(g.attention for g in model.layers if wanted(g.attention))
-    at = ShardedModel(model, endless(chip, tp), workload, engine=calibration.engine(engine), **prompt)
+    at = laid(model, endless(chip, tp), workload, engine, **prompt)
     return seconds(sparse_attention.sparse(at, attention))
 
 
@@ -61,7 +67,7 @@ def test_blocks_take_what_the_tables_say(cell):
 def test_hyper_connections_take_what_the_tables_say():
     """Cells of mhc_module_perf, B200, SGLang 0.5.14, width 7,168: both parts of a layer, before and after, in us."""
     for rows, us in {1: 20.6 + 8.5, 64: 22.7 + 10.4, 1024: 57.7 + 52.1}.items():
-        at = ShardedModel(PRO, endless("B200", 8), Workload(rows, 1, "fp8"), engine=calibration.engine())
+        at = laid(PRO, endless("B200", 8), Workload(rows, 1, "fp8"))
         assert 1e6 * seconds(sparse_attention.hyper_connections(at)) == pytest.approx(us, rel=0.25)
 
 
@@ -72,7 +78,7 @@ UNREAD = ("embeddings", "positions", "norms", "connections")
 def test_every_weight_is_read_once(name):
     """One chip, 16 bits, so many tokens that every expert is needed: what is read is what the model has."""
     model = load_model(name)
-    at = ShardedModel(model, endless("B200", 1), Workload(1e5, 1), engine=calibration.engine())
+    at = laid(model, endless("B200", 1), Workload(1e5, 1))
     read = Counter()
     for count, op in step(at):
         if isinstance(op, sparse_attention.SparseAttentionBlock):
@@ -93,7 +99,7 @@ def test_a_state_takes_what_the_tables_say(batch, us):
     block = calibration.operators("B200").block("delta state", "serving")
     moved = 2 * batch * 16 * 128 * 128 * 4
     assert 1e6 * (block.start + moved / (block.share * 8e12)) == pytest.approx(us, rel=0.2)
-    at = ShardedModel(QWEN, endless("B200", 4), Workload(batch, 1), engine=calibration.engine())
+    at = laid(QWEN, endless("B200", 4), Workload(batch, 1))
     ops = sparse_attention.delta_rule(at, QWEN.layers[0].attention)
     assert [op.bytes for op in ops if getattr(op, "kernel", None) is block] == [moved]
 
@@ -101,9 +107,7 @@ def test_a_state_takes_what_the_tables_say(batch, us):
 def test_the_convolution_of_a_prompt_reads_and_writes_each_input_once():
     """Qwen3.5-397B: queries and keys of 16 heads and values of 64, 128 numbers of two bytes each; state in 32 bits."""
     tokens, channels = 1000, (2 * 16 + 64) * 128
-    at = ShardedModel(
-        QWEN, endless("B200", 1), Workload(1, 1), engine=calibration.engine(), cached=0, tokens=tokens
-    )
+    at = laid(QWEN, endless("B200", 1), Workload(1, 1), cached=0, tokens=tokens)
     moved = [
         op.bytes for op in sparse_attention.delta_rule(at, QWEN.layers[0].attention) if op.part == "state"
     ]
@@ -112,7 +116,7 @@ def test_the_convolution_of_a_prompt_reads_and_writes_each_input_once():
 
 def test_the_layers_with_fewest_heads_say_how_finely_a_model_can_be_cut():
     """Qwen3.5-397B's config.json: 32 heads of attention, 64 of values in the layers that keep a state."""
-    assert facts(QWEN, endless("B200", 8), Workload(1, 1))["heads"] == 32
+    assert facts(Deployment(QWEN, endless("B200", 8)), 1, 1)["heads"] == 32
 
 
 def test_a_cache_that_stops_growing_takes_the_same_time_at_any_context():
@@ -145,8 +149,8 @@ def test_sparse_attention_grows_with_the_keys_of_its_indexer_only():
     assert borrowed["cache"] < 0.6 * full["cache"]
     assert 0.2 < borrowed["selection"] / full["selection"] < 0.6
     # a prompt of it grows less than one of all pairs
-    work, pairs = Workload(1, 1, "fp8", "fp8"), "attention arithmetic"
-    runs = [[prompt_pass(m, box, work, n).terms[pairs] for n in (16384, 131072)] for m in (V32, V3)]
+    served, pairs = (Deployment(m, box, None, "fp8", "fp8") for m in (V32, V3)), "attention arithmetic"
+    runs = [[one.prefill(n).terms[pairs] for n in (16384, 131072)] for one in served]
     chosen, every = (long / short for short, long in runs)
     assert chosen < 0.7 * every and every > 50
 
@@ -157,13 +161,11 @@ def test_a_state_is_kept_for_every_sequence_and_half_a_layer_is_half_a_layer():
     Nemotron's letters have one part each: one all-reduce, and half of the engine's time for a layer.
     """
     box = System(load_chip("H200"), 8)
-    own = ShardedModel(QWEN, box, Workload(1, 0, "fp8")).sequence(0) * 8
-    assert own == pytest.approx(45 * 64 * 128 * 128 * 4, rel=0.02)
-    assert max_sequences(QWEN, box, Workload(1, 1000, "fp8")) < 1.2 * max_sequences(
-        QWEN, box, Workload(1, 1, "fp8")
-    )
+    served = Deployment(QWEN, box, weights="fp8")
+    assert served.sequence(0) * 8 == pytest.approx(45 * 64 * 128 * 128 * 4, rel=0.02)
+    assert served.max_sequences(1000) < 1.2 * served.max_sequences(1)
     box, work = System(load_chip("B200"), 2), Workload(8, 1000, "fp8")
-    at = ShardedModel(NANO, box, work, engine=calibration.engine())
+    at = laid(NANO, box, work)
     assert at.layers == 26 and NANO.n_layers == 52
     latency = calibration.operators("B200").link(2).latency
     assert decode_step(NANO, box, work).terms["collective latency"] == pytest.approx(52 * latency)

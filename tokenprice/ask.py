@@ -13,7 +13,7 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
 from tokenprice import calibration, energy, invariants, launch, posterior, predictors
 from tokenprice.change import narrower, speedup_if_doubled
-from tokenprice.decode import ShardedModel, decode_step
+from tokenprice.deployment import layouts
 from tokenprice.formatting import (
     Screen,
     format_dtype,
@@ -22,13 +22,11 @@ from tokenprice.formatting import (
     format_number,
     format_time,
 )
-from tokenprice.parallelism import layout_error, layouts
-from tokenprice.parsing import Mean
 from tokenprice.predictors import KERNELS
-from tokenprice.prefill import ArrivalProcess, max_sequences, max_sequences_of
+from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import Question, given, list_fields, read_record, recorded
-from tokenprice.queueing import Fleet, fleet, prefill_profile, step_of
-from tokenprice.request import Request, decode_batch, with_cautions
+from tokenprice.queueing import Fleet, fleet
+from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
 
@@ -172,9 +170,7 @@ class Answer(Screen):
         if self.by != KERNELS or not self.feasible:
             return {}
         shared = self.fleet is None and self.question.prefill_machine is None
-        q = self.question
-        step = q.step(Mean(self.batch)) if q.is_request else q
-        return change(step, self.request if shared else None)
+        return change(self.question, self.batch, self.request if shared else None)
 
     @cached_property
     def notes(self) -> tuple:
@@ -187,10 +183,7 @@ class Answer(Screen):
         """Users, or sequences of a step, that have room beside the weights; None where no memory is stated."""
         if self.by != KERNELS or not self.feasible or self.machine.chip.memory_capacity is None:
             return None
-        q = self.question
-        if q.is_request:
-            return int(max_sequences_of(q, self.machine, q.layout))
-        places = max_sequences(q.model, self.machine, q.workload, **q.serving_config)
+        places = self.question.max_sequences(self.question.deployment)
         return max(int(places), 0) if math.isfinite(places) else None
 
     @property
@@ -210,15 +203,10 @@ class Answer(Screen):
         """Tokens that memory holds, as an engine's log says when it starts: least, here, and most."""
         low, high = launch.logged(self.question, self.launched)
         return (
-            tuple(by * self.max_sequences * self._longest for by in (low, 1.0, high))
+            tuple(by * self.max_sequences * self.question.longest for by in (low, 1.0, high))
             if self.max_sequences
             else None
         )
-
-    @property
-    def _longest(self):
-        q = self.question
-        return q.longest if q.is_request else q.workload.context
 
     @property
     def commands(self) -> dict[str, str]:
@@ -340,7 +328,7 @@ class Answer(Screen):
             rows.append(("Fewer bits", ", ".join(fewer)))
         if self.launched and self.max_sequences:
             low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
-            times = f"{format_number(self.max_sequences)} times {self._longest:,.0f}"
+            times = f"{format_number(self.max_sequences)} times {q.longest:,.0f}"
             rows.append(("Engine's log", f"should say: KV cache of {here} tokens ({low} to {high}), {times}"))
         commands = self.commands.values() if self.launched else ()
         return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
@@ -409,22 +397,19 @@ def ask(
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  which refuses electricity of a chip whose power is not known
     if by == ALL:
-        return Answers({key: _by(key, question) for key in predictors.keys()})
+        return Answers({key: ask(question, by=key) for key in predictors.keys()})
     if by != KERNELS:  # whose names are read from the files of all sources
         validation.one_of("answerer", by, [*predictors.keys(), ALL])
-    found = _by(by, question)
-    if measured is not None and by == KERNELS:
+        return _source(by, question)
+    found = ask_kernel_model(question)
+    if measured is not None:
         found = posterior.condition(found, measured, ask_kernel_model)
-    if by == KERNELS and (notes or launch.is_launch(name)):
+    if notes or launch.is_launch(name):
         return replace(found, question_notes=found.question_notes + notes, launched=launch.engine_of(name))
     return found
 
 
 ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
-
-
-def _by(key, question):
-    return ask_kernel_model(question) if key == KERNELS else _source(key, question)
 
 
 def _source(key, question):
@@ -440,18 +425,19 @@ def _source(key, question):
 
 def ask_kernel_model(question, simulated=True):
     """The kernel model's answer; its decode step is computed once. ``simulated``: whether fleets are played."""
-    q, running = question, question.workload
-    if refused := _unfit(q, q.machine, q.layout, q.resolved_layout.lanes if q.request_rate else 1):
+    q, served, running = question, question.deployment, question.workload.batch
+    if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
-    if q.prefill_machine is not None:
-        same = q.request_rate and q.prefill_machine == q.machine  # whose layout it then shares
-        prompts = q.replace(output_tokens=1, trace=None)
-        if refused := _unfit(prompts, q.prefill_machine, q.layout if same else None, 1):
-            return _no_answer(q, *refused, q.prefill_machine)
+    if q.reader and (refused := _unfit(q.replace(output_tokens=1, trace=None), q.reader, 1)):
+        return _no_answer(q, *refused, q.reader)
     if q.is_request:
-        places, copies = max_sequences_of(q, q.machine, q.layout), q.layout.lanes if q.layout else 1
-        running = running.replace(batch=min(running.batch, int(places), q.scheduler().max_num_seqs * copies))
-    step = step_of(q, q.machine, q.layout, _running_sequences(q, running.batch))
+        most = served.scheduler.max_num_seqs * served.layout.lanes
+        running = min(running, int(q.max_sequences(served)), most)
+    together = running
+    if q.is_request and not q.request_rate:  # users who ask again
+        fresh = q.prompt_tokens - (q.cached or 0)
+        together = decode_batch(served, running, q.output_tokens, fresh, q.reader)
+    step = served.step(together, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
@@ -461,20 +447,19 @@ def ask_kernel_model(question, simulated=True):
             return _no_answer(q, "n/a", _overload_reason(q))
         request, step = many.request, many.request.step
     else:
-        request = _request(q, step, running.batch) if q.is_request else None
+        request = _request(q, step, running) if q.is_request else None
     if request is None:
-        factor, cautions = step_interval(q.model, q.machine, running, q.layout, q.engine, step, q.formats[2])
+        factor, cautions = step_interval(served, running, q.workload.context, step)
         broken = invariants.of_step(step.total, factor)
     else:
         factor, cautions = request.step_factor, request.warnings
-        broken = invariants.of_request(q, request, q.layout, many)
-        broken = broken or (apart and invariants.of_request(q, apart.request, q.layout, apart))
+        broken = invariants.of_request(q, served, request, many)
+        broken = broken or (apart and invariants.of_request(q, served, apart.request, apart))
     if broken:
         return _no_answer(q, "n/a", broken)
     most, remarks = q.model.max_context, ()
-    longest = q.longest if q.is_request else running.context
-    if most and longest > most:
-        remarks = (REMARKS["long"].format(longest=longest, most=most),)
+    if most and q.longest > most:
+        remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
     remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
     return Answer(
         q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
@@ -482,17 +467,15 @@ def ask_kernel_model(question, simulated=True):
     )  # fmt: skip
 
 
-def _unfit(q, machine, layout, copies):
-    """Why a machine does not serve a question, as status and reason; None where it does."""
-    reason = layout_error(q.model, machine, layout)
-    reason = reason or ShardedModel(q.model, machine, q.workload, layout, q.formats[2]).refusal()
-    if reason:
-        return "n/a", reason
-    if not q.is_request or max_sequences_of(q, machine, layout) >= copies:
+def _unfit(q, deployment, copies):
+    """Why a deployment does not serve a question, as status and reason; None where it does."""
+    if deployment.layout_error:
+        return "n/a", deployment.layout_error
+    if not q.is_request or q.max_sequences(deployment) >= copies:
         return None
     each = " in each copy and stage" if copies > 1 else ""
-    full = step_of(q, machine, layout, copies, context=q.longest)
-    room = f"{machine} has no room for one user beside the weights{each}"
+    full = deployment.step(copies, q.longest)
+    room = f"{deployment.machine} has no room for one user beside the weights{each}"
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
@@ -501,35 +484,24 @@ def _note_if_16_bit_is_faster(q, step):
     name = calibration.format_name(q.formats[0])
     if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
-    machine = replace(q.machine, chip=q.machine.chip.replace(memory_capacity=None))
-    work = q.workload.replace(weights="bf16")
-    wide = decode_step(q.model, machine, work, q.layout, engine=q.engine).total
+    work, plain = q.workload, q.deployment.replace(weights="bf16", layer_formats=None).unlimited()
+    wide = plain.step(work.batch, work.context).total
     return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
-
-
-def _running_sequences(q, running):
-    """How many sequences a step has, of a batch or of users who ask again."""
-    if not q.is_request or q.request_rate:
-        return running
-    budget = q.scheduler().max_num_batched_tokens
-    return decode_batch(
-        running, q.layout, q.output_tokens, q.prompt_tokens - (q.cached or 0), budget, q.prefill_machine
-    )
 
 
 def _fleets(q, simulated):
     """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
     how = {"machines": q.replicas, "simulated": simulated}
-    if q.prefill_machine is not None:
-        return fleet(q, q.machine, q.layout, reader=q.prefill_machine, **how), None
-    both = fleet(q, q.machine, q.layout, **how)
+    if q.reader:
+        return fleet(q, q.deployment, reader=q.reader, **how), None
+    both = fleet(q, q.deployment, **how)
     apart = simulated and not q.replicas
-    return both, fleet(q, q.machine, q.layout, reader=q.machine, simulated=False) if apart else None
+    return both, fleet(q, q.deployment, reader=q.deployment, simulated=False) if apart else None
 
 
 def _overload_reason(q):
     """Why so many machines are no answer."""
-    enough = fleet(q.replace(replicas=None), q.machine, q.layout, reader=q.prefill_machine, simulated=False)
+    enough = fleet(q.replace(replicas=None), q.deployment, reader=q.reader, simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
     load, some = enough.server.load(q.request_rate / q.replicas), "machines" if q.replicas > 1 else "machine"
@@ -539,25 +511,25 @@ def _overload_reason(q):
 
 def _request(q, step, running):
     """What a request takes of a machine that decodes by this step for so many users."""
-    own = q.layout if q.prefill_machine is None else None
-    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths), q.batching_wait_iters or 0.0)
-    read = prefill_profile(q, q.prefill_machine or q.machine, own)
-    asks = {"asking": q.workload.batch, "protocol": protocol}
-    made = read.request(q, q.machine, q.layout, step, running, q.prefill_machine, **asks)
+    read = prefill_profile(q, q.reader or q.deployment)
+    asks = {
+        "asking": q.workload.batch,
+        "protocol": ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths)),
+    }
+    made = request_for(q, q.deployment, read, step, running, q.reader, **asks)
     if q.prefill_replicas:  # who ask again wait until so many machines have read the prompts of all
         wait = (
             q.workload.batch * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
         )
         made = replace(made, ttft=max(made.ttft, wait))
-    return with_cautions(made, q, q.layout, q.workload.batch)
+    return with_cautions(made, q, q.deployment, q.workload.batch)
 
 
 def _no_answer(question, status, reason, reader=None):
     """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
     remarks = ()
-    if reader is None and (
-        status == "infeasible" or layout_error(question.model, question.machine, question.layout)
-    ):
+    served = question.deployment
+    if reader is None and (status == "infeasible" or served.layout_error and not served.not_described):
         for layout in layouts(question.model, question.machine.chip, question.machine.count):
             other = question.replace(layout=layout)
             if layout != question.resolved_layout and _fits(other):
@@ -568,10 +540,10 @@ def _no_answer(question, status, reason, reader=None):
 
 
 def _fits(question):
-    q = question
+    q, served = question, question.deployment
     if q.is_request:
-        return max_sequences_of(q, q.machine, q.layout) >= max(1, q.layout.dp)
-    return decode_step(q.model, q.machine, q.workload, **q.serving_config).feasible
+        return q.max_sequences(served) >= max(1, q.layout.dp)
+    return served.step(q.workload.batch, q.workload.context).feasible
 
 
 def _format_setup(answer):

@@ -5,7 +5,6 @@ What a line says stands in ``benchmark.toml``, a row each.
 
 import json
 import re
-import tomllib
 from functools import cache
 
 from inferlib import validation
@@ -19,7 +18,7 @@ SUCH = "give words such as 'TPOT 21.3 ms, 64 users'"
 @cache
 def table():
     """``benchmark.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "benchmark.toml"))
+    return validation.read_package_toml(__file__, "benchmark.toml")
 
 
 @frozen

@@ -8,16 +8,14 @@ from typing import NamedTuple, Unpack
 from inferlib import validation
 from inferlib.equation import frozen, unchecked
 from inferlib.principles import cost_per_million
-from inferlib.system import Layout, System
+from inferlib.system import System
 from inferlib.transformer import Experts
 from tokenprice import calibration
 from tokenprice.calibration import Later
-from tokenprice.decode import decode_step
+from tokenprice.deployment import heads
 from tokenprice.formatting import Screen, format_layout, format_time
-from tokenprice.parallelism import heads_reason
-from tokenprice.prefill import prompt_pass
 from tokenprice.question import question_and_slo
-from tokenprice.request import request_of
+from tokenprice.request import PrefillProfile, request_of
 from tokenprice.signatures import ChangeOptions
 from tokenprice.uncertainty import step_interval
 
@@ -168,12 +166,11 @@ def change(
         raise ValueError("change is about a step: give batch and context, without prompt and drafts")
     if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
         raise ValueError("promise one thing to reach: token, or dollars")
-    system, work, how = q.needs_machine(), q.workload, q.serving_config
+    served, work = q.deployment, q.workload
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot
-    engine, operators = calibration.engine(q.engine), calibration.operators(system.chip.name)
     if dollars and q.price_per_chip_hour is None:
-        raise ValueError(f"no price of {system.chip.name} is known: give price, for a chip and hour")
+        raise ValueError(f"no price of {served.machine.chip.name} is known: give price, for a chip and hour")
 
     def value(step, count):
         return (
@@ -181,13 +178,12 @@ def change(
         )
 
     def at(resource, by):
-        made, step = _step(q, *resource.made(system.chip, operators, engine, by))
-        return value(step, made.count)
+        return value(_better(served, resource, by).step(work.batch, work.context), served.machine.count)
 
-    now = decode_step(q.model, system, work, **how)
+    now = served.step(work.batch, work.context)
     if not now.feasible:
         raise ValueError(f"no time: {now.status}: {now.reason}")
-    start, unit = value(now, system.count), "$" if dollars else "s"
+    start, unit = value(now, served.machine.count), "$" if dollars else "s"
     found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
     if dollars:
         times = target / start
@@ -200,16 +196,15 @@ def change(
         target,
         unit,
         tuple(found),
-        step_interval(q.model, system, work, q.layout, keep=q.formats[2])[1],
+        step_interval(served, work.batch, work.context)[1],
     )
 
 
-def _step(q, chip, operators, engine):
-    """The machine of a question made of such chips, and its step."""
-    made = System(chip, q.machine.count, q.machine.domain)
-    return made, decode_step(
-        q.model, made, q.workload, **q.serving_config | {"engine": engine}, operators=operators
-    )
+def _better(served, resource, by):
+    """A deployment with a resource so many times as good."""
+    at = served.machine
+    chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
+    return served.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
 
 
 def _change(resource, start, target, at, unit):
@@ -231,13 +226,13 @@ def _change(resource, start, target, at, unit):
 
 def _chips(q, target, start, value, unit):
     """The number of chips nearest to today's that reaches the target in a layout that goes on in the same way."""
-    answers, system, layout = {}, q.machine, q.layout
-    for count, other in _sizes(q.model, system, layout):
-        made = System(system.chip, count)
-        step = decode_step(q.model, made, q.workload, **q.serving_config | {"layout": other})
+    answers, system, served = {}, q.machine, q.deployment
+    for count, other in _sizes(served):
+        made = served.replace(machine=System(system.chip, count), layout=other)
+        step = made.step(q.workload.batch, q.workload.context)
         if step.feasible:
             answers[count] = (value(step, count), other)
-    answers[system.count] = (start, layout)
+    answers[system.count] = (start, served.layout)
     limit = min(answer for answer, _ in answers.values())
     enough = [n for n, (answer, _) in answers.items() if answer <= target]
     if not enough:
@@ -245,19 +240,19 @@ def _chips(q, target, start, value, unit):
         words = f"not by this alone: {_shown(limit, unit)} would be left, with {best}"
         return Change(CHIPS, None, limit, words)
     count = min(enough, key=lambda n: n if start <= target else abs(math.log(n / system.count)))
-    made = format_layout(answers[count][1] or Layout(tp=count))
+    made = format_layout(answers[count][1])
     return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")
 
 
-def _sizes(model, system, layout):
+def _sizes(served):
     """Numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
+    model, asked = served.model, served.layout
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
-    whole = int(system.count)
+    whole = int(served.machine.count)
     sizes = [whole // (whole & -whole)]  # its odd part, and that doubled
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
-    asked = layout or Layout(tp=whole)
     names = ("dp",) if asked.dp > 1 else ("tp",)
     names += ("ep",) if asked.ep > 1 else ()
     for count in sizes:
@@ -265,8 +260,8 @@ def _sizes(model, system, layout):
         if any(rest for _, rest in degrees.values()):
             continue
         other = asked.replace(**{name: times for name, (times, _) in degrees.items()})
-        if all(h % other.tp == 0 for h in heads_reason(model)) and (other.ep == 1 or other.ep <= min(blocks)):
-            yield count, None if layout is None else other
+        if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
+            yield count, other
 
 
 def _shown(value, unit):
@@ -274,46 +269,40 @@ def _shown(value, unit):
 
 
 @unchecked
-def speedup_if_doubled(question, request=None):
+def speedup_if_doubled(q, batch, request=None):
     """How many times as fast a token comes by each resource twice as good: twice a bandwidth, half a latency.
 
-    ``question`` is about a step; of a ``request`` the prompts of others in between count, too.
+    Of a step of so many sequences; of a ``request`` the prompts of others in between count, too.
     """
-    known = _known(question)
-    now = _token(question, request, *known)
-    return {r.name: now / _token(question, request, *r.made(*known, 2)) for r in RESOURCES}
+    served = q.deployment.unlimited()  # that all fits, the answer has said
+    now = _token(served, q, batch, request)
+    return {r.name: now / _token(_better(served, r, 2), q, batch, request) for r in RESOURCES}
 
 
 NARROWER = "fp8", "int4"  # formats of weights that checkpoints are published in
 
 
 @unchecked
-def narrower(question, request=None):
+def narrower(q, batch, request=None):
     """How many times as fast a token comes with weights of fewer bits, each asked as its own question; see doubled.
 
     Kernels of such formats start when they were timed to start: less than the bytes promise, or nothing.
     """
-    known, stored = _known(question), calibration.stored_bytes(question.formats[0])
-    now = _token(question, request, *known)
-    less = (name for name in NARROWER if calibration.stored_bytes(name) < stored)
-    return {name: now / _token(question.replace(weights=name), request, *known) for name in less}
+    stored = calibration.stored_bytes(q.formats[0])
+    less = [q.replace(weights=name) for name in NARROWER if calibration.stored_bytes(name) < stored]
+    now, *then = (_token(one.deployment.unlimited(), one, batch, request) for one in (q, *less))
+    return {one.weights: now / seconds for one, seconds in zip(less, then, strict=True)}
 
 
-def _known(q):
-    """Chip, operators and engine of a question; that all fits, the answer has said."""
-    chip = q.machine.chip.replace(memory_capacity=None)
-    return chip, calibration.operators(chip.name), calibration.engine(q.engine)
-
-
-def _token(q, request, chip, operators, engine):
-    """Seconds of a token of a question on such chips, without drafts, and with the prompts of others of a request."""
-    made, step = _step(q, chip, operators, engine)
+def _token(served, q, batch, request):
+    """Seconds of a token, without drafts, and with the prompts of others of a request."""
+    step = served.replace(draft_tokens=None).step(batch, q.workload.context)
     if request is None:
         return step.total
-    tokens = request.prompt_tokens, request.cached_tokens
-    read = prompt_pass(q.model, made, q.workload, *tokens, q.layout, keep=q.formats[2], operators=operators)
+    tokens, cached = request.prompt_tokens, request.cached_tokens
+    read = served.prefill(tokens, cached)
+    prompts = PrefillProfile(tokens, cached, read, read.total, (tokens,), (tokens - cached,), (read.total,))
+    served = served.replace(engine=None, scheduler=served.scheduler.replace(dp_balance=0))
     return request_of(
-        q.model, made, step, read, read.total, tokens[0], request.output_tokens, request.concurrency,
-        cached_tokens=tokens[1], layout=q.layout, chunk=request.max_num_batched_tokens,
-        protocol=request.arrival_process,
-    ).tpot  # fmt: skip
+        served, step, prompts, request.output_tokens, request.concurrency, protocol=request.arrival_process
+    ).tpot

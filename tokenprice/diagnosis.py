@@ -7,7 +7,6 @@ told apart, and nothing of machines on which the model is wrong.
 
 import math
 import re
-import tomllib
 from dataclasses import replace
 from functools import cache
 from os.path import isfile
@@ -28,13 +27,15 @@ NEAR = 1.25  # widths within which all numbers lie where a cause is so: several 
 FAR = 3.0  # widths beyond which nothing here explains a number by chance
 PLACES = 0.85  # of the users run at a time, or places are full
 TIMES = ("tpot", "ttft", "e2e")
+LENGTHS = ("prompt_tokens", "output_tokens")
+LINKED = ("switch", "bridge")  # chips with links of their own
 LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # of users who ask again
 
 
 @cache
 def table():
     """``causes.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "causes.toml"))
+    return validation.read_package_toml(__file__, "causes.toml")
 
 
 class Expected(NamedTuple):
@@ -234,7 +235,12 @@ def _asked(command, measured, machine, chips, options):
             raise ValueError(f"the benchmark is missing: {benchmark.SUCH}")
         seen = benchmark.read(measured)
         drafts = {"acceptance_length": seen.load.get("acceptance_length")}
-        said, notes = given({"model": command, "machine": machine, **drafts, **options})
+        asked = {"model": command, "machine": machine, **drafts, **options}
+        said, notes = given(asked)
+        if (
+            said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
+        ):  # flags of requests are said with them
+            said, notes = given(asked | {name: seen.load[name] for name in LENGTHS if name in seen.load})
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     said, load = _without(said), _without(seen.load, "acceptance_length")
@@ -244,6 +250,8 @@ def _asked(command, measured, machine, chips, options):
     if isinstance(said.get("output_tokens"), str):
         load = _without(load, "fixed_lengths")
     said = {**load, **said}
+    if isinstance(said.get("concurrency"), float):  # by Little's law
+        said["concurrency"] = max(round(said["concurrency"]), 1)
     if not {"prompt_tokens", "output_tokens"} <= {*said}:
         if "context" not in said:
             notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
@@ -277,7 +285,7 @@ def changed(row, q, seen):
     fits = (
         own in row.get("weights", (own,)), engine in row.get("engines", (engine,)),
         row.get("models", "") in q.model.name.lower(), (q.concurrency or 1) <= row.get("most_users", math.inf),
-        not row.get("linked") or q.machine.chip.topology in ("switch", "bridge") and q.machine.domain >= n > 1,
+        not row.get("linked") or q.machine.chip.topology in LINKED and q.machine.domain >= n > 1,
     )  # fmt: skip
     if not all(fits):
         return None
@@ -329,7 +337,7 @@ def _next(found):
     best = max(tried, key=lambda one: one.throughput, default=answer)
     if best.throughput <= BETTER * answer.throughput:
         return []
-    engine = next((name for name in launch.ENGINES if q.engine and name in q.engine), "vllm")
+    engine = {"sglang": "sglang", "compiled": "trtllm"}.get(q.engine, "vllm")
     pairs = [
         set(_flags(launch.command(one, engine) or launch.command(one, "vllm"))) for one in (best.question, q)
     ]

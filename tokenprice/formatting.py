@@ -42,13 +42,13 @@ class Screen:
             f'<tr><td>{"</td><td>".join(map(escape, cells))}</td><td colspan="2">{escape(last)}</td></tr>'
             for *cells, last in rows
         )
-        # notebooks take what stands between two dollars for mathematics elsewhere
+        # a notebook would typeset text between two dollar signs as mathematics
         shown = f'<div class="mathjax_ignore"><b>{escape(title)}</b><table>{table}</table>'
         return shown + "<br>".join(map(escape, below)) + "</div>"
 
 
 def format_number(value) -> str:
-    """Three digits, and from a thousand on all before the point.
+    """A number with three digits; from 1,000 on rounded to a whole number.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def format_number(value) -> str:
 
 
 def format_interval(value, span) -> str:
-    """A number in words with the ends of its interval, so many times as large, where these look otherwise.
+    """A number with the ends of its interval (given as factors), which are left out where they print alike.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def format_interval(value, span) -> str:
 
 
 def format_time(seconds, low=None, high=None, more="") -> str:
-    """Milliseconds, or seconds from ten on, with their interval and what is said of it.
+    """A time as text: milliseconds, or seconds from 10 s on, with its interval and a remark.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def format_time(seconds, low=None, high=None, more="") -> str:
 
 
 def format_layout(layout) -> str:
-    """A layout as people write it, and as :func:`parse_layout` reads it.
+    """A layout as text, such as ``DP8 EP8``; :func:`parse_layout` reads it back.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def format_layout(layout) -> str:
 
 
 def format_dtype(value) -> str:
-    """A format as people write it: its name, or bits of a value."""
+    """A number format as text: its name, or the bits of a value."""
     if isinstance(value, str):
         return value
     name = calibration.format_name(value)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
-from tokenprice import calibration, workload
+from tokenprice import workload
 from tokenprice.prefill import STEPS, chunked_time, prefill_until_first_token
-from tokenprice.queueing import step_of
-from tokenprice.request import lane_time, synchronised_replicas
+from tokenprice.request import lane_time
 
 TOLERANCE = 1e-9  # what rounding may do
 
@@ -91,21 +90,21 @@ def of_step(seconds, factor):
     )
 
 
-def of_request(q, request, layout=None, fleet=None):
+def of_request(q, deployment, request, fleet=None):
     """What :func:`violated` says of a request, of a loop or of a fleet; None where all bounds hold."""
-    r, copies = request, layout.lanes if layout else 1
+    r, copies, policy = request, deployment.layout.lanes, deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
-    in_step = 1 if q.dp_balance else synchronised_replicas(q.model, layout)
+    in_step = 1 if policy.dp_balance else deployment.in_step
     lanes = pieces * maximum(r.concurrency / copies, 1), r.output_tokens, copies, in_step
     if r.prefill_machine:
-        apart = layout.lanes if fleet and layout and r.prefill_machine == r.system else 1
+        apart = copies if fleet and r.prefill_machine == r.system else 1
         lanes = r.concurrency, r.output_tokens, apart, 1
-    shortest = (
-        {"context": min(workload.support(q.prompt_tokens))} if fleet else {}
-    )  # what is played has contexts of its own
-    alone = step_of(q, r.system, layout, copies if fleet else min(copies, r.concurrency), **shortest).total
+    if fleet:  # what is played has contexts of its own
+        least = copies, min(workload.support(q.prompt_tokens))
+    else:
+        least = min(copies, r.concurrency), q.workload.context
     found = {
-        "alone": alone, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
+        "alone": deployment.step(*least).total, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
         "token_low": r.tpot_interval[0], "token_high": r.tpot_interval[1],
         "first_low": r.ttft_interval[0], "first_high": r.ttft_interval[1], "machine": r.machine_seconds,
         "parts": lane_time(r.prompt.total, *lanes) + r.output_tokens * r.step.total / r.decode_batch,
@@ -113,11 +112,9 @@ def of_request(q, request, layout=None, fleet=None):
     kinds = ["request"]
     if fleet is None:
         asking = maximum(q.concurrency or 1, r.concurrency)
-        read = prefill_until_first_token(q.model, r.prompt.total, pieces, q.engine)
+        read = prefill_until_first_token(deployment, r.prompt.total, pieces)
         door = (
-            calibration.engine(q.engine).door
-            + (q.batching_wait_iters or 0) * r.step.total
-            + (q.dp_balance or 0) * r.tpot
+            deployment.software.door + policy.batching_wait_iters * r.step.total + policy.dp_balance * r.tpot
         )
         reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.concurrency

@@ -7,7 +7,6 @@ commands of a shell (continued lines, quotes, variables, containers) or a recipe
 import json
 import re
 import shlex
-import tomllib
 from copy import deepcopy
 from functools import cache
 from os.path import isfile
@@ -30,13 +29,14 @@ REQUESTS = (
 )  # fields of no step
 DEGREES = ("tp", "pp", "dp", "ep")
 _HERE = re.compile(r"^[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+VERSION = r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)"
 _FLAG = re.compile(r"--?[A-Za-z]")
 
 
 @cache
 def table():
     """``launch_flags.toml``, read."""
-    return tomllib.loads(validation.read_package_file(__file__, "launch_flags.toml"))
+    return validation.read_package_toml(__file__, "launch_flags.toml")
 
 
 @cache
@@ -349,9 +349,7 @@ def read(text):
         raise ValueError("two benchmark commands: give one")
     for kind, begun, tokens, env in sorted(commands, key=lambda one: one[0] == "benchmark"):
         if kind in ENGINES:
-            at = re.search(
-                r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)", said
-            )
+            at = re.search(VERSION, said)
             old = "0.7" if env.get("VLLM_USE_V1") == "0" else ""
             found.engine, found.version = kind, at[1].strip(".") if at else old
         else:

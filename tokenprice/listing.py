@@ -16,7 +16,7 @@ class Table(Screen, list):
         self.columns = columns
 
     def screen(self):
-        """Its columns, marked where the measurements do not reach."""
+        """The table; an asterisk marks models and chips beyond the measurements."""
         if not self:
             return "none", [], []
         cells = [[*self.columns, ""]]

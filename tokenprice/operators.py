@@ -89,8 +89,8 @@ def gemm(at, part, inner, outer, many=1):
 
 def attention_call(at, attention):
     """Attention over the cache."""
-    kernel = at.operators.kernel("attention", calibration.format_name(at.workload.cache))
-    return KernelCall("cache", "attention", kernel, at.system.chip, *at.visible_tokens(attention))
+    kernel = at.operators.kernel("attention", calibration.format_name(at.kv_cache_dtype))
+    return KernelCall("cache", "attention", kernel, at.chip, *at.visible_tokens(attention))
 
 
 def gqa(at, attention):
@@ -172,7 +172,7 @@ def all_reduce(at):
 
 def exchange(at, block):
     """Dispatch in 8 bits and combine in 16 of one layer's tokens, on the slower of the links they use; seconds."""
-    chip, inside = at.system.chip, at.expert_chips <= at.box
+    chip, inside = at.chip, at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:
         raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")

@@ -151,6 +151,11 @@ def parse_positive(name, value) -> float:
     return _number(name, _measured(name, value, ("",), "a number")[0] if isinstance(value, str) else value)
 
 
+def parse_times(name, value) -> float:
+    """A number of at least one, whole or not."""
+    return _number(name, parse_positive(name, value), minimum=1)
+
+
 def parse_rate(name, value) -> float:
     """So many a second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
 

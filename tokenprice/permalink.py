@@ -31,7 +31,7 @@ LEFT_OUT = {
     "prefill_replicas": "the page takes as many machines that read as it needs",
     "max_num_batched_tokens": "the page takes the engine's own tokens of a step",
     "max_num_seqs": "the page takes the engine's own sequences",
-    "order": "the page decodes first",
+    "order": "the page takes the engine's own order",
     "router": "the page deals requests by chance",
     "dp_balance": "the page does not balance copies",
     "price_max": "the page has one price for a chip",
@@ -176,8 +176,6 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
     for name in given:
         if name in LEFT_OUT and name != "trace":
             raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
-    if question.engine == "sglang" and question.is_request:
-        raise ValueError("no link holds engine='sglang': the page decodes first; give engine='serving'")
     if question.prefill_machine is not None and not question.request_rate:
         raise ValueError(
             "no link holds prefill_machine without request_rate: the page has machines that read for a fleet alone"

@@ -4,7 +4,7 @@ import inferlib  # whose papers are imported when they are asked
 from inferlib import validation
 from inferlib.system import Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 
 KERNELS = "kernels"
 

@@ -5,11 +5,9 @@ from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt, where
-from inferlib.system import NotDescribed, decode_model
 from inferlib.transformer import Attention
 from tokenprice import calibration
-from tokenprice.decode import ShardedModel, left_by_engine, whole_layers
-from tokenprice.kernels import Engine
+from tokenprice.decode import whole_layers
 from tokenprice.uncertainty import load_calibration
 
 equation = partial(equation, "serving", chapter="price")
@@ -73,13 +71,11 @@ class ArrivalProcess(Record):
 
     A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first
     time at once; None where they start apart, or the service has run for long. Answers of equal length
-    (``equal``) keep users in a row. A scheduler may ``hold`` prompts back for so many steps, to read several
-    together.
+    (``equal``) keep users in a row.
     """
 
     requests_per_user: float | None = None
     fixed_lengths: bool = False
-    batching_wait_iters: float = 0.0
 
     @property
     def group(self):
@@ -165,27 +161,6 @@ def queue_time(users, room, machine_time):
     return maximum(users - room, 0) * machine_time
 
 
-@decode_model("kernels")
-def prompt_pass(model, system, workload, tokens, cached=0, layout=None, *, keep=None, operators=None):
-    """How long it takes to read a prompt, by named terms.
-
-    Examples
-    --------
-    >>> import inferlib
-    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    >>> model, work = inferlib.load_model("Llama 3 70B"), inferlib.Workload(1)
-    >>> whole, half = (prompt_pass(model, box, work, 8192, cached=n).total for n in (0, 4096))
-    >>> 0.5 < half / whole < 0.6
-    True
-    """
-    new = tokens - cached
-    one = workload.replace(batch=1 if layout is None else layout.lanes, context=tokens)
-    at = ShardedModel(model, system, one, layout, keep, operators, engine=Engine(), tokens=new, cached=cached)
-    if reason := at.refusal():
-        raise NotDescribed(reason)
-    return at.stages()
-
-
 def launch_floor(model, engine=None):
     """Least seconds of a prompt's pass: many small kernels, which an engine that serves starts one by one.
 
@@ -196,54 +171,10 @@ def launch_floor(model, engine=None):
     return calibration.engine(engine).host * whole_layers(model)
 
 
-def prefill_until_first_token(model, prompt_time, pieces=1, engine=None):
+def prefill_until_first_token(deployment, prompt_time, pieces=1):
     """Seconds of a prompt's passes as its own first token sees them; the tokens of others go along with them.
 
     A prompt of a mixture of experts takes longer than its kernels, and none is faster than the host starts it.
     """
-    late = where(model.sparse, load_calibration()["first_token"]["late"], 1)
-    return maximum(late * prompt_time, pieces * launch_floor(model, engine))
-
-
-def max_sequences(
-    model, system, workload, layout=None, keep=None, *, longest=None, reserved=None, engine=None, share=None
-):
-    """Sequences whose caches fit beside the weights.
-
-    vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not fit.
-
-    Arguments as in :func:`tokenprice.decode.decode_step`; ``workload.context`` is the mean length of a sequence.
-    ``longest``: the length at which one ends, in tokens; the mean where all have one length. ``reserved``: the mean
-    length for which TensorRT-LLM keeps memory, the longest if not said. ``engine``: the class of
-    engine, or the software; one that serves. ``share``: the share of the memory that the engine is told to take; 90 %,
-    their default. Not rounded; below one if not even one sequence fits.
-    """
-    empty = ShardedModel(
-        model, system, workload.replace(context=0), layout, keep, engine=calibration.engine(engine)
-    )
-    longest = longest or workload.context
-    mean = (reserved or longest) if empty.engine.name == "compiled" else workload.context
-    return sequences_that_fit(
-        empty, empty.sequence(mean), empty.sequence(longest), *empty.engine_memory(share)
-    )
-
-
-def max_sequences_of(q, system, layout=None):
-    """:func:`max_sequences` for the requests of a question."""
-    own = {"longest": q.longest, "engine": q.engine, "share": q.memory_utilization}
-    # a sequence grows at an even rate, so it ends as far above its mean as it begins below
-    own["reserved"] = 2 * q.workload.context - q.prompt_tokens
-    return max_sequences(q.model, system, q.workload, layout, q.formats[2], **own)
-
-
-def sequences_that_fit(empty, mean, longest, share, counted, workspace):
-    """:func:`max_sequences` of an instance without context, for bytes of a mean and a longest sequence; one has the
-    longest."""
-    weights, _, have = empty.memory()
-    if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
-        return float("inf")
-    return (
-        empty.dp
-        * (left_by_engine(weights, have, share, counted, workspace) - weights - (longest - mean))
-        / mean
-    )
+    late = where(deployment.model.sparse, load_calibration()["first_token"]["late"], 1)
+    return maximum(late * prompt_time, pieces * launch_floor(deployment.model, deployment.engine))

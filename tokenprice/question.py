@@ -17,6 +17,7 @@ from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import calibration, formatting, launch, parsing, workload
+from tokenprice.deployment import Deployment
 from tokenprice.scheduler import Scheduler
 
 STEP = ("batch", "context")
@@ -190,7 +191,7 @@ class Question(ParsedRecord):
         "32",
     )
     requests_per_user: float | None = parsed_field(
-        parsing.parse_count,
+        parsing.parse_times,
         "times each user asks, if all begin at once (default: no end)",
         "rounds",
         "10",
@@ -402,16 +403,42 @@ class Question(ParsedRecord):
         work = self.workload
         return self.replace(**lost, batch=work.batch if batch is None else batch, context=work.context)
 
-    def scheduler(self, system=None) -> Scheduler:
-        """The engine's own scheduler on a chip, with what is said otherwise."""
-        said = {name: getattr(self, name, None) for name in Scheduler.__dataclass_fields__}
-        own = Scheduler.of(self.engine, (system or self.needs_machine()).chip)
-        return own.replace(**{name: value for name, value in said.items() if value is not None})
+    @cached_property
+    def deployment(self) -> Deployment:
+        """The model as it is served."""
+        return self.on(self.needs_machine(), self.layout)
+
+    @cached_property
+    def reader(self) -> Deployment | None:
+        """The model as its prompts are read, if by another machine; in a fleet of equal ones in the same layout."""
+        if self.prefill_machine is None:
+            return None
+        same = self.request_rate and self.prefill_machine == self.machine
+        return self.deployment if same else self.on(self.prefill_machine)
+
+    def on(self, machine, layout=None) -> Deployment:
+        """The model as it is served on a machine, in a layout: all that is said of it, by the names of its fields."""
+        weights, cache, kept = self.formats
+        said, served = vars(self), {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
+        own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
+        served |= {"machine": machine, "layout": layout}
+        served |= {"scheduler": Scheduler.of(self.engine, machine.chip).replace(**own)}
+        return Deployment(
+            **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
+        )
+
+    def max_sequences(self, deployment) -> float:
+        """How many of its sequences fit beside the weights; below one if not even one does."""
+        mean = self.workload.context
+        # a sequence grows at an even rate, so it ends as far above its mean as it begins below
+        return deployment.max_sequences(
+            mean, self.longest, 2 * mean - (self.prompt_tokens if self.is_request else mean)
+        )
 
     @property
     def prefill_chunks(self) -> float:
         """Steps in which a prompt is read, in the mean; below 1 where several are read in one."""
-        budget = self.scheduler(self.prefill_machine).max_num_batched_tokens
+        budget = (self.reader or self.deployment).scheduler.max_num_batched_tokens
         return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
 
     @cached_property
@@ -427,6 +454,8 @@ class Question(ParsedRecord):
     @property
     def longest(self) -> float:
         """Tokens of the longest sequence."""
+        if not self.is_request:
+            return self.workload.context
         if self.trace is not None:
             return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
         return max(workload.support(self.prompt_tokens)) + max(self.answers)
@@ -456,15 +485,9 @@ class Question(ParsedRecord):
         return highest / price if self.price_max and highest and price else 1.0
 
     @property
-    def serving_config(self) -> dict:
-        """Layout, engine, its share of the memory, and parts in another format, as equations take them."""
-        own = {"layout": self.layout, "engine": self.engine, "share": self.memory_utilization}
-        return own | {"keep": self.formats[2]}
-
-    @property
     def resolved_layout(self) -> Layout:
         """How the model lies on the chips: one instance on all where nothing else is said."""
-        return self.layout or Layout(tp=self.needs_machine().count)
+        return self.deployment.layout
 
     def needs_machine(self) -> System:
         """The machine; ValueError where none was given."""

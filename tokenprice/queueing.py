@@ -12,27 +12,26 @@ from math import ceil, floor, inf, isfinite
 from inferlib.equation import equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
-from inferlib.system import Breakdown, Layout, System
-from tokenprice import calibration, energy, workload
-from tokenprice.decode import decode_step
+from inferlib.system import Layout, System
+from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time
-from tokenprice.prefill import max_sequences_of, prefill_until_first_token, prompt_pass
+from tokenprice.prefill import prefill_until_first_token
 from tokenprice.replica import Costs, Played, counted, play, uniforms
-from tokenprice.request import Request, request_of, synchronised_replicas, with_cautions
+from tokenprice.request import Request, prefill_profile, request_for, with_cautions
 from tokenprice.scheduler import MOST, Scheduler
-from tokenprice.speculation import acceptance, drafted_step
 
 equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
-MAX_ITERATIONS = 60  # of a fixed point
-NEVER = 1e-9  # tokens of a step that a sequence takes of one that neither decodes nor reads
-NEGLIGIBLE_STEP = 1e-6  # of a prompt, a step in which nobody is answered
-REQUESTS = 2000  # that are played for a mean, times as many as prompts are uneven
-WARM = 3  # times as many requests as a copy holds pass before the first is counted, and after the last
+MAX_ITERATIONS = 60  # of the fixed point in Server.steady
+NEVER = 1e-9  # the fewest tokens of a step that a sequence takes: not 0, since others are divided by it
+UNLIMITED = 1e15  # prompts in a step that no budget of tokens limits
+NEGLIGIBLE_STEP = 1e-6  # of a prompt's time: a step without a sequence that decodes
+REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
+WARM = 1  # uncounted requests before the first and at most after the last, in multiples of those that a copy holds
 LEAST_WARM = 300
-TRIES = 10  # numbers of machines that are played, from what the fixed point asks for on
-TOGETHER = 20  # machines that are played where a router looks at all of them
+TRIES = 10  # numbers of machines that are simulated, upwards from the answer of the fixed point
+TOGETHER = 20  # machines that are simulated together where the router looks at their load
 
 
 @equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
@@ -47,11 +46,13 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
 
 
 @equation(copies="1 > 0")
-def longest_pack(prompts, copies):
+def longest_pack(prompts, copies, group=1, most=UNLIMITED):
     """Prompts that the slowest of so many copies in step reads, each of which has so many in the mean of all steps.
 
     The mean of the greatest of equally distributed numbers whose variance is their mean, as of arrivals at random, is
-    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them.
+    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them. The
+    variance of prompts that come in groups is so many times the mean as each ``group`` has; a piece of a prompt is a
+    part of one. ``most``: prompts for which a step has tokens.
 
     Examples
     --------
@@ -59,14 +60,32 @@ def longest_pack(prompts, copies):
     [0.4, 3.51, 11.01]
     """
     above = maximum(sqrt(2 * log(copies)) - 0.6, 0)
-    return minimum(copies * prompts, prompts + above * sqrt(prompts))
+    return minimum(minimum(copies * prompts, prompts + above * sqrt(prompts * group)), most)
+
+
+@equation(sequences="1 > 0", output_tokens="1 > 0", fresh_tokens="1 > 0")
+def prompts_read_again(sequences, output_tokens, fresh_tokens):
+    """How many times a prompt is read again where memory is always full and nothing of it is reserved.
+
+    What a finished answer leaves is filled with prompts at once; then the running sequences, each longer by a token a
+    step, take it back, as many tokens as an answer has, and the newest sequences are read again. There are
+    ``output_tokens`` / ``sequences`` steps between the ends of two answers; what grows in the first of them is not
+    taken back.
+
+    Examples
+    --------
+    >>> prompts_read_again(sequences=100, output_tokens=900, fresh_tokens=300)
+    2.7
+    """
+    return output_tokens / fresh_tokens * output_tokens / (output_tokens + sequences)
 
 
 @equation(unit="1/s", output_tokens="1 > 0", step="s > 0", prompt_time="s", copies="1 > 0")
-def capacity(sequences, output_tokens, step, prompt_time, copies):
+def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
     """Requests a second that a copy serves if it is never idle: each step ends and begins so many answers.
 
-    A step takes its own time and the passes of the prompts that begin, those of other copies in step included.
+    A step takes its own time and the passes of the prompts that begin, with those that are read ``again`` at the same
+    time, prompts of other copies in step included.
 
     Examples
     --------
@@ -74,7 +93,7 @@ def capacity(sequences, output_tokens, step, prompt_time, copies):
     25.0
     """
     begun = sequences / output_tokens
-    return begun / (step + prompt_time * longest_pack(begun, copies))
+    return begun / (step + prompt_time * longest_pack(begun * (1 + again), copies, 1 + again))
 
 
 @equation(unit="s", step="s > 0", prompt_time="s")
@@ -127,7 +146,7 @@ class Server:
 
     @cached_property
     def context(self):
-        """Tokens behind the mean token."""
+        """Mean context length, in tokens."""
         costs = self.costs
         prompt = sum(costs.prompts) / len(costs.prompts)
         return prompt + (1 + workload.squared_cv(costs.answers)) * self.output / 2
@@ -140,23 +159,33 @@ class Server:
     @cached_property
     def sequences(self) -> float:
         """Sequences of a copy that is never idle."""
-        policy, fresh = self.scheduler, sum(self.costs.fresh) / len(self.costs.fresh)
-        budget = policy.max_num_batched_tokens
+        policy, budget = self.scheduler, self.scheduler.max_num_batched_tokens
         most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
-        return most_sequences(most, 1, most, budget, fresh, self.output, int(policy.rides))
+        return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
+
+    @property
+    def fresh(self) -> float:
+        """Tokens of a prompt that are not in the cache, in the mean."""
+        return sum(self.costs.fresh) / len(self.costs.fresh)
+
+    @cached_property
+    def again(self) -> float:
+        """How many times a prompt is read again in a copy that is never idle."""
+        full = self.sequences >= max(self.costs.tokens / self.held, 1) and not self.scheduler.reserve
+        return prompts_read_again(self.sequences, self.output, self.fresh) if full and self.fresh else 0.0
 
     @cached_property
     def capacity(self) -> float:
         """Requests a second of all copies."""
         read, n = self.prompt[0], self.sequences
-        return self.copies * capacity(n, self.output, self.step(n), read, self.together)
+        return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
 
     def load(self, arrivals) -> float:
-        """Part of its capacity that the machine is asked for."""
+        """Share of the machine's capacity that this request rate uses."""
         return arrivals / self.capacity
 
     def slower(self, by):
-        """The same machine, when everything that it does takes so many times as long."""
+        """The same machine, with every time multiplied by a factor."""
         return replace(self, costs=self.costs.slower(by))
 
     def steady(self, arrivals, before=0.0) -> SteadyState | None:
@@ -167,28 +196,45 @@ class Server:
         load, each = self.load(arrivals), arrivals / self.copies
         if load >= 1 or not before >= 0:
             return None
-        (read, uneven), (after, n) = self.prompt, (max(self.output - 1, 0), 1.0)
-        gap = self.step(1)
-        for _ in range(MAX_ITERATIONS):
-            came = each * gap
-            plain = self.step(min(n, self.sequences))
-            new = plain + read * longest_pack(came, self.together)
-            gap = (gap + new) / 2
-            n = max(each * after * gap, 1)
-        waits = residual(plain, came, read, uneven)
-        # whoever came in the step in progress is read in the same one
-        pack = read * (1 + 2 * each * waits)
-        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + plain
+        (read, uneven), after = self.prompt, max(self.output - 1, 0)
+        gap, came, plain, n = self.balance(each)
+        pieces = max(1 / self.most_prompts(n), 1)
+        if pieces > 1:  # one prompt after another, each with the steps that its pieces share
+            pack, alone = read, read + pieces * plain
+            waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
+        else:
+            waits = residual(plain, came, read, uneven)
+            # whoever came in the step in progress is read in the same one
+            pack = read * (1 + 2 * each * waits)
+        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + pieces * plain
         return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
+
+    def most_prompts(self, n):
+        """Prompts for which a step with so many sequences has tokens, a part where one takes several steps."""
+        policy = self.scheduler
+        room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
+        return room / self.fresh if self.fresh else UNLIMITED
+
+    def balance(self, each):
+        """The fixed point for so many requests a second in each copy: the gap between two tokens, prompts that come in
+        one, a step without them, and sequences that decode."""
+        gap, n = self.step(1), 1.0
+        for _ in range(MAX_ITERATIONS):
+            came, most = each * gap, self.most_prompts(n)
+            plain = self.step(min(n, self.sequences))
+            new = plain + self.prompt[0] * longest_pack(came, self.together, min(most, 1), most)
+            gap = (gap + new) / 2
+            n = max(each * max(self.output - 1, 0) * gap, 1)
+        return gap, came, plain, n
 
     @property
     def requests(self) -> int:
         """Requests that are played for a mean: more where few prompts take most of the time."""
         return floor(REQUESTS * self.prompt[1] + 0.5)
 
-    def played(self, arrivals, requests=None, seed=0, machines=1) -> Played:
+    def played(self, arrivals, requests=None, seed=0, machines=1, until_first=False) -> Played:
         """So many requests, else :attr:`requests`, to one of so many equal machines, which all get ``arrivals``
-        together.
+        together; only ``until_first`` tokens, where nothing is asked of single answers.
 
         Machines that are dealt requests by chance or in turn are independent, so one copy stands for all; a router
         that looks is played with as many as :data:`TOGETHER`.
@@ -203,8 +249,12 @@ class Server:
         turns = groups if self.scheduler.router == "round robin" else 1
         gaps = -np.log(uniforms(seed, 0, n * turns)).reshape(n, turns).sum(axis=1)
         came = np.cumsum(gaps / (each * together * turns)).tolist()
-        found, fleet = play(at, self.scheduler, came, together, seed=seed)
-        return counted(at, found, fleet, warm, warm + requests, (came[warm], came[warm + requests - 1]))
+        last = warm + requests
+        start = min(self.balance(arrivals / machines / self.copies)[-1], self.sequences)
+        found, fleet = play(
+            at, self.scheduler, came, together, seed=seed, start=start, until=last if until_first else None
+        )
+        return counted(at, found, fleet, warm, last, (came[warm], came[last - 1]))
 
     def state(self, arrivals, played, before=0.0) -> SteadyState:
         """Means of what was played, beside the load."""
@@ -214,142 +264,44 @@ class Server:
         return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
 
 
-def step_of(q, system, layout, batch, **other):
-    """The step of a question's model with so many sequences, drafts included; of an ``other`` context if said."""
-    how = {"engine": q.engine, "keep": q.formats[2], "share": q.memory_utilization}
-    work = q.workload.replace(batch=batch, **other)
-    if q.draft_tokens is None:
-        return decode_step(q.model, system, work, layout, **how)
-    length = (
-        acceptance(q.acceptance_length, q.draft_tokens)
-        if isinstance(q.acceptance_length, str)
-        else q.acceptance_length
-    )
-    return drafted_step(q.model, system, work, layout, drafted=q.draft_tokens, length=length, **how)
-
-
-def server_of(q, system, layout, read=None) -> Server:
+def server_of(q, deployment, read=None) -> Server:
     """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
-    copies, work = (layout.lanes if layout is not None else 1), q.workload
-    policy = q.scheduler(system)
+    copies, work, policy = deployment.layout.lanes, q.workload, deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
     room, held = (
-        max_sequences_of(q, system, layout),
+        q.max_sequences(deployment),
         2 * work.context - q.prompt_tokens if policy.reserve else work.context,
     )
     tokens = room * held / copies if isfinite(room) else inf
-    late = prefill_until_first_token(q.model, read.full.total, 1, q.engine) - read.full.total if read else 0.0
+    late = prefill_until_first_token(deployment, read.full.total) - read.full.total if read else 0.0
     costs = Costs(
-        step_table(q, system, layout, copies, tokens, policy), tokens, prompts, fresh, passes, q.answers,
-        calibration.engine(q.engine).door, late, int(synchronised_replicas(q.model, layout)),
+        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, late,
+        int(deployment.in_step),
     )  # fmt: skip
     return Server(costs, policy, float(q.output_tokens), held, copies)
 
 
-def step_table(q, system, layout, copies, tokens, policy):
+def step_table(q, deployment, tokens):
     """Seconds of a step with 1, 2, ... sequences in each copy: at no context, and for each token of it."""
-    most = min(policy.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers = copies * np.arange(1, max(int(most), 1) + 1)
-    roomy = System(system.chip.replace(memory_capacity=None), system.count, system.domain)
+    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers, roomy = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1), deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
-    low, high = (
-        np.broadcast_to(step_of(q, roomy, layout, numbers, context=one).total, numbers.shape) for one in ends
-    )
+    low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
     base = (low - each * ends[0]).tolist()
     each = each.tolist()
     return lambda n: (base[n - 1], each[n - 1])
 
 
-def prefill_server(q, read, layout, system) -> Server:
+def prefill_server(read, deployment) -> Server:
     """A machine that only reads: answers of one token, whose steps take no time to speak of."""
-    copies, keeps = layout.lanes if layout is not None else 1, int(synchronised_replicas(q.model, layout))
     soon = NEGLIGIBLE_STEP * read.full.total
     costs = Costs(
-        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,), in_step=keeps
-    )
-    return Server(costs, q.scheduler(system), 1.0, 1.0, copies)
-
-
-def with_prefix_cache(q, system, layout, machines=1):
-    """The question with what so many machines still hold of its prompts, where a trace says what they share."""
-    if q.trace is None or not q.trace.blocks:
-        return q
-    room = max_sequences_of(q, system, layout) * q.workload.context * machines
-    return q.replace(cached=q.trace.cached(room))
-
-
-@frozen
-class PrefillProfile:
-    """How prompts are read: what of them is in the cache, the mean by terms, and its fresh part.
-
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds.
-    """
-
-    cached: float
-    full: Breakdown
-    fresh: float
-    prompts: tuple
-    fresh_tokens: tuple
-    passes: tuple
-
-    @property
-    def uneven(self):
-        """Mean square of the prompts' seconds over the square of their mean."""
-        mean = self.full.total
-        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
-
-    def request(self, q, system, layout, step, users, reader=None, **other):
-        """The request of a question with its prompts read so, and so many users or an array of them in a step."""
-        return request_of(
-            q.model,
-            system,
-            step,
-            self.full,
-            self.fresh,
-            q.prompt_tokens,
-            q.output_tokens,
-            users,
-            cached_tokens=self.cached,
-            chunk=q.scheduler(reader or system).max_num_batched_tokens,
-            dp_balance=q.dp_balance or 0,
-            layout=layout,
-            engine=q.engine,
-            price=q.hourly(system.chip),
-            utilisation=q.paid_hours_used or 1,
-            reader=reader,
-            read_price=reader and q.hourly(reader.chip),
-            uneven=self.uneven,
-            **other,
-        )
-
-
-def prefill_profile(q, system, layout, machines=1) -> PrefillProfile:
-    """How so many machines read the prompts of a question."""
-    asked = with_prefix_cache(q, system, layout, machines)
-    cached, each = asked.cached or 0, prefill_of(asked, system, layout)
-    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
-    mean = (lambda one: one) if alone else workload.mean_breakdown
-    whole = mean(each)
-    fresh = mean(prefill_of(asked, system, layout, fresh=True)).total if cached else whole.total
-    passes = [each.total] if alone else np.ravel(each.total).tolist()
-    kinds = zip(
-        workload.uncached_tokens(q.prompt_tokens, cached),
-        workload.support(q.prompt_tokens),
-        passes,
-        strict=True,
-    )
-    # in the order in which a link groups the prompts of a file
-    tokens, prompts, seconds = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
-    return PrefillProfile(cached, whole, fresh, prompts, tokens, seconds)
-
-
-def prefill_of(q, system, layout, fresh=False) -> Breakdown:
-    """How the prompt, or each of the equally likely ones, is read; ``fresh``: what is not in the cache alone."""
-    whole, cached = workload.array(q.prompt_tokens), workload.array(q.cached or 0)
-    tokens, known = (whole - cached, 0) if fresh else (whole, cached)
-    return prompt_pass(q.model, system, q.workload, tokens, known, layout, keep=q.formats[2])
+        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
+        in_step=int(deployment.in_step),
+    )  # fmt: skip
+    return Server(costs, deployment.scheduler, 1.0, 1.0, deployment.layout.lanes)
 
 
 @frozen
@@ -431,7 +383,7 @@ class Fleet(Screen):
 
     @property
     def machinery(self) -> str:
-        """How many machines at what load, in words."""
+        """The number of machines and their load, in words."""
         own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%}"
         read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
         return f"{read}, {own} decode at {busy} load" if self.prefill_machine else f"{own} at {busy} load"
@@ -442,7 +394,7 @@ class Fleet(Screen):
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
     def rows(self):
-        """How many at what load, how long requests queue, and what it costs."""
+        """Lines of the answer: machines and load, queueing times, rent."""
         at, late = self.estimate, format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
@@ -460,46 +412,43 @@ class Fleet(Screen):
 
 
 def fleet(
-    q, system, layout=None, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
+    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
 ) -> Fleet | None:
     """The fewest machines for a question's arrivals, whose state is ``kept``; None where no number is enough.
 
     Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
     takes somewhat longer than computed would let requests pile up without end.
 
-    ``q``, ``system``, ``layout``: a question with a ``request_rate``, and the machine that decodes. ``reader``: the
-    system that reads prompts; those that decode do when not given. ``machines``: how many, if that is not the
+    ``q``, ``deployment``: a question with a ``request_rate``, and what decodes. ``reader``: the deployment that reads
+    prompts; that which decodes does when not given. ``machines``: how many, if that is not the
     question. ``kept``: whether a state is as promised, that at the slow end if ``sure``. ``simulated``: whether states
     are played; else they are those of :meth:`Server.steady`, whose numbers of machines and readers are ``near``.
     """
-    lies = layout if reader in (None, system) else None
-    copies, lanes = (at.lanes if at is not None else 1 for at in (layout, lies))
-
+    reads, copies = reader or deployment, deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
-    def same(of):  # memory of more machines matters to prompts that share, and to no others
+    def same(of):  # the number of machines matters only to prompts that share a prefix
         of = cache(of)
         return of if shared else lambda _: of(1)
 
     @same
     def read(n):
-        return prefill_profile(q, reader or system, lies, n)
+        return prefill_profile(q, reads, n)
 
     @same
     def server(n):
-        return server_of(q, system, layout, None if reader else read(n))
+        return server_of(q, deployment, None if reader else read(n))
 
     @same
     def reading(n):
-        return prefill_server(q, read(n), lies, reader)
+        return prefill_server(read(n), reads)
 
-    def mean(users, n):  # the request of so many in a machine
+    def mean(users, n):  # the request where one machine serves so many users
         users = max(min(users, room), 1)
-        step = step_of(q, system, layout, max(users, copies))
-        made = read(n).request(q, system, layout, step, users, reader, apart=lanes)
-        return with_cautions(made, q, layout, users)
+        step = deployment.step(max(users, copies), q.workload.context)
+        return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)
 
-    room = max_sequences_of(q, system, layout)
+    room = q.max_sequences(deployment)
     one = mean(copies, 1)
     factor = one.step_factor
 
@@ -510,7 +459,7 @@ def fleet(
     def end(of, n, by, before=0.0):
         at, each = of(n).slower(by) if by != 1 else of(n), q.request_rate / n
         return (
-            at.state(each, at.played(q.request_rate, machines=n), before)
+            at.state(each, at.played(q.request_rate, machines=n, until_first=True), before)
             if simulated
             else at.steady(each, before)
         )
@@ -561,8 +510,8 @@ def fleet(
     )  # fmt: skip
     full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, system, layout, n, server(n), factor, now, slow, request, reader, readers, full, simulated,
-        reading(readers) if readers else None,
+        q.request_rate, deployment.machine, deployment.layout, n, server(n), factor, now, slow, request,
+        reader and reader.machine, readers, full, simulated, reading(readers) if readers else None,
     )  # fmt: skip
 
 

@@ -9,17 +9,16 @@ from typing import Unpack
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
+from inferlib.progress import progress
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
-from tokenprice.decode import ShardedModel
+from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
-from tokenprice.parallelism import layout_error, layouts as layouts_of
 from tokenprice.parsing import parse_int
-from tokenprice.prefill import max_sequences_of
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
-from tokenprice.queueing import MONTH, Fleet, fleet, prefill_profile, smallest_number, step_of
-from tokenprice.request import Request, decode_batch, with_cautions
+from tokenprice.queueing import MONTH, Fleet, fleet, smallest_number
+from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
 
@@ -161,8 +160,7 @@ class Offer(formatting.Screen):
         many |= {"replicas": self.replicas, "usd_per_hour": self.hourly} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
         return {
-            "chip": self.system.chip.name, "count": self.system.count, "layout": format_layout(self.layout),
-            "concurrency": self.concurrency,
+            **_named(self.system, self.layout), "concurrency": self.concurrency,
             "speed": self.speed, "speed_low": 1 / r.tpot_interval[1], "speed_high": 1 / r.tpot_interval[0],
             "ttft": r.ttft, "ttft_low": r.ttft_interval[0], "ttft_high": r.ttft_interval[1],
             **many, **self.percentiles(), "usd_per_request": r.dollars,
@@ -339,7 +337,7 @@ def decide(
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
     layouts : callable or list of Layout, optional
-        Of model, chip and count: the layouts to try; :func:`tokenprice.parallelism.layouts` when not given. Of a list,
+        Of model, chip and count: the layouts to try; :func:`tokenprice.deployment.layouts` when not given. Of a list,
         those that fill the machine.
     prices : Mapping, optional
         Chip to dollars for one chip and hour, beside the catalogue's: a number, a pair (lowest, highest), or a
@@ -382,11 +380,11 @@ def decide(
 
     def searched(offers, sure, q=q):
         search = _Search(q, promise, sure, many)
-        for chip, (seller, highest) in offers:
+        for chip, (seller, highest) in progress(offers, "chips"):
             search.q = q if highest is None else q.replace(price_max=highest)
             for n in given or machine_sizes(chip):
                 for layout in _layouts(layouts, q.model, chip, n):
-                    search.ask(System(chip, n), layout, seller)
+                    search.ask(search.q.on(System(chip, n), layout), seller)
         return search
 
     def in_fewer_bits(best):
@@ -491,67 +489,64 @@ class _Search:
         self.q, self.promise, self.sure, self.many = question, promise, sure, many
         self.offers, self.points, self.misses = [], [], []
 
-    def ask(self, system, layout, seller):
-        """Ask one machine: an offer or a miss, and the points of the frontier."""
-        q = self.q
-        if reason := ShardedModel(q.model, system, q.workload, layout, q.formats[2]).refusal():
-            return self._miss(system, layout, NOT_DESCRIBED, reason)
-        places = max_sequences_of(q, system, layout)
-        most = q.scheduler(system).max_num_seqs * layout.lanes
-        rounds = int(min(places, most, MAX_USERS) // layout.dp)
+    def ask(self, at, seller):
+        """Ask one deployment: an offer or a miss, and the points of the frontier."""
+        q, dp = self.q, at.layout.dp
+        if at.layout_error:
+            return self._miss(at, NOT_DESCRIBED, at.layout_error)
+        places, most = q.max_sequences(at), at.scheduler.max_num_seqs * at.layout.lanes
+        rounds = int(min(places, most, MAX_USERS) // dp)
         if rounds < 1:
-            full = step_of(q, system, layout, layout.dp, context=q.longest)
-            return self._miss(system, layout, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
-        read = prefill_profile(q, system, layout)
+            full = at.step(dp, q.longest)
+            return self._miss(at, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
+        read = prefill_profile(q, at)
         if q.request_rate:
-            return self._fleet(system, layout, seller, read)
+            return self._fleet(at, seller, read)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
-        tried = self._served(system, layout, read, layout.dp * ladder)
-        self._keep(tried, system, layout, layout.dp * ladder)
-        kept = ladder[~self._short(tried, layout)]
+        tried = self._served(at, read, dp * ladder)
+        self._keep(tried, at, dp * ladder)
+        kept = ladder[~self._short(tried, at)]
         if not len(kept):
-            return self._miss(system, layout, *self._why(tried, layout))
+            return self._miss(at, *self._why(tried, at))
         high = min(2 * int(kept[-1]), rounds + 1)
-        users = layout.dp * self._most(system, layout, read, int(kept[-1]), high)
+        users = dp * self._most(at, read, int(kept[-1]), high)
         replicas = 0
         if self.many:  # as few machines as hold them all, each with its part of them
             replicas = ceil(self.many / users)
-            users = layout.dp * ceil(self.many / (replicas * layout.dp))
-            alone = self._served(system, layout, read, np.array([users]))
-            if self._short(alone, layout)[0]:
-                return self._miss(system, layout, *self._why(alone, layout))
-        at = np.array([users])
-        if users not in layout.dp * ladder:
-            self._keep(self._served(system, layout, read, at), system, layout, at)
-        request = self._served(system, layout, read, users)
-        self._offer(system, layout, with_cautions(request, q, layout, users), seller, replicas=replicas)
+            users = dp * ceil(self.many / (replicas * dp))
+            alone = self._served(at, read, np.array([users]))
+            if self._short(alone, at)[0]:
+                return self._miss(at, *self._why(alone, at))
+        if users not in dp * ladder:
+            one = np.array([users])
+            self._keep(self._served(at, read, one), at, one)
+        self._offer(at, with_cautions(self._served(at, read, users), q, at, users), seller, replicas=replicas)
 
-    def _fleet(self, system, layout, seller, read):
+    def _fleet(self, at, seller, read):
         """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
-        q, reading = self.q, self.q.replace(output_tokens=1, trace=None)
-        others = [System(system.chip, n) for n in machine_sizes(system.chip) if n < system.count]
-        others = [one for one in others if not layout_error(q.model, one)]
-        others = [one for one in others if max_sequences_of(reading, one) >= 1]
-        readers = (None,) if self.promise.percentiles else (None, system, *others)
+        q, reading, chip = self.q, self.q.replace(output_tokens=1, trace=None), at.machine.chip
+        others = [q.on(System(chip, n)) for n in machine_sizes(chip) if n < at.machine.count]
+        others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
+        readers = (None,) if self.promise.percentiles else (None, at, *others)
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
-        found = [fleet(q, system, layout, reader=one, **how) for one in readers]
+        found = [fleet(q, at, reader=one, **how) for one in readers]
         # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
         best = min(
             filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
         )
         if best is None:
-            alone = self._served(system, layout, read, np.array([layout.dp]))
-            return self._miss(system, layout, *self._why(alone, layout))
+            alone = self._served(at, read, np.array([at.layout.dp]))
+            return self._miss(at, *self._why(alone, at))
         output = best.request.per_million["output"]
         if output > (self.promise.usd_per_million or inf):
-            return self._miss(system, layout, *self._dear(output))
-        self._offer(system, layout, best.request, seller, best)
+            return self._miss(at, *self._dear(output))
+        self._offer(at, best.request, seller, best)
 
-    def _offer(self, system, layout, request, seller, fleet=None, replicas=0):
+    def _offer(self, at, request, seller, fleet=None, replicas=0):
         asked = self.q if fleet else self.q.replace(concurrency=int(request.concurrency))
-        if broken := invariants.of_request(asked, request, layout, fleet):
-            return self._miss(system, layout, NOT_DESCRIBED, broken)
-        self.offers.append(Offer(system, layout, request, seller, fleet, replicas=replicas))
+        if broken := invariants.of_request(asked, at, request, fleet):
+            return self._miss(at, NOT_DESCRIBED, broken)
+        self.offers.append(Offer(at.machine, at.layout, request, seller, fleet, replicas=replicas))
 
     def simulated(self, offers, most):
         """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
@@ -560,19 +555,19 @@ class _Search:
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
             one, old = offers[k], offers[k].fleet
-            how = {
-                "reader": old.prefill_machine,
-                "kept": self._kept,
-                "sure": self.sure,
-                "near": (old.replicas, old.prefill_replicas),
-            }
-            if found := fleet(self.q, one.system, one.layout, **how):
+            asked = self.q.replace(machine=one.system, layout=one.layout, prefill_machine=old.prefill_machine)
+            near = old.replicas, old.prefill_replicas
+            how = {"kept": self._kept, "sure": self.sure, "near": near}
+            if found := fleet(asked, asked.deployment, reader=asked.reader, **how):
                 request = replace(found.request, price_ratio=one.request.price_ratio)
                 offers[k] = replace(one, request=request, fleet=replace(found, request=request))
             else:
-                self._miss(one.system, one.layout, *self._late(offers.pop(k).fleet))
+                self._miss(asked.deployment, *self._late(offers.pop(k).fleet))
             offers.sort(key=_place)
         return offers
+
+    def _of(self, offer):
+        return self.q.on(offer.system, offer.layout)
 
     def _late(self, many):
         """What is not as promised where a fleet is played: reason, detail, factor."""
@@ -582,9 +577,9 @@ class _Search:
     def played(self, offers):
         """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
         kept = []
-        for offer in offers:
+        for offer in progress(offers, "machines"):
             if len(kept) == SIMULATED:
-                self._miss(offer.system, offer.layout, NOT_SIMULATED, "dearer by formula")
+                self._miss(self._of(offer), NOT_SIMULATED, "dearer by formula")
             elif found := self._played(offer):
                 kept.append(found)
         return sorted(kept, key=_place)
@@ -616,7 +611,7 @@ class _Search:
             fewer = smallest_number(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
             n = fewer and max(rounds + 1 - fewer, 1)
         if not n:
-            return self._miss(offer.system, offer.layout, *self._rare(list(made.values())[-1][-1]))
+            return self._miss(self._of(offer), *self._rare(list(made.values())[-1][-1]))
         found = ask_kernel_model(made[n][0].answer.question)
         factor = found.request.step_factor
         ends = [
@@ -641,31 +636,30 @@ class _Search:
         whole = self._whole(state.tpot, state.ttft) <= 1
         return soon and whole and state.tpot <= self.promise.limit("tpot")
 
-    def _most(self, system, layout, read, low, high):
+    def _most(self, at, read, low, high):
         """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
-            kept = between[~self._short(self._served(system, layout, read, layout.dp * between), layout)]
+            kept = between[~self._short(self._served(at, read, at.layout.dp * between), at)]
             low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
         return low
 
-    def _served(self, system, layout, read, users):
-        q, budget = self.q, self.q.scheduler(system).max_num_batched_tokens
-        fresh = q.prompt_tokens - (q.cached or 0)
-        step = step_of(q, system, layout, decode_batch(users, layout, q.output_tokens, fresh, budget))
-        return read.request(q, system, layout, step, users)
+    def _served(self, at, read, users):
+        q, fresh = self.q, self.q.prompt_tokens - (self.q.cached or 0)
+        step = at.step(decode_batch(at, users, q.output_tokens, fresh), q.workload.context)
+        return request_for(q, at, read, step, users)
 
-    def _times(self, tried, layout):
+    def _times(self, tried, at):
         """Time between tokens and to the first one, at the slow end where that must keep the promise."""
         if not self.sure:
             return tried.tpot, tried.ttft
-        each = [with_cautions(replace(tried, concurrency=n), self.q, layout, n) for n in tried.concurrency]
+        each = [with_cautions(replace(tried, concurrency=n), self.q, at, n) for n in tried.concurrency]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late
 
-    def _short(self, tried, layout):
+    def _short(self, tried, at):
         """Where the promise is not kept."""
-        token, first = self._times(tried, layout)
+        token, first = self._times(tried, at)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
         late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
         return (token > self.promise.limit("tpot")) | late | dear
@@ -674,10 +668,10 @@ class _Search:
         """Times as long as is promised from the question to the end of the answer."""
         return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
 
-    def _why(self, tried, layout):
+    def _why(self, tried, at):
         """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
-        token, first = (seconds[0] for seconds in self._times(tried, layout))
-        who = "1 user" if layout.dp == 1 else f"{layout.dp} users"
+        token, first = (seconds[0] for seconds in self._times(tried, at))
+        who = "1 user" if at.layout.dp == 1 else f"{at.layout.dp} users"
         end = " at the slow end" if self.sure else ""
         slow, late = token / self.promise.limit("tpot"), first / self.promise.limit("ttft")
         if slow > 1:
@@ -696,18 +690,23 @@ class _Search:
             output / self.promise.usd_per_million,
         )
 
-    def _keep(self, tried, system, layout, users):
-        short, (_, first) = self._short(tried, layout), self._times(tried, layout)
+    def _keep(self, tried, at, users):
+        short, (_, first) = self._short(tried, at), self._times(tried, at)
         dollars, prices = tried.dollars, tried.per_million
         for k, n in enumerate(users):
             self.points.append({
-                "chip": system.chip.name, "count": system.count, "layout": format_layout(layout), "concurrency": int(n),
+                **_named(at.machine, at.layout), "concurrency": int(n),
                 "speed": float(1 / tried.tpot[k]), "ttft": float(tried.ttft[k]),
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
 
-    def _miss(self, system, layout, reason, detail, times=None):
+    def _miss(self, at, reason, detail, times=None):
         self.misses.append(
-            Rejected(system.chip.name, system.count, format_layout(layout), reason, detail, times)
+            Rejected(**_named(at.machine, at.layout), reason=reason, detail=detail, times=times)
         )
+
+
+def _named(machine, layout):
+    """A machine in the words of a row."""
+    return {"chip": machine.chip.name, "count": machine.count, "layout": format_layout(layout)}

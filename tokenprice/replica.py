@@ -8,15 +8,17 @@ after another. Nothing is fitted here: seconds come from :class:`Costs`. The pag
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf, sqrt
 
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
+from inferlib.progress import progress
 
 FAR = 1e18  # a time that never comes
-AROUND = 0.1  # lengths of users who ask again lie so far around their mean, as InferenceX draws them
+AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does
 
 
 def uniforms(seed, stream, n):
@@ -49,7 +51,7 @@ class Costs:
     in_step: int = 1
 
     def slower(self, by):
-        """The same where everything takes so many times as long."""
+        """The same costs, with every time multiplied by a factor."""
 
         def step(n):
             base, each = self.step(n)
@@ -62,18 +64,18 @@ class Costs:
 
 
 class Request:
-    """One request: when it came, what of it is left to read, and what it has of its answer."""
+    """One request: its arrival, the tokens of its prompt left to prefill, and the tokens of its answer so far."""
 
     __slots__ = (
         "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
-        "end", "again", "extra", "user",
+        "end", "again", "extra", "user", "entry",
     )  # fmt: skip
 
     def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
         self.number, self.came, self.fresh, self.seconds = number, came, fresh, seconds
         self.prompt, self.output, self.user = prompt, output, user
         self.left, self.context, self.done, self.since, self.again = fresh, prompt, 0, 0, 0
-        self.begun = self.first = self.end = None
+        self.begun = self.first = self.end = self.entry = None
         self.extra = 0.0
 
 
@@ -81,16 +83,38 @@ class Copy:
     """One copy's memory, line and sequences; ``made`` counts its steps, so nothing is touched while nothing changes."""
 
     def __init__(self):
-        self.line, self.reading, self.heap = deque(), [], []
+        self.line, self.reading, self.heap, self.newest = deque(), [], [], []
         self.n = self.made = self.waited = 0
         self.held = self.contexts = 0.0
-        self.stopped = 0  # sequences that wait while prompts are read, where these go first
-        self.pause = self.paused = 0.0  # seconds of each of those, and of all sequences together
+        self.stopped = 0  # sequences that pause while prompts are prefilled, if the engine prefills first
+        self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
 
     @property
     def load(self):
-        """Requests that it has."""
+        """Requests that wait, prefill or decode in this copy."""
         return len(self.line) + len(self.reading) + self.n
+
+    def join(self, request, entry):
+        """Start to decode a sequence; ``entry`` tells its entries in the heaps from older ones of the same request."""
+        request.since, request.entry = self.made, entry
+        self.n += 1
+        self.contexts += request.prompt + request.done
+        heappush(self.heap, (self.made + request.output - request.done, entry, request))
+        heappush(self.newest, (-request.number, entry, request))
+
+    def leave(self, request):
+        """Remove a sequence that ends or is preempted."""
+        request.entry = None
+        self.n -= 1
+        while self.heap and self.heap[0][2].entry != self.heap[0][1]:
+            heappop(self.heap)
+
+    def youngest(self):
+        """The sequence that arrived last."""
+        while True:
+            _, entry, request = heappop(self.newest)
+            if request.entry == entry:
+                return request
 
 
 class Replica:
@@ -100,10 +124,10 @@ class Replica:
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = 0  # requests that it has
+        self.load = 0  # requests that wait, prefill or decode in it
 
     def add(self, request, copy=None):
-        """A request comes; the step in progress counts whole for it, as engines plan the next one meanwhile."""
+        """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
         if self.load == 0:
             self.clock = max(self.clock, request.came)
             request.extra = sum(self.costs.step(1)[k] * (request.prompt if k else 1) for k in (0, 1))
@@ -114,8 +138,17 @@ class Replica:
         copy.line.append(request)
         self.load += 1
 
+    def fill(self, copy, sequences):
+        """Let the copy decode these sequences from the start, as many as fit into its memory."""
+        for r in sequences:
+            held = r.prompt + (r.output if self.scheduler.reserve else r.done)
+            if copy.held + held <= self.costs.tokens:
+                copy.held += held
+                copy.join(r, next(self.ids))
+                self.load += 1
+
     def pack(self, copy, budget):
-        """What is read of which prompts in this step: pairs of a request and tokens; admits requests with room."""
+        """Tokens of this step by prompt, pairs of a request and tokens; admits waiting requests while memory lasts."""
         found, whole = [], self.scheduler.reserve
         for r in copy.reading:
             take = min(r.left, budget)
@@ -138,16 +171,14 @@ class Replica:
         return found
 
     def preempt(self, copy):
-        """Memory is full: the newest sequence gives back its part, and is read again."""
+        """Preempt the newest sequences until the others fit; their caches are freed and computed again later."""
         while copy.held > self.costs.tokens and copy.n > 1:
-            last = max((entry[-1] for entry in copy.heap), key=lambda r: (r.came, r.number))
-            copy.heap = [entry for entry in copy.heap if entry[-1] is not last]
-            heapify(copy.heap)
+            last = copy.youngest()
+            copy.leave(last)
             last.done += copy.made - last.since
             now = last.prompt + last.done
             copy.held -= now
             copy.contexts -= now
-            copy.n -= 1
             last.seconds *= now / last.fresh if last.fresh else 1.0
             last.context = last.left = last.fresh = now
             last.again += 1
@@ -155,48 +186,16 @@ class Replica:
             copy.line.appendleft(last)
 
     def event(self, until):
-        """One step with prompts, or as many without as change nothing: the requests that are answered."""
+        """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
         policy, copies, done = self.scheduler, self.copies, []
-        packs, reads, read = [None] * len(copies), False, 0.0
-        want = [copy for copy in copies if copy.line or copy.reading]
-        hold = 0
-        if want and (policy.dp_balance or policy.batching_wait_iters) and not any(c.reading for c in copies):
-            waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
-            hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
-            hold = max(hold - waited, 0)
-        if want and not hold:
-            for k, copy in enumerate(copies):
-                if copy.line or copy.reading:
-                    budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
-                    packs[k] = self.pack(copy, budget)
-                    reads = reads or bool(packs[k])
-                    read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[k] if r.fresh))
-        each = grows = 0.0
-        for copy in copies:
-            if copy.n:
-                base, slope = self.costs.step(copy.n)
-                if base + slope * copy.contexts / copy.n > each:
-                    each, grows = base + slope * copy.contexts / copy.n, slope
-        if not each:
-            shortest = next((r.prompt for pack in packs for r, _ in pack or ()), 0.0)
-            base, slope = self.costs.step(1)
-            each = base + slope * shortest
+        hold = self.held()
+        packs, read = self.packed() if not hold else ([()] * len(copies), 0.0)
+        each, grows = self.decode_time(packs)
         pause, steps = bool(read) and not policy.rides, 1
-        if reads:
+        if any(packs):
             seconds = read + (0.0 if pause else each)
         else:
-            steps = min((copy.heap[0][0] - copy.made for copy in copies if copy.n), default=1)
-            if hold:
-                steps = min(steps, hold)
-            left, plain = until - self.clock, each - grows / 2
-            if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
-                steps = min(
-                    steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
-                )
-            if not policy.reserve:
-                for copy in copies:
-                    if copy.n and copy.held + copy.n * steps > self.costs.tokens:
-                        steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
+            steps = self.alike(until, hold, each, grows)
             seconds = steps * (each + grows * (steps - 1) / 2)
         self.clock += seconds
         self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
@@ -207,54 +206,112 @@ class Replica:
                 copy.pause += seconds
                 copy.paused += copy.n * seconds
             elif copy.n:
-                copy.made += steps
-                copy.contexts += copy.n * steps
-                if not policy.reserve:
-                    copy.held += copy.n * steps
-                later = copy.n - copy.stopped  # those that joined meanwhile wait less
-                self.count((seconds + copy.pause) / steps, copy.stopped * steps)
-                rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
-                self.count((seconds + rest) / steps, later * steps)
-                copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
-                while copy.heap and copy.heap[0][0] <= copy.made:
-                    r = heappop(copy.heap)[-1]
-                    copy.n -= 1
-                    copy.contexts -= r.prompt + r.output
-                    self.finish(copy, r, done)
-                if copy.held > self.costs.tokens and not policy.reserve:
-                    self.preempt(copy)
-            for r, tokens in pack or ():
-                r.left -= tokens
-                if r.left > 0:
-                    continue
-                copy.reading.remove(r)
-                if r.first is None:
-                    r.first, r.done = self.clock, 1
-                    if not policy.reserve:
-                        copy.held += 1
-                if r.done >= r.output:
-                    self.finish(copy, r, done)
-                    continue
-                r.since = copy.made
-                copy.n += 1
-                copy.contexts += r.prompt + r.done
-                heappush(copy.heap, (copy.made + r.output - r.done, next(self.ids), r))
+                self.decoded(copy, steps, seconds, done)
+            self.prefilled(copy, pack, done)
         return done
 
+    def held(self):
+        """Steps for which prompts are held back from now on."""
+        policy, copies = self.scheduler, self.copies
+        want = [copy for copy in copies if copy.line or copy.reading]
+        if (
+            not want
+            or not (policy.dp_balance or policy.batching_wait_iters)
+            or any(c.reading for c in copies)
+        ):
+            return 0
+        waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
+        hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
+        return max(hold - waited, 0)
+
+    def packed(self):
+        """What each copy reads in this step, and the seconds of the slowest."""
+        packs, read, policy = [], 0.0, self.scheduler
+        for copy in self.copies:
+            budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
+            packs.append(self.pack(copy, budget) if copy.line or copy.reading else ())
+            read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[-1] if r.fresh))
+        return packs, read
+
+    def decode_time(self, packs):
+        """Seconds of a step without prompts, of the slowest copy, and what each further step takes longer."""
+        each = grows = 0.0
+        for copy in self.copies:
+            if copy.n:
+                base, slope = self.costs.step(copy.n)
+                if base + slope * copy.contexts / copy.n > each:
+                    each, grows = base + slope * copy.contexts / copy.n, slope
+        if not each:
+            shortest = next((r.prompt for pack in packs for r, _ in pack), 0.0)
+            base, slope = self.costs.step(1)
+            each = base + slope * shortest
+        return each, grows
+
+    def alike(self, until, hold, each, grows):
+        """Steps that change nothing: until an answer ends, a prompt is held no longer, one comes, or memory is full."""
+        steps = min((copy.heap[0][0] - copy.made for copy in self.copies if copy.n), default=1)
+        if hold:
+            steps = min(steps, hold)
+        left, plain = until - self.clock, each - grows / 2
+        if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
+            steps = min(
+                steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
+            )
+        if not self.scheduler.reserve:
+            for copy in self.copies:
+                if copy.n and copy.held + copy.n * steps > self.costs.tokens:
+                    steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
+        return steps
+
+    def decoded(self, copy, steps, seconds, done):
+        """Every sequence of a copy has so many tokens more; those whose answer ends leave."""
+        copy.made += steps
+        copy.contexts += copy.n * steps
+        if not self.scheduler.reserve:
+            copy.held += copy.n * steps
+        later = copy.n - copy.stopped  # sequences that joined during the pause waited for less of it
+        self.count((seconds + copy.pause) / steps, copy.stopped * steps)
+        rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
+        self.count((seconds + rest) / steps, later * steps)
+        copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
+        while copy.heap and copy.heap[0][0] <= copy.made:
+            r = copy.heap[0][-1]
+            copy.leave(r)
+            copy.contexts -= r.prompt + r.output
+            self.finish(copy, r, done)
+        if copy.held > self.costs.tokens and not self.scheduler.reserve:
+            self.preempt(copy)
+
+    def prefilled(self, copy, pack, done):
+        """What was read of prompts; those that are read have their first token."""
+        for r, tokens in pack:
+            r.left -= tokens
+            if r.left > 0:
+                continue
+            copy.reading.remove(r)
+            if r.first is None:
+                r.first, r.done = self.clock, 1
+                if not self.scheduler.reserve:
+                    copy.held += 1
+            if r.done >= r.output:
+                self.finish(copy, r, done)
+                continue
+            copy.join(r, next(self.ids))
+
     def count(self, seconds, tokens):
-        """So many tokens came after so many seconds each."""
+        """Note that so many tokens came, each this many seconds after the one before."""
         if tokens:
             self.gaps.append((self.clock, seconds, tokens))
 
     def finish(self, copy, request, done):
-        """The last token of an answer."""
+        """End a request with its last token: free its memory and note the time."""
         copy.held -= request.prompt + request.output
         self.load -= 1
         request.end = self.clock
         done.append(request)
 
     def run(self, until=FAR):
-        """Events up to a time: the requests that are answered."""
+        """Play events up to a time; return finished requests."""
         done = []
         while self.clock < until and self.load:
             done += self.event(until)
@@ -280,12 +337,12 @@ class Played:
 
     @property
     def gap(self) -> float:
-        """Mean time between two tokens, over tokens; that of a token where no answer has two."""
+        """Mean time between two tokens, averaged over tokens; 0 where every answer has one token."""
         return float(np.average(self.gaps, weights=self.many)) if len(self.gaps) else 0.0
 
 
 def lengths(costs, seed, n, spread=0.0):
-    """What each of so many requests is: place among the prompts, and tokens of the answer."""
+    """Draw lengths of n requests: the index of each prompt, and the tokens of each answer."""
     places = (uniforms(seed, 1, n) * len(costs.prompts)).astype(int).tolist()
     answers, drawn = np.array(costs.answers), uniforms(seed, 2, n)
     if len(answers) == 1:
@@ -295,32 +352,60 @@ def lengths(costs, seed, n, spread=0.0):
     return places, np.maximum(np.floor(found + 0.5), 1).astype(int).tolist()
 
 
-def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None):
-    """Requests that come at these times: all of them, answered, and the replicas.
+def running(costs, seed, n):
+    """Draw n requests in progress at a random time: long answers are met more often (length-biased sampling)."""
+    answers = np.array(costs.answers)
+    shares = np.cumsum(answers) / np.sum(answers)
+    places = (uniforms(seed, 6, n) * len(costs.prompts)).astype(int)
+    outputs = np.floor(answers[np.searchsorted(shares, uniforms(seed, 7, n))] + 0.5)
+    done = np.floor(uniforms(seed, 8, n) * (outputs - 1)) + 1
+    found = []
+    for k, (place, output, has) in enumerate(
+        zip(places.tolist(), outputs.astype(int).tolist(), done.astype(int).tolist(), strict=True)
+    ):
+        if has < output:
+            r = Request(k - n, 0.0, costs.fresh[place], costs.passes[place], costs.prompts[place], output)
+            r.begun = r.first = 0.0
+            r.done = has
+            found.append(r)
+    return found
+
+
+def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, start=0.0, until=None):
+    """Play requests that arrive at these times; return all of them and the replicas.
 
     ``route``: which replica takes each, where the router does not look. ``requests``: places and answers, where they
-    are not drawn.
+    are not drawn. ``start``: sequences that each copy decodes at the start. ``until``: the number of the first request
+    that only keeps the load up; nothing is played once all before it have their first token.
     """
     places, outputs = requests or lengths(costs, seed, len(came))
     fleet = [Replica(costs, scheduler) for _ in range(replicas)]
     copies = (uniforms(seed, 4, len(came)) * costs.in_step).astype(int).tolist()
-    looks, found = scheduler.router == "least loaded", []
-    for k, when in enumerate(came):
+    every = [(one, copy) for one in fleet for copy in one.copies]
+    begun = running(costs, seed, int(start * len(every))) if start else []
+    for k, (one, copy) in enumerate(every):
+        one.fill(copy, begun[k :: len(every)])
+    looks, found, behind = scheduler.router == "least loaded", [], 0
+    for k, when in enumerate(progress(came, "requests")):
         for one in fleet if looks else ():
-            found += one.run(when)
+            one.run(when)
         at = min(fleet, key=lambda one: one.load) if looks else fleet[route[k] if route else 0]
-        found += at.run(when)
+        at.run(when)
+        while until is not None and behind < min(k, until) and found[behind].first is not None:
+            behind += 1
+        if behind == until:
+            return found, fleet
         place = places[k]
         one = Request(k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k])
+        found.append(one)
         at.add(one, None if looks else at.copies[copies[k]])
     for one in fleet:
-        found += one.run()
-    found.sort(key=lambda r: r.number)
+        one.run()
     return found, fleet
 
 
 def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
-    """Users each of whom asks again when answered: as many requests, or ``rounds`` of each user, begun together."""
+    """Play a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` of each user."""
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     doors = -costs.door * np.log(uniforms(seed, 3, total + users))
@@ -329,6 +414,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
     begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
     at, found, asked = Replica(costs, scheduler), [], 0
+    numbers = progress(range(total + users), "requests")
     asks = [(when, user) for user, when in enumerate(begins.tolist())]
     heapify(asks)
     while len(found) < total:
@@ -341,8 +427,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
             when, user = heappop(asks)
             if asked == total and rounds:
                 continue
-            place, k = places[asked], asked
-            asked += 1
+            k = next(numbers)
+            place, asked = places[k], k + 1
             one = Request(
                 k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
             )
@@ -354,17 +440,17 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
 
 
 def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
-    """What is told of the requests from number ``low`` to below ``high``."""
-    kept = [r for r in found if low <= r.number < high]
+    """Times of the requests numbered ``low`` to below ``high``."""
+    kept = found[low:high]
     more = costs.door + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])
     waits = np.array([r.begun - r.came for r in kept])
-    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept])
+    token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept if r.end is not None])
     gaps = [gap for one in fleet for gap in one.gaps if span[0] <= gap[0] <= span[1]]
     _, seconds, many = (
         (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3
     )
-    lives = sum(r.end - r.came for r in kept)
-    times = [r.came for r in kept]
-    running = lives / max(times[-1] - times[0], 1e-12) / len(fleet) if len(times) > 1 else 1.0
-    return Played(first, waits, token, seconds, many, running, sum(one.preempted for one in fleet))
+    made = Played(first, waits, token, seconds, many, 1.0, sum(one.preempted for one in fleet))
+    lives = sum(r.first - r.came + (r.output - 1) * made.gap for r in kept)
+    time = kept[-1].came - kept[0].came
+    return replace(made, running=lives / max(time, 1e-12) / len(fleet)) if len(kept) > 1 else made

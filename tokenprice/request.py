@@ -5,9 +5,10 @@ from functools import partial
 
 from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic, where
+from inferlib.optional_imports import np
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import calibration, energy, sparse_attention, workload
+from tokenprice import energy, sparse_attention, workload
 from tokenprice.formatting import Screen, format_interval, format_number, format_time
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
@@ -250,19 +251,74 @@ class Request(Screen):
         return "", [token, *self.rows()], [f"Caution: {caution}." for caution in self.warnings]
 
 
+@frozen
+class PrefillProfile:
+    """How prompts are read: their mean length, what of them is in the cache, the mean by terms, and its fresh part.
+
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds.
+    """
+
+    tokens: float
+    cached: float
+    full: Breakdown
+    fresh: float
+    prompts: tuple
+    fresh_tokens: tuple
+    passes: tuple
+
+    @property
+    def uneven(self):
+        """Mean square of the prompts' seconds over the square of their mean."""
+        mean = self.full.total
+        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
+
+
+def with_prefix_cache(q, deployment, machines=1):
+    """The question with what so many machines still hold of its prompts, where a trace says what they share."""
+    if q.trace is None or not q.trace.blocks:
+        return q
+    return q.replace(cached=q.trace.cached(q.max_sequences(deployment) * q.workload.context * machines))
+
+
+def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
+    """How so many machines read the prompts of a question."""
+    asked = with_prefix_cache(q, deployment, machines)
+    cached, each = asked.cached or 0, prefill_of(asked, deployment)
+    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
+    mean = (lambda one: one) if alone else workload.mean_breakdown
+    whole = mean(each)
+    fresh = mean(prefill_of(asked, deployment, fresh=True)).total if cached else whole.total
+    passes = [each.total] if alone else np.ravel(each.total).tolist()
+    kinds = zip(
+        workload.uncached_tokens(q.prompt_tokens, cached),
+        workload.support(q.prompt_tokens),
+        passes,
+        strict=True,
+    )
+    # in the order in which a link groups the prompts of a file
+    tokens, prompts, seconds = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
+    return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds)
+
+
+def prefill_of(q, deployment, fresh=False) -> Breakdown:
+    """How the prompt, or each of the equally likely ones, is read; ``fresh``: what is not in the cache alone."""
+    whole, cached = workload.array(q.prompt_tokens), workload.array(q.cached or 0)
+    return deployment.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
+
+
 def request_of(
-    model, system, step, read, fresh, prompt_tokens, output_tokens, running, *, cached_tokens=0, layout=None,
-    engine=None, price=None, utilisation=1.0, reader=None, chunk=None, asking=None, protocol=STEADY, read_price=None,
-    uneven=1.0, apart=1, pieces=None, dp_balance=0,
+    deployment, step, prompts, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
+    asking=None, protocol=STEADY, pieces=None,
 ):  # fmt: skip
-    """A request from a step of ``running`` users (a number or an array of them) and the passes of a prompt.
+    """A request from a step of ``running`` users (a number or an array of them) and how its ``prompts`` are read.
 
     Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
-    and waits for those of its own lane only. ``uneven``: mean square of the prompts' seconds over the square of their
-    mean. ``apart``: prompts that another machine, the ``reader``, reads at the same time. ``chunk``: tokens of a step;
-    ``pieces``: the steps of a prompt that follow. ``dp_balance``: steps for which copies that keep step hold a prompt.
+    and waits for those of its own lane only. ``reader``: the other deployment that reads prompts. ``pieces``: the steps
+    of a prompt that follow, if its scheduler does not say.
     """
-    copies = layout.lanes if layout is not None and reader is None else 1
+    read, prompt_tokens, cached_tokens = prompts.full, prompts.tokens, prompts.cached
+    scheduler, chunk = deployment.scheduler, (reader or deployment).scheduler.max_num_batched_tokens
+    copies = deployment.layout.lanes if reader is None else 1
     asking = running if asking is None else asking
     if pieces is None:
         pieces = workload.prefill_chunks(prompt_tokens, cached_tokens, chunk) if chunk else 1
@@ -270,34 +326,36 @@ def request_of(
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    own = prefill_until_first_token(model, read.total, whole, engine)
-    wait = protocol.batching_wait_iters * step.total
-    each = read.total, own, pieces, output_tokens, step.total, calibration.engine(engine).door + wait
-    in_step, balance = synchronised_replicas(model, layout) if reader is None else 1, 0.0
-    if dp_balance and in_step > 1:  # all copies read in the same steps
+    own = prefill_until_first_token(deployment, read.total, whole)
+    wait = scheduler.batching_wait_iters * step.total
+    each = read.total, own, pieces, output_tokens, step.total, deployment.software.door + wait
+    in_step, balance = deployment.in_step if reader is None else 1, 0.0
+    if scheduler.dp_balance and in_step > 1:  # all copies read in the same steps
         begun = among / output_tokens
-        balance = balance_steps(begun, in_step, dp_balance) * (step.total + begun * read.total)
+        balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * read.total)
         in_step = 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
     burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
     new = prompt_tokens - cached_tokens
     most = None if chunk is None else chunk / (1 + new / output_tokens)
-    seen, first = time_to_first_token(burst, protocol.group, among, *each, uneven, met, most)
-    together = decode_batch(running, layout, output_tokens, new, chunk, reader)
+    seen, first = time_to_first_token(burst, protocol.group, among, *each, prompts.uneven, met, most)
+    together = decode_batch(deployment, running, output_tokens, new, reader)
     # prompts for which one waits before the first token are not read between the others
     others = inter_token_wait(among, output_tokens, read.total, met, seen, whole)
     if chunk is not None and reader is None:  # where some wait, each step reads all prompts that fit
         others = where(among > together / copies, read.total * most / output_tokens, others)
     each = maximum(running / copies, 1)
-    share = lane_time(1.0, whole * each, output_tokens, copies, in_step) if reader is None else 1 / apart
+    share = (
+        1 / reader.layout.lanes if reader else lane_time(1.0, whole * each, output_tokens, copies, in_step)
+    )
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
-    bar = {} if symbolic(copies) else error_bar(model, layout, engine)
+    bar = {} if symbolic(copies) else error_bar(deployment.model, deployment.layout, deployment.engine)
     return Request(
         step=step,
         prompt=read,
-        system=system,
-        prefill_machine=reader,
+        system=deployment.machine,
+        prefill_machine=reader and reader.machine,
         prompt_tokens=prompt_tokens,
         cached_tokens=cached_tokens,
         output_tokens=output_tokens,
@@ -305,11 +363,11 @@ def request_of(
         ttft=first + balance + queue_time(asking, running, done),
         decode_batch=together,
         tpot=token_time(step.total, others),
-        fresh_seconds=fresh * share,
-        cached_seconds=(read.total - fresh) * share,
+        fresh_seconds=prompts.fresh * share,
+        cached_seconds=(read.total - prompts.fresh) * share,
         step_factor=bar.get("factor"),
         first_factor=bar.get("first"),
-        price_per_chip_hour=system.chip.price if price is None else price,
+        price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
         max_num_batched_tokens=chunk,
@@ -317,9 +375,11 @@ def request_of(
     )
 
 
-def synchronised_replicas(model, layout):
-    """Copies of the attention that meet in every layer, at the experts that they share."""
-    return 1 if layout is None or model.sparse is False else where(layout.ep > 1, layout.dp, 1)
+def request_for(q, deployment, prompts, step, users, reader=None, **other):
+    """The request of a question with its prices, of so many users or an array of them in a step."""
+    paid = {"price": q.hourly(deployment.machine.chip), "utilisation": q.paid_hours_used or 1}
+    paid |= {"read_price": q.hourly(reader.machine.chip)} if reader else {}
+    return request_of(deployment, step, prompts, q.output_tokens, users, reader=reader, **paid, **other)
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):
@@ -331,11 +391,11 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
     return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
 
 
-def decode_batch(running, layout, output_tokens, fresh_tokens, budget, reader=None):
+def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
+    copies, budget = deployment.layout.lanes, deployment.scheduler.max_num_batched_tokens
     if reader is not None or budget is None:
         return running
-    copies = layout.lanes if layout is not None else 1
     return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
 
 
@@ -369,10 +429,10 @@ def time_to_first_token(
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
-def with_cautions(request, q, layout, users):
+def with_cautions(request, q, deployment, users):
     """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
-    known, work = load_calibration()["first_token"], q.workload.replace(batch=users)
-    found = facts(q.model, request.system, work, layout, request.step, q.formats[2]) | {
+    known = load_calibration()["first_token"]
+    found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(request.arrival_process.fixed_lengths),
     }  # fmt: skip

@@ -13,10 +13,10 @@ from inferlib import validation
 from inferlib.equation import Record, frozen
 
 GIB = 2**30
-SMALL, LARGE = 35e9, 160e9  # bytes between which SGLang takes prompts of 8,192 tokens
+SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang reads 8,192 prompt tokens a step
 ORDERS = "decode first", "prefill first"
 ROUTERS = "random", "round robin", "least loaded"
-MOST = 8192  # sequences of a copy beyond which nobody looks
+MOST = 8192  # the most sequences of a copy that are tried
 
 
 @frozen
@@ -30,7 +30,7 @@ class Scheduler(Record):
     until each copy has one; ``batching_wait_iters``: steps for which a prompt is held in any case.
     """
 
-    max_num_batched_tokens: float = 8192
+    max_num_batched_tokens: float | None = 8192  # None: a prompt is read whole, as nobody serves it
     max_num_seqs: int = 1024
     order: str = ORDERS[0]
     reserve: bool = False
@@ -68,7 +68,7 @@ class Scheduler(Record):
         return self.order == ORDERS[0]
 
     def summary(self, copies=1) -> str:
-        """What is assumed of the engine, in a line."""
+        """The assumed settings of the engine, in one line."""
         told = [
             f"{self.max_num_batched_tokens:,.0f} tokens a step",
             f"{self.max_num_seqs:,.0f} sequences",

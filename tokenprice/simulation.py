@@ -12,8 +12,9 @@ from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import Screen, format_number
 from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
-from tokenprice.queueing import prefill_of, prefill_profile, server_of, with_prefix_cache
+from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
+from tokenprice.request import prefill_of, prefill_profile, with_prefix_cache
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
@@ -40,13 +41,13 @@ class Simulation(Screen):
     preempted: int = 0
 
     def percentile(self, what, share) -> float:
-        """What so many per cent do not exceed, of ``"first"``, ``"token"`` or ``"gaps"``."""
+        """A percentile of ``"first"``, ``"token"`` or ``"gaps"``: ``share`` per cent do not exceed it."""
         if what != "gaps":
             return float(np.percentile(getattr(self, what), share))
         return float(np.percentile(self.gaps, share, weights=self.many, method="inverted_cdf"))
 
     def mean(self, what) -> float:
-        """The mean of the same; of gaps over tokens, not requests."""
+        """The mean of the same; that of gaps is over tokens, the others over requests."""
         return float(np.average(getattr(self, what), weights=self.many if what == "gaps" else None))
 
     @property
@@ -56,18 +57,18 @@ class Simulation(Screen):
 
     @property
     def slo_attainment(self) -> float:
-        """The part of all requests for which the promise was kept."""
+        """Share of requests that met the SLO."""
         late = self.first > self.slo.limit("ttft")
         return 1 - float(np.mean(late | (self.token > self.slo.limit("tpot"))))
 
     @property
     def meets_slo(self) -> bool:
-        """Whether 99 of 100 requests are served as promised for them."""
+        """Whether the 99th percentiles meet their limits."""
         return all(self.percentile(what, 99) <= most for what, most in self.slo.percentiles.items())
 
     @property
     def usd_per_million_within_slo(self) -> float | None:
-        """Dollars for a million output tokens of requests that kept the promise: the others are paid for too."""
+        """Dollars per million output tokens of requests that met the SLO; the cost of the others is included."""
         paid = self.answer.request
         return (
             paid.per_million["output"] / self.slo_attainment
@@ -124,20 +125,20 @@ def simulate(
     chips=None,
     **options: Unpack[ChangeOptions],
 ) -> Simulation:
-    """What requests wait, one by one: percentiles, and the price of a token that kept its promise.
+    """Simulate single requests: percentiles of their times, and the price of a token that met its SLO.
 
-    Requests come at random, or as a trace says; or from users each of whom asks again when answered, after answers
-    that lie within a tenth of their mean (``equal``: exactly there). Machines do what
-    :class:`tokenprice.scheduler.Scheduler` says. How long a prompt and a step take is what the kernel model says.
+    With ``request_rate`` requests arrive at random, with a trace as recorded. With ``concurrency`` each user asks again
+    when answered, and lengths of answers lie within a tenth of their mean (``fixed_lengths``: all are equal). Machines
+    schedule as :class:`tokenprice.scheduler.Scheduler` says; times of prompts and steps are those of the kernel model.
 
     Parameters
     ----------
     question, machine, promise, chips, **options
-        As for :func:`tokenprice.change`; a request, with ``arrivals`` or ``users``.
+        As for :func:`tokenprice.change`; a request, with ``request_rate``, a trace or ``concurrency``.
     requests : int
-        How many are counted.
+        Number of requests that are counted.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
 
     Raises
     ------
@@ -155,7 +156,7 @@ def simulate(
 
 
 def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
-    """So many requests of an answer, on machines that do everything so many times slower."""
+    """Simulate ``count`` requests of an answer, with every time multiplied by ``slower``."""
     q, many = found.question, found.fleet
     if many is None:
         server, made = _loop(q, found.request, count, seed, slower)
@@ -172,7 +173,7 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
 
 
 def _arrivals(many, count, seed, slower):
-    """Requests that come at random: one machine stands for all, and one reader."""
+    """Requests that arrive at random: machines are independent, so one of each kind is simulated."""
     server = many.server.slower(slower)
     made = server.played(many.request_rate, count, seed, many.replicas)
     if many.prefill_machine:
@@ -184,16 +185,10 @@ def _arrivals(many, count, seed, slower):
 
 
 def _trace(q, many, count, seed, slower):
-    """Requests as in a file, which begins again at its end, to machines drawn by chance or by what they hold."""
-    lies, reads = (
-        (q.layout if many.prefill_machine in (None, many.system) else None),
-        many.prefill_machine or many.system,
-    )
-    asked, server = (
-        with_prefix_cache(q, reads, lies, many.prefill_replicas or many.replicas),
-        many.server.slower(slower),
-    )
-    passes = (slower * np.ravel(prefill_of(asked, reads, lies).total)).tolist()
+    """Requests of a trace, repeated from its start if it is short; a machine gets each at random or by its cache."""
+    reads, server = q.reader or q.deployment, many.server.slower(slower)
+    asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
+    passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
     n = count
     prompts, fresh = (
         workload.support(q.prompt_tokens),
@@ -243,9 +238,9 @@ def _trace(q, many, count, seed, slower):
 
 
 def _loop(q, request, count, seed, slower):
-    """Users of a loop, who begin together where they ask a number of rounds, else apart; equal copies once."""
-    read = None if q.prefill_machine else prefill_profile(q, q.machine, q.layout)
-    server = server_of(q, q.machine, q.layout, read).slower(slower)
+    """A closed loop; users begin together if rounds are counted. Copies with equally many users are simulated once."""
+    read = None if q.reader else prefill_profile(q, q.deployment)
+    server = server_of(q, q.deployment, read).slower(slower)
     costs = (
         server.costs
         if read

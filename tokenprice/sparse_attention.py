@@ -70,20 +70,20 @@ def sparse(at, attention):
     """One block: its matrices, the keys of its indexer, and the positions that it chooses (or all that it pools)."""
     kind = kind_of(attention)
     _, size, chip = at.served("gemm", "attention")
-    formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.workload.cache)
+    formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.kv_cache_dtype)
     block = at.operators.block(kind, at.engine_class, at.model.d_model, *formats)
     held = list(_matrices(at, attention, size))
     if at.cached is not None:
         pairs, scored = _prompt_work(at, attention, kind)
         products = FLOP_PER_WEIGHT * at.rows * sum(n for n, _ in held)
-        wide = at.system.chip.flops
+        wide = at.chip.flops
         seconds = kernels.prompt_block_time(block, chip, products, pairs, wide, scored, at.rows)
         yield FixedTime("attention arithmetic", seconds)
         return
-    context, ratio = at.workload.context, getattr(attention, "ratio", None) or 1
+    context, ratio = at.context, getattr(attention, "ratio", None) or 1
     index = 0 if attention.indexer is None else (INDEX_WIDE if kind == "blocks" else INDEX) * context / ratio
     entry = block.entry or attention.cache_values() / at.kv_shards(attention) * format_bytes(
-        at.workload.cache
+        at.kv_cache_dtype
     )
     cached = at.rows * (
         index + entry * _visible(attention, context)
@@ -130,7 +130,7 @@ def hyper_connections(at):
     values, mixers = 2 * at.rows * at.model.d_model * RESULT, 2 * 96 * at.model.d_model * format_bytes("fp32")
     for kind, data in (("streams in", 5 * values + mixers), ("streams out", 9 * values)):
         block = at.operators.block(kind, at.engine_class)
-        yield KernelCall("streams", "gemm", block, at.system.chip, data, 0)
+        yield KernelCall("streams", "gemm", block, at.chip, data, 0)
 
 
 def delta_rule(at, attention):
@@ -170,7 +170,7 @@ def state(at, attention, kind, flop):
     timed = "delta state" if kind == "mamba" else f"{kind} state"
     for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
         block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
-        yield KernelCall("state", "attention", block, at.system.chip, read, at.rows * work / at.tp)
+        yield KernelCall("state", "attention", block, at.chip, read, at.rows * work / at.tp)
 
 
 # Which models were measured.
@@ -225,19 +225,19 @@ def block_fallbacks(model, chip):
     return [name for name in names if name != chip]
 
 
-def stand_ins(model, chip, workload, keep=None):
-    """What stands in for kernels that were not timed on a chip in the formats of a model's parts, in words."""
-    own, stored = calibration.operators(chip), model.parameters() | {"head": 1}
-    attentions = [group.attention for group in model.layers if group.attention is not None]
+def stand_ins(deployment):
+    """What stands in for kernels that were not timed on its chip in the formats of its parts, in words."""
+    own, stored = deployment.operators, deployment.model.parameters() | {"head": 1}
+    attentions = [group.attention for group in deployment.model.layers if group.attention is not None]
     if all(map(kind_of, attentions)):
         stored.pop("attention", None)  # its products are part of the timed block
     used = [
         ("experts" if part == "experts" else "gemm", format)
-        for part, format in calibration.formats(model, workload.weights, keep).items()
+        for part, format in deployment.formats.items()
         if stored.get(part)
     ]
     if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
-        used.append(("attention", workload.cache))
+        used.append(("attention", deployment.kv_cache_dtype))
     words = (own.stands_in(kind, calibration.format_name(format)) for kind, format in used)
     return list(filter(None, dict.fromkeys(words)))
 

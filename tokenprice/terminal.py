@@ -8,11 +8,13 @@ import sys
 from dataclasses import fields
 from functools import cache
 
+from inferlib import progress
+
 BENCHMARK = (
     "what it printed, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may stand below the command"
 )
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
-# What people type for an option of the terminal alone; all else is in tokenprice.aliases.
+# Aliases of the terminal alone; all others are in tokenprice.aliases.
 ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"]}
 
 
@@ -21,10 +23,11 @@ def main(argv=None):
     try:
         given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
         as_json, name = given.pop("json"), given.pop("command")
+        progress.state["quiet"] = as_json
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
         _print(json.dumps(found, indent=1) if as_json else as_option(text))
         return code
-    except BrokenPipeError:  # somebody reads the first lines only
+    except BrokenPipeError:  # the reader, such as head, has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
@@ -40,7 +43,7 @@ def main(argv=None):
 
 
 def as_option(text):
-    """What is said to Python, as it is said in a terminal."""
+    """Rewrite a message for Python as one for the terminal: options with dashes, commands for functions."""
     text = re.sub(r"inferlib\.catalog\.(models|chips)\(\)", r"'tokenprice \1'", text)
     return re.sub(r"\b(chips|prices?)=(?=[\s,);]|$)", r"--\1", text)
 
@@ -93,7 +96,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parsed(words):
-    """What was typed, by option; only the parser of the command that was typed is made."""
+    """Parse a command line; only the parser of its command is built."""
     at = next((k for k, word in enumerate(words) if word in COMMANDS), 0)
     if words and words[0].startswith("-"):  # options that stand before their command
         words = [*words[at:], *words[:at]]
@@ -112,7 +115,7 @@ def _parsed(words):
 
 
 def _of_engines(name, words):
-    """What was typed without flags of engines and benchmarks, and those."""
+    """Split a command line: words without the flags of engines and benchmarks, and a dict of those flags."""
     own, rest, flags = _command(name)._option_string_actions, [], {}
     words = list(words)
     while words:
@@ -224,7 +227,7 @@ def _other_flags(name):
 
 
 def _answer(name, given):
-    """What is found, in numbers and in words, and the exit code."""
+    """The answer as numbers (for JSON), as text, and the exit code."""
     import tokenprice
 
     linked = given.pop("link", False)
@@ -289,7 +292,7 @@ COMMANDS = {
 
 
 def _records(given):
-    """Model and machine, or a word, taken out of what was given; chips of one's own put in."""
+    """Take model and machine (or a search word) out of the options; load the chips of ``--chip-file``."""
     if "model" not in given:
         return (given.pop("word", ""),)
     _own_chips(given)

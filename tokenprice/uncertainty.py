@@ -158,33 +158,33 @@ def sentences(held, facts):
     return tuple(caution.text.format(**facts) for caution in held)
 
 
-def facts(model, system, workload, layout=None, step=None, keep=None):
+def facts(deployment, batch, context, step=None):
     """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
-    own = (layout.tp, layout.dp, layout.pp, layout.ep) if layout is not None else (system.count, 1, 1, 1)
-    tp, dp, pp, ep = own
+    model, system, layout = deployment.model, deployment.machine, deployment.layout
+    tp, dp, pp, ep = layout.tp, layout.dp, layout.pp, layout.ep
     shared = system.chip.topology == "PCIe"
     lenders, unscored = (
         sparse_attention.block_fallbacks(model, system.chip.name),
         sparse_attention.unscored_reason(model),
     )
-    untimed = sparse_attention.stand_ins(model, system.chip.name, workload, keep)
+    untimed = sparse_attention.stand_ins(deployment)
     found = {
         "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "not_timed": len(untimed), "untimed": ", ".join(untimed),
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
-        "context": workload.context, "batch": workload.batch, "tp": tp,
+        "context": context, "batch": batch, "tp": tp,
         "domain": calibration.chips_per_node(system.chip) or system.domain, "shared": float(shared and tp > 1),
         "expert_chips": system.count if ep > 1 else 0, "new_experts": new_experts(model), "copies": dp,
         "heads": min(group.attention.n_heads for group in model.layers if group.attention),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    found |= limits() | chip_facts(system.chip.name) | format_facts(workload.weights)
+    found |= limits() | chip_facts(system.chip.name) | format_facts(deployment.weights)
     return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 
-def step_interval(model, system, workload, layout=None, engine=None, step=None, keep=None):
+def step_interval(deployment, batch, context, step=None):
     """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
-    found = facts(model, system, workload, layout, step, keep)
+    model, found = deployment.model, facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
-    factor = widen_interval(error_bar(model, layout, engine)["factor"], beyond)
+    factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
     return factor, sentences(beyond, found) + sparse_attention.cautions(model)

@@ -229,8 +229,9 @@ class Trace(Record):
 def trace(name, path) -> Trace:
     """A file of requests: JSON lines or a table of arrival, prompt and output, with names of public traces too.
 
-    The file may be compressed (gzip); ``-`` is the standard input. What prompts share is ``hash_ids``, names of their
-    blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a ``prefix`` by name with the tokens ``shared``.
+    The file may be compressed (gzip, or zstd with the extra ``traces``); ``-`` is the standard input. What prompts
+    share is ``hash_ids``, names of their blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a ``prefix``
+    by name with the tokens ``shared``.
     Requests without an answer (0 tokens of output) are left out and counted.
     """
     file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
@@ -288,20 +289,31 @@ def _rows(path):
     import sys
     import zlib
     from contextlib import nullcontext
+    from io import BufferedReader
     from pathlib import Path
 
+    broken: type = zlib.error
     try:
         if str(path) != "-" and not (Path(path).is_file() or Path(path).is_fifo()):
             raise LookupError(f"no file {str(path)!r}")
         with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as raw:
-            file = gzip.open(raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
+            start, file = raw.peek(4)[:4], raw
+            if start[:2] == b"\x1f\x8b":
+                file = gzip.open(raw)
+            elif start == b"\x28\xb5\x2f\xfd":
+                from inferlib.optional_imports import zstandard
+
+                file = BufferedReader(
+                    zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+                )
+                broken = zstandard.ZstdError
             lines = _lines(file)
             first = next(lines, "")
             if first.lstrip().startswith("{"):
                 yield from map(json.loads, filter(str.strip, chain([first], lines)))
             else:
                 yield from csv.DictReader(chain([first], lines))
-    except (OSError, EOFError, zlib.error) as wrong:
+    except (OSError, EOFError, broken) as wrong:
         raise LookupError(f"cannot read {str(path)!r}: {getattr(wrong, 'strerror', None) or wrong}") from None
     except (ValueError, RecursionError, csv.Error) as wrong:
         raise _Unread(wrong) from None

@@ -50,7 +50,7 @@ def scorecard():
 
 
 def _told(card):
-    """Rows of the scorecard for reading: numbers as people say them, and of a claim only how it came out."""
+    """Rows of the scorecard with rounded numbers; a claim shows its grade alone."""
     frame = card.rename(columns={"reproduced": "here"})
     frame["source"] = [predictors.label(key) for key in card.source]
     frame["corrected"] = card.corrected.mask(card.right != "no", "")  # elsewhere it is the printed number
@@ -343,7 +343,7 @@ def _entry(source, function):
 
 
 def _meaning(source, function):
-    """The first paragraph of what an equation or a derivation says of itself, as Markdown."""
+    """The first paragraph of the docstring of an equation or a derivation, as Markdown."""
     entry = _entry(source, function) or DERIVATIONS[source, function]
     text = " ".join(entry.function.__doc__.split("\n\n")[0].split())
     # What stands between backticks is code, the rest is no Markdown.

@@ -15,7 +15,9 @@ from inferlib import equation, ops
 from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
 
-_MOST_CALLS = 50_000  # of equations in one trace: a search over a large grid is not for reading
+_MOST_CALLS = (
+    50_000  # calls of equations in one trace; a longer one, of a search over a large grid, is refused
+)
 _signature = cache(inspect.signature)
 
 
@@ -64,7 +66,7 @@ class Explanation:
 
 
 def _cut(tree, lines, most):
-    """A copy of a tree with so many lines at most."""
+    """A copy of a tree, cut to a number of lines."""
     parts = []
     for part in tree.parts:
         if next(lines) >= most:
@@ -165,7 +167,7 @@ def _calls_of(source, artefact):
 
 
 def forget(source):
-    """Let the rooms of a source compute anew: what is remembered calls no equation."""
+    """Clear the caches of a source's modules: a cached result calls no equation, so it could not be traced."""
     for name, module in tuple(sys.modules.items()):
         if name.startswith((f"book.papers.{source}.", f"inferlib.papers.{source}.")):
             for one in vars(module).values():
@@ -192,7 +194,7 @@ def _traced(run):
             return _told(entry.value, (entry,))
         bound = _signature(entry.function).bind(*args, **kwargs)
         bound.apply_defaults()
-        above = entry.source if len(stack) == 1 else ""  # the source is said once
+        above = entry.source if len(stack) == 1 else ""  # name the source once
         note = ", ".join(filter(None, [above, entry.number and f"eq. {entry.number}"]))
         node = Explanation(entry.name, unit=entry.unit, note=note)
         stack[-1].parts.append(node)
@@ -273,7 +275,7 @@ def _told(value, nodes):
 
 
 def _untold(value):
-    """The plain number again."""
+    """The plain number of a traced one."""
     return value.__class__.__mro__[2](value) if isinstance(value, _Told) else value
 
 
@@ -284,11 +286,11 @@ def _made_of(value):
 
 
 def _branch(node, kind, values, won):
-    """Which side of a maximum, minimum or choice was taken; nothing of two seconds or bytes that have no name."""
+    """Say which side of a maximum, minimum or choice was taken, if both sides can be named."""
     known = []
     for value in values:
         equal = [part for part in node.parts if isinstance(part.value, Real) and part.value == value]
-        # small counts are equal by chance
+        # small whole numbers may be equal by chance
         certain = len({part.title for part in equal}) == 1 and not (value < 100 and value == int(value))
         known.append(equal[0] if certain else None)
     unit = next((part.unit for part in known if part), None)
@@ -300,7 +302,7 @@ def _branch(node, kind, values, won):
 
 
 def named(title, value, unit="1", note=""):
-    """A number that no equation makes, such as a cell of a search: for ``explain`` under this name.
+    """Give a number that no equation returns, such as a cell of a search, a name for ``explain``.
 
     Examples
     --------
@@ -312,7 +314,7 @@ def named(title, value, unit="1", note=""):
 
 
 def inputs(record):
-    """A record whose numbers ``explain`` names one by one where they are used outside an equation."""
+    """Wrap a record so that ``explain`` names each of its numbers that is used outside an equation."""
     return record if equation.tracer.get() is None else _Opened(record)
 
 

@@ -47,7 +47,7 @@ class Finder:
         numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
         selects = "".join(self._select(columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        # Many rows lead to one place: each address once.
+        # Many rows link to one place, so each address is stored once.
         addresses = dict.fromkeys(a for one in self.links.values() for a in one)
         places = {address: k for k, address in enumerate(addresses)}
         rows = [[[c[0], places[c[1]]] if isinstance(c, list) else c for c in row] for row in self.rows()]
@@ -70,22 +70,19 @@ def of_page(selector, menus, title, noun="entries"):
     A menu is a ``data-`` attribute of the elements; where they have none it is the heading that they stand under.
     """
     config = {"of": f":is({selector})", "noun": noun}
-    # What stands further down has to be there first.
+    # Run once the entries further down the page are there.
     start = 'addEventListener("DOMContentLoaded",()=>'
     return _box(title, config, "".join(_menu(name, "") for name in menus), "", start)
 
 
-def of_book(rows, named=0):
-    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many.
-
-    The first ``named`` are each about one thing, which their title names.
-    """
+def of_book(rows):
+    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many."""
     packed = base64.b64encode(gzip.compress(_json(rows).encode(), 9, mtime=0)).decode()
     unpacked = (
         f'new Response(new Blob([Uint8Array.from(atob("{packed}"),(c)=>c.charCodeAt(0))]).stream()'
         '.pipeThrough(new DecompressionStream("gzip"))).json()'
     )
-    config = {"ranked": True, "named": named, "page": 20, "noun": "sections"}
+    config = {"ranked": True, "page": 20, "noun": "sections"}
     head = "<thead><tr><th>section</th><th>what it says</th></tr></thead>"
     return _box("Search the book", config, "", head, f"{unpacked}.then((rows)=>", ",rows")
 

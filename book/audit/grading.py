@@ -122,7 +122,7 @@ def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
 
 
 def summary(source: str | None = None) -> pd.DataFrame:
-    """How many rows of each artefact have which grade (kinds ``model`` and ``derived``, as totals quote)."""
+    """Count the rows of each artefact by grade (kinds ``model`` and ``derived``)."""
     card = scorecard(source)
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "artefact"], sort=False).grade.value_counts().unstack(fill_value=0)
@@ -403,7 +403,7 @@ def _in_unit(value, scale):
 
 
 def _reach(row, read):
-    """The interval the value covers when every printed number it was computed from moves within its rounding."""
+    """The interval of a value when each printed number behind it varies within its rounding."""
     places = list(dict.fromkeys(entry.place for entry in read if entry.resolution))
     base = compute(row)[0]
     if not isinstance(base, (int, float)) or isinstance(base, bool):
@@ -444,7 +444,7 @@ def _open(source):
 
 @cache
 def _made_in(source):
-    """The modules of a source, but for those that draw."""
+    """The modules of a source, without those that draw."""
     found = [__name__]
     for name in (f"inferlib.papers.{source}", f"book.papers.{source}"):
         found += [module.name for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")]

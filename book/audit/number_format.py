@@ -66,7 +66,7 @@ def wrap_lines(text, expression):
 
 
 def _width(text):
-    """About how many letters wide an equation is; of a fraction the longer half."""
+    """Approximate width of an equation in letters; that of a fraction is its longer half."""
     text = re.sub(r"\\(left|right|text|mathrm|begin|end|displaystyle|,|quad)", "", text)
     plain = re.sub(r"\\[a-zA-Z]+", "x", text)
     return len(re.sub(r"[{}_^\\ ]|frac", "", plain))

@@ -108,7 +108,7 @@ def numerals_of(text):
 
 
 def stands_in(text, numerals):
-    """Whether every number of a printed text is among some numerals, or is one of them times a power of a thousand."""
+    """Whether every number in a printed text is one of ``numerals``, perhaps times a power of a thousand."""
     for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text):
         value = float(number.replace(",", ""))
         forms = {value, float(number.replace(",", "").split("e")[0]), *(value * 1e3**k for k in range(-4, 4))}

@@ -59,11 +59,11 @@ def beside(source, artefact, more=None):
 
 
 STATED = "bits of a weight"  # a column that captions state
-UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # of a column whose name says the rest
+UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # for a column whose name states the unit
 
 
 def _large(value):
-    """A number of millions or more as people say it, whether printed or computed; any other as it is."""
+    """Shorten a number of a million or more (540 B), printed or computed; leave others as they are."""
     number = grading.as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 
@@ -119,7 +119,7 @@ class Card:
 
 
 def _values(rows, name, claims):
-    """Numbers of a column as people say them, and how a claim is said."""
+    """The numbers of a column, rounded; of a claim its words."""
     of = zip(rows.kind, rows[name], rows.unit, strict=True)
     return [
         claims.get(value, "") if kind == "claim" else format_value(value, unit) for kind, value, unit in of
@@ -198,13 +198,13 @@ def index(source):
                         found.setdefault(f"Equation {number}", f"{place}{label}")
     found = {f"Equation {n}": f"equations.html#eq-{source}-{n}" for n in equations} | headed | found
     at, places = 0, {}
-    for name in names:  # what has no number stands in the order of the record
+    for name in names:  # artefacts without a number follow the order of the record
         at = places[name] = labels.index(found[name]) if found.get(name) in labels else at
     every = sorted(dict.fromkeys([*names, *found]), key=partial(_in_order, places))
     kinds = {kind: {name: found.get(name) for name in every if _kind(name) == kind} for kind in KINDS}
     for group in kinds.values():
         place = next(filter(None, group.values()), "")
-        for name in group:  # what no cell names stands where what comes before it does
+        for name in group:  # an artefact that no cell names is placed with the one before it
             place = group[name] = group[name] or place
     find = '<div class="finder" data-of=".card-rows tbody" data-menus="section"></div>'
     return Index({kind: group for kind, group in kinds.items() if group}, find)
@@ -235,7 +235,7 @@ def _kind(name):
 
 
 def _in_order(places, name):
-    """By number, those of the appendices last; what has none, such as an abstract, by its place in the record."""
+    """Order artefacts by number, appendices last; those without one, such as the abstract, as the record has them."""
     number = re.search(_NUMBER + "$", name)
     letter, *digits = re.findall(r"[A-Z](?=\.)|\d+|\([a-z]\)", number[0]) if number else ["", "0"]
     if letter.isdigit():

@@ -49,7 +49,9 @@ def draw(table, names=None, ax=None):
     looks = {"exact": {"color": style.GREEN}, "other": {"color": style.FAINT, "alpha": 0.3}}
     for x, name in enumerate(table):
         found = table[name].where(table[name].isin(["exact", ""]), "other").reset_index(drop=True)
-        for _, run in found.groupby((found != found.shift()).cumsum()):  # neighbours of one kind are one bar
+        for _, run in found.groupby(
+            (found != found.shift()).cumsum()
+        ):  # equal neighbours are drawn as one bar
             if run.iloc[0]:
                 ax.bar(x + 0.5, len(run), 0.9, bottom=run.index[0], linewidth=0, **looks[run.iloc[0]])
     ax.set(xlim=(0, len(table.columns)), ylim=(len(table), 0))

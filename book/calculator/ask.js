@@ -175,7 +175,7 @@ globalThis.inferlibAsk = function (D) {
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       [q[`${kind}_${degree}_latency`], q[`${kind}_${degree}_bandwidth`]] = known[kind][k];
     }));
-    q.chip_scale_up_size = q.chip_scale_up_size || n;
+    q.chip_scale_up_size = S.domain || q.chip_scale_up_size || n;
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
     if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
@@ -269,7 +269,8 @@ globalThis.inferlibAsk = function (D) {
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
-      domain: Math.min(at.n, at.q.chip_scale_up_size), shared: c.pcie && l.tp > 1 ? 1 : 0, equal: 0,
+      domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
+      equal: 0,
       chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
@@ -391,7 +392,8 @@ globalThis.inferlibAsk = function (D) {
         mix: { ...S.mix, words: { trace, ...none } } };
     }
     const [prompts, said] = ["prompt_tokens", "output_tokens"].map((name) => lengths(name, S[name]));
-    const outputs = S.request_rate && said.length < 2 ? drawnLengths(said[0]) : said;
+    const alike = S.fixed_lengths ?? !S.request_rate, outputs = alike || said.length > 1 ? said
+      : drawnLengths(said[0]);
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
     const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
@@ -441,10 +443,12 @@ globalThis.inferlibAsk = function (D) {
 
   // A fleet as in tokenprice.queueing. What an engine does in a step.
   const scheduler = (S, { c }) => {
-    const kinds = D.schedulers, memory = c.values.chip_memory_capacity;
-    const small = (memory != null && memory < kinds.server_memory) || c.name.startsWith("A100");
-    const [budget, seqs, reserve] = kinds[S.engine === "compiled" ? "compiled" : small ? "small" : "server"];
-    return { budget, seqs, reserve, rides: true, balance: 0, wait: 0 };
+    const all = D.schedulers[has(D.schedulers, S.engine) ? S.engine : ""];
+    const memory = c.values.chip_memory_capacity ?? 8e10;
+    const [, , budget, seqs, reserve, rides] = all.find(([least, not]) => memory >= least
+      && !(not && c.name.startsWith(not)));
+    return { budget: S.max_num_batched_tokens || budget, seqs: S.max_num_seqs || seqs, reserve, rides,
+      balance: 0, wait: 0 };
   };
   // A machine whose copies take so many seconds for steps and prompts: what it can serve.
   const server = (at, output, policy, held, costs) => {
@@ -452,14 +456,17 @@ globalThis.inferlibAsk = function (D) {
     const [in_step] = D.glue.in_step(at.q), varies = mean(answers, (n) => n * n) / mean(answers) ** 2 - 1;
     const context = mean(prompts) + (1 + varies) * output / 2;
     const most = Math.max(Math.min(tokens / held, policy.seqs, D.most), 1);
-    const taken = { tokens: most, held: 1, most, budget: policy.budget, fresh, output };
+    const taken = { tokens: most, held: 1, most, budget: policy.budget, fresh, output, rides: +policy.rides };
     const [sequences] = D.glue.sequences(taken);
     const step = (n) => {
       const [base, each] = costs.step(Math.max(Math.floor(n), 1));
       return base + each * context;
     };
-    const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own }));
-    return { at, policy, output, held, own, sequences, step, lanes: at.q.lanes, capacity: at.q.lanes * rate,
+    const full = sequences >= Math.max(tokens / held, 1) && !policy.reserve && fresh > 0;
+    const [again] = full ? D.glue.again({ sequences, output, fresh }) : [0];
+    const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own, again }));
+    const { lanes } = at.q;
+    return { at, policy, output, held, own, fresh, sequences, step, lanes, capacity: lanes * rate,
       costs: { ...costs, in_step }, uneven: own ? mean(passes, (one) => one * one) / own ** 2 : 1 };
   };
   const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
@@ -498,28 +505,43 @@ globalThis.inferlibAsk = function (D) {
     const costs = { step, tokens: Infinity, prompts: promptsOf(S), fresh: freshTokens, passes, answers: [1] };
     return server(at, 1, policy, 1, { ...costs, door: 0, late: 0 });
   };
-  // Means by a fixed point, and of requests that are played.
-  const steady = (s, all, before) => {
-    const load = all / s.capacity, each = all / s.lanes, after = Math.max(s.output - 1, 0);
-    if (!(load < 1) || !(before >= 0)) return null;
-    let n = 1, token = s.step(1), came = 0, plain = 0;
+  // Of a copy: the gap between two tokens, prompts that come in it, a step, sequences, a step's most prompts.
+  const balance = (s, each) => {
+    const after = Math.max(s.output - 1, 0), { budget, rides } = s.policy;
+    let n = 1, token = s.step(1), came = 0, plain = 0, most = 0;
     for (let k = 0; k < D.rounds; k++) {
       came = each * token;
+      most = s.fresh ? Math.max(budget - n * rides, 1) / s.fresh : Infinity;
       plain = s.step(Math.min(n, s.sequences));
-      const [met] = D.glue.met(over(s.at.q, { came }));
+      const [met] = D.glue.met(over(s.at.q, { came, most }));
       token = (token + (plain + s.own * met)) / 2;
       n = Math.max(each * after * token, 1);
     }
-    const [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
-    const pack = s.own * (1 + 2 * each * waits), { door, late } = s.costs;
-    const first = door + late + before + waits + plain / 2 + pack + plain;
-    return { busy: load, held: each * s.lanes * (first + after * token), waits, token, first };
+    most = s.fresh ? Math.max(budget - n * rides, 1) / s.fresh : Infinity;
+    return { token, came, plain, n, most };
+  };
+  // Means by a fixed point, and of requests that are played.
+  const steady = (s, all, before) => {
+    const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
+    if (!(load < 1) || !(before >= 0)) return null;
+    const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
+    let pack = s.own, waits;
+    if (pieces > 1) {
+      const alone = s.own + pieces * plain, busy = each * alone;
+      waits = busy < 1 ? each * alone * alone * s.uneven / (1 - busy) / 2 : Infinity;
+    } else {
+      [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
+      pack = s.own * (1 + 2 * each * waits);
+    }
+    const first = door + late + before + waits + plain / 2 + pack + pieces * plain;
+    const held = each * s.lanes * (first + Math.max(s.output - 1, 0) * token);
+    return { busy: load, held, waits, token, first };
   };
   const playedMeans = (s, all, before) => {
     const { in_step } = s.costs, load = all / s.capacity, held = Math.min(load, 1) * s.sequences * in_step;
-    const { requests, least, warm } = D.simulated, before_ = Math.max(Math.ceil(warm * held), least);
-    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes,
-      Math.floor(requests * s.uneven + 0.5), before_);
+    const { requests, least, warm } = D.simulated, count = Math.floor(requests * s.uneven + 0.5);
+    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes, count,
+      Math.max(Math.ceil(warm * held), least), Math.min(balance(s, all / s.lanes).n, s.sequences));
     return { busy: load, held: found.running * s.lanes / in_step, waits: found.waits,
       token: found.gap || s.step(1), first: found.first + before };
   };
@@ -593,6 +615,9 @@ globalThis.inferlibAsk = function (D) {
     const name = S.request_rate && Object.keys(D.beside).find((name) => S[name]);
     return name ? name + " " + D.beside[name] : (S.mix || {}).over || "";
   };
+  // The part of all requests that comes at once, and the prompts that are read in a row.
+  const loop = (S) => ({ burst: S.requests_per_user ? 1 / S.requests_per_user : 0,
+    group: D.group[S.fixed_lengths ? 1 : 0] });
   // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
   const budgetOf = (S, at) => {
     const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
@@ -651,8 +676,10 @@ globalThis.inferlibAsk = function (D) {
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
     const answered = reader ? running : together(S, at, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms) });
-    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
+      ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
+      ...loop(S) });
+    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
+      equal: S.fixed_lengths ? 1 : 0 });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
@@ -667,12 +694,15 @@ globalThis.inferlibAsk = function (D) {
     // What holds whatever the model.
     const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context });
-    const paced = many ? sum : users * output / (first + output * token); // a user asks again a token later
+    const made = many ? arrivals * output * many.n / many.load : output / taken;
+    // a user asks again a token later; in the last of rounds fewer ask
+    const next = users * output / (first + output * token);
+    const paced = many ? sum : S.requests_per_user ? Math.min(next, made) : next;
     const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
       alone: S.draft_tokens ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
-      made: many ? arrivals * output * many.n / many.load : output / taken, token_low: tokenLow,
+      made, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
     const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
       && !(D.glue["bounds_" + kind](told)[at] >= 0));
@@ -722,7 +752,7 @@ globalThis.inferlibAsk = function (D) {
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
     const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
-      ...budgetOf(S, at) };
+      ...budgetOf(S, at), ...loop(S) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };
@@ -1015,6 +1045,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
+    model, layout, layouts, words, even, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
     search, decided, twice };
 };

@@ -10,7 +10,7 @@ import re
 from dataclasses import fields
 from importlib.resources import files
 
-from tokenprice import parsing
+from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
 from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
@@ -40,6 +40,8 @@ START = {
     "prices": "",
     "draft_tokens": 0,
     "acceptance_length": 1,
+    "command": "vllm serve meta-llama/Llama-3.3-70B-Instruct \\\n  --tensor-parallel-size 8",
+    "measured": "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300",
 }
 # What a reader may change of a chip: field, label, unit and how many SI units it has.
 CHIP = (
@@ -54,6 +56,10 @@ PARTS = {
     "n_chips": (parsing.parse_int, "machine"),
     "goal": (parsing.parse_seconds, "tpot"),
     "budget": (parsing.parse_dollars, "usd_per_million"),
+}
+# And what flags and words of a benchmark are read by.
+SAID = {f"--{kind}": read for kind, read in launch.READ.items() if kind not in ("truth", "format")} | {
+    name: getattr(parsing, read) for name, read in benchmark.table()["words"].values()
 }
 TEXTS = ("layout", "layer_formats", "prefill_machine")  # which are read as words
 LISTED = ("layout", "acceptance_length")  # words that are offered, too
@@ -73,7 +79,7 @@ def modes():
     for name in declared():
         step, request = name not in (*REQUEST, *promised, "prefill_machine"), name not in (*STEP, *promised)
         decide = name not in (*STEP, *CHOSEN, *POWER, "replicas")
-        held = (("step", step), ("request", request), ("decide", decide))
+        held = (("step", step), ("request", request), ("decide", decide), ("check", name == "machine"))
         found[name] = [mode for mode, holds in held if holds]
     return found
 
@@ -128,6 +134,7 @@ def numbers():
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
             found[name] = reads(about["read"], name) | {"show": "" if shown == "k" else shown}
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
+    found |= {name: reads(read, name) | {"show": ""} for name, read in SAID.items() if name not in found}
     found["goal"]["show"] = "ms"
     found["draft_tokens"]["least"] = 0  # none
     for name, _, _, scale in CHIP:

@@ -18,14 +18,16 @@ from book.explorer.core import _js
 from inferlib.equation import Record
 from inferlib.ops import as_written, floor, maximum, minimum
 from inferlib.principles import cost_per_million
-from inferlib.system import Accelerator, System, Workload
+from inferlib.system import Accelerator, System
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
 from tokenprice import calibration, decode, energy, invariants, prefill, queueing, request
 from tokenprice.change import BEST, PRICE, RESOURCES
+from tokenprice.deployment import Deployment
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.operators import AllReduce, all_reduce
 from tokenprice.permalink import STORED, dimensions, without_vectors
 from tokenprice.question import Question
+from tokenprice.scheduler import Scheduler
 from tokenprice.speculation import drafted_token_time, with_draft
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
@@ -120,18 +122,21 @@ def timed():
     return {name: [f.name for f in fields(Block) if f.name in found[name]] for name in sorted(found)}
 
 
-class _InSymbols(decode.ShardedModel):
-    """A question whose degrees, formats and kernels are symbols."""
+class _InSymbols(Deployment):
+    """A deployment whose degrees, formats and kernels are symbols."""
 
-    def __init__(self, layers, spread, batch, context, **more):
+    engine_memory = tuple(number(name) for name in ("share", "counted", "workspace"))
+
+    def __init__(self, layers=(), spread=CUT):
         sparse = spread or any(isinstance(group.feed_forward, Experts) for group in layers)
         shape = {"d_model": number("d_model"), "vocab_size": number("vocab_size")}
         model = _Shape(layers=layers, sparse=sparse, **shape)
-        work = Workload(batch, context, cache=number("cache_bytes"))
         tp, dp = number("tp"), 1 if spread == WITHIN else number("dp")
-        layout = SimpleNamespace(tp=tp, pp=number("pp"), dp=dp, ep=tp * dp if spread else 1)
-        super().__init__(model, system(), work, layout, None, operators(), **more)
-        self.layers = number("n_layers")
+        lanes = number("lanes")
+        layout = SimpleNamespace(tp=tp, pp=number("pp"), dp=dp, ep=tp * dp if spread else 1, lanes=lanes)
+        formats = {"kv_cache_dtype": number("cache_bytes")}
+        super().__init__(model, system(), layout, engine=engine(), operators=operators(), **formats)
+        vars(self)["layers"] = number("n_layers")
 
     def weight_bytes(self, part):
         return 2 if part == "norms" else number(part_of("bytes", part))
@@ -162,15 +167,13 @@ def engine():
 
 
 def _step(layers=(), spread=CUT):
-    batch, context = number("batch"), number("context")
-    return _InSymbols(layers, spread, batch, context, engine=engine(), tokens=number("rows"))
+    at = _InSymbols(layers, spread)
+    return decode.ShardedModel(at, number("batch"), number("context"), tokens=number("rows"))
 
 
 def _reading(layers=(), spread=CUT):
-    tokens, cached, of = number("tokens"), number("cached"), Engine()
-    return _InSymbols(
-        layers, spread, number("lanes"), tokens, engine=of, tokens=tokens - cached, cached=cached
-    )
+    tokens, cached, at = number("tokens"), number("cached"), _InSymbols(layers, spread)
+    return decode.ShardedModel(at, at.layout.lanes, tokens, tokens - cached, cached)
 
 
 def _terms(operators):
@@ -200,9 +203,9 @@ def layer(part):
             found["sums"].append(len(ops) - len(own))
         alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
         if not block:
-            at = _step(group)
-            at.model = alone
-            found["kept"] = [decode.ShardedModel.sequence(at, n) for n in (number("length"), 0)]
+            at = _InSymbols(group)
+            vars(at)["model"] = alone
+            found["kept"] = [Deployment.sequence(at, n) for n in (number("length"), 0)]
     return found
 
 
@@ -210,22 +213,26 @@ def layer(part):
 def whole():
     """What the page asks of a model whatever its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
     every = (CUT, COPIED, WITHIN)
-    held = [number(name) for name in ("kept", "longest", "share", "counted", "workspace")]
+    held = number("kept"), number("longest")
     with as_written():
         return {
             "step": [_terms(decode.step(_step((), spread))) for spread in every],
             "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
             "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
             "join": [[with_draft(_step((), spread))] for spread in every],
-            "fit": [_fit(_step((), spread), *held[2:]) for spread in every],
-            "room": [[prefill.sequences_that_fit(_InSymbols((), spread, 1, 0), *held)] for spread in every],
+            "fit": [_fit(_step((), spread)) for spread in every],
+            "room": [[_InSymbols((), spread).room(*held)] for spread in every],
         }
 
 
-def _fit(at, *taken):
+def _fit(at):
     """Bytes that a chip needs, has, and has left by its engine."""
-    weights, caches, have = at.memory()
-    return [weights + caches, have, decode.left_by_engine(weights, have, *taken)]
+    weights, have = at.weights_of_a_chip, calibration.memory(at.chip)
+    return [
+        weights + at.held * at.sequence(at.context),
+        have,
+        at.left(weights, have),
+    ]
 
 
 IDLE = ("idle", "a_second")
@@ -243,32 +250,34 @@ def glue():
     that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
     one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
     ``machine``: seconds of a machine that one of ``users`` takes; ``late``: what a prompt takes longer to its first
-    token; ``sequences``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
+    token; ``sequences``, ``again``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
     step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
     bar, came, sequences_of = number("spread"), number("came"), number("sequences")
     sequences = [number(name) for name in ("tokens", "held", "most", "budget", "fresh", "output")]
-    keeps = request.synchronised_replicas(_Lengths(), _Copies())
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
+    policy = Scheduler(max_num_batched_tokens=number("budget"))
+    at = Deployment(_Lengths(), system(), _Copies(), engine=engine, scheduler=policy, operators=operators())
+    keeps, named = at.in_step, SimpleNamespace
+    prompts = named(
+        tokens=tokens, cached=cached, full=_Total("read", read), fresh=fresh, uneven=number("uneven")
+    )
     with as_written():
         asked = request.request_of(
-            _Lengths(), system(), _Total("step", step), _Total("read", read), fresh, tokens, output, running,
-            cached_tokens=cached, layout=_Copies(), price=price, asking=users,
-            engine=engine, uneven=number("uneven"), chunk=number("budget"), pieces=number("pieces"),
+            at, _Total("step", step), prompts, output, running, price=price, asking=users, pieces=number("pieces"),
+            protocol=_Loop(),
         )  # fmt: skip
         drafts = (number(name) for name in ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
-        own = prefill.prefill_until_first_token(_Lengths(), read, whole, engine)
+        own = prefill.prefill_until_first_token(at, read, whole)
         everybody = engine.door, number("lanes"), users, running, own + whole * step
         each = maximum(running / number("lanes"), 1)
         lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "together": {
-                "users": request.decode_batch(running, _Copies(), output, tokens - cached, number("budget"))
-            },
+            "together": {"users": request.decode_batch(at, running, output, tokens - cached)},
             "waiting": {
                 "first_token": asked.ttft,
                 "token": asked.tpot,
@@ -292,9 +301,12 @@ def glue():
             "cost": {"dollars": cost_per_million(step, batch, chips, price)},
             "machine": {"seconds": request.machine_time(number("own"), output, step, users)},
             "in_step": {"copies": keeps},
-            "sequences": {"most": queueing.most_sequences(*sequences)},
-            "capacity": {"rate": queueing.capacity(sequences_of, output, step, number("own"), keeps)},
-            "met": {"passes": queueing.longest_pack(came, keeps)},
+            "sequences": {"most": queueing.most_sequences(*sequences, number("rides"))},
+            "again": {"times": queueing.prompts_read_again(sequences_of, output, fresh)},
+            "capacity": {
+                "rate": queueing.capacity(sequences_of, output, step, number("own"), keeps, number("again"))
+            },
+            "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
             "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - read},
             "own": {"seconds": request.lane_time(read, *lanes)},
@@ -323,6 +335,14 @@ class _Lengths:
 
     sparse = number("stored_experts") > 1  # symbols are positive
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
+
+
+class _Loop:
+    """How users who ask again come: the part of all requests that comes at once, and the prompts read in a row."""
+
+    requests_per_user = 1 / number("burst")
+    group = number("group")
+    batching_wait_iters = 0
 
 
 class _Copies:

@@ -2,7 +2,7 @@
 globalThis.inferlibPage = function (root, D) {
   "use strict";
   const { digits, esc, plane, once, copy, pairsOf, addressed } = inferlibShared;
-  const A = inferlibAsk(D), { known, machineOf } = A, { form } = D;
+  const A = inferlibAsk(D), K = inferlibCheck(D, A), { known, machineOf } = A, { form } = D;
   const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
   const all = (query) => [...root.querySelectorAll(query)];
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
@@ -90,7 +90,11 @@ globalThis.inferlibPage = function (root, D) {
         : "more than the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
+  const addressOf = (pairs) => `#ask?${pairs.map(([key, value]) =>
+    `${key}=${encodeURIComponent(value)}`).join("&")}`;
   const link = (of = S) => {
+    if (of.mode === "check") return addressOf([["mode", "check"], ["machine", `${of.n_chips}x ${of.chip}`],
+      ["command", of.command], ["measured", of.measured]]);
     const said = (of) => ({ ...A.said(asked(of)), layout: of.layout, cached: of.mix ? null : of.cached,
       goal: of.goal && A.told("goal", of.goal), budget: of.budget, prices: of.prices, trace: null });
     const now = said(of), start = said({ ...UNSAID, mode: of.mode });
@@ -103,7 +107,7 @@ globalThis.inferlibPage = function (root, D) {
     if (of.mix) pairs.push(["mix", JSON.stringify(of.mix)]);
     for (const key in of.changed)
       pairs.push([key, +(of.changed[key] / form.numbers[key].units[""][0]).toPrecision(12)]);
-    return `#ask?${pairs.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join("&")}`;
+    return addressOf(pairs);
   };
   // What a link brings as tokenprice.permalink counts it; null where this page cannot ask it.
   const brought = (text, of) => {
@@ -128,7 +132,7 @@ globalThis.inferlibPage = function (root, D) {
   const among = (key, value) => [...control(key).options].some((o) => o.value === value) && { [key]: value };
   // What a field of a link sets, where the page shows it in parts; nothing where it cannot be read.
   const FIELDS = {
-    mode: (text) => ["step", "request", "decide"].includes(text) && { mode: text },
+    mode: (text) => ["step", "request", "decide", "check"].includes(text) && { mode: text },
     model: (text) => among("model", known("model", text)),
     machine: (text) => machineOf(text) && { ...machineOf(text), changed: {}, price: undefined },
     chips: (text) => among("only", known("chip", text)),
@@ -186,7 +190,7 @@ globalThis.inferlibPage = function (root, D) {
   const showControls = (besides) => {
     all("[data-mode]").forEach((row) => { row.hidden = !row.dataset.mode.split(" ").includes(S.mode); });
     all("[data-key]").forEach((c) => {
-      const { key } = c.dataset, text = c.type === "text";
+      const { key } = c.dataset, text = /^text/.test(c.type);
       if (c.type === "radio") c.checked = c.value === S.mode;
       else if (c.type === "checkbox") c.checked = S[key];
       else if (!text || (c !== besides && !(key in refused))) c.value = valueOf(key);
@@ -379,7 +383,8 @@ globalThis.inferlibPage = function (root, D) {
   const refusal = (title, text, fit, remarks = []) => {
     html("head", tag("p", "refusal", `${tag("strong", "", title)} ${esc(text)}`, 'role="alert"')
       + many(remarks, (one) => note(esc(one))));
-    ["gains", "near", "picture", "reach", "offers", "misses"].forEach((name) => html(name, ""));
+    ["gains", "near", "picture", "reach", "offers", "misses", "numbers", "explained", "next"]
+      .forEach((name) => html(name, ""));
     html("gauge", fit ? gauge(fit) : "");
   };
   const monthly = (f) => `${usd(D.facts.month * f.hour)} a month`;
@@ -441,6 +446,50 @@ globalThis.inferlibPage = function (root, D) {
     html("picture", drawUsers(q, one, near));
     html("reach", reach(q, one));
     html("sources", esc(A.everybody(q)));
+  };
+
+  // A launch command and a benchmark: each number beside its interval, causes, and a flag.
+  const drawCheck = () => {
+    const terminal = note("In a terminal:") + tag("pre", "python", esc(K.terminal(S)));
+    shown = null;
+    const { command, measured, chip, n_chips } = S;
+    try { shown = K.check(command, measured, { chip, n_chips }); } catch (error) {
+      if (!error.refused) throw error;
+      refusal("Not checked:", error.message);
+      html("next", terminal);
+      return;
+    }
+    const { numbers, explained, state: q, one, next, notes, left, far } = shown, { names } = K;
+    const timed = (name) => ["tpot", "ttft", "e2e"].includes(name);
+    const said = (name, v) => (timed(name) ? time(v) : digits(v));
+    const ends = ({ name, low, high }) => (timed(name) ? span(low, high)
+      : `${digits(low)} to ${digits(high)}`);
+    const off = numbers.filter((n) => !n.inside), times = (n) => `${digits(n.measured / n.middle)} ×`;
+    const users = q.request_rate ? `${digits(q.request_rate)} requests/s`
+      : `${digits(q.concurrency || 1)} users`;
+    const load = q.mode === "step" ? `batch ${q.batch}, context ${digits(q.context)}`
+      : `${users}, prompt ${q.prompt_tokens}, output ${q.output_tokens}`;
+    const who = `${A.model(q).name} on ${A.ofChip(q.n_chips, q.chip)}, ${one.layout}, ${load}`;
+    const should = "of what this deployment should give";
+    const misses = off.map((n) => `${names[n.name]} ${times(n)}`);
+    html("head", tag("div", "bigs", big(off.length ? "Outside" : "Inside", off.length ? `${should}: ${
+      misses.join(", ")}` : should, esc(who))) + many(notes, (text) => note(esc(text))) + told(one.cautions));
+    const plain = ({ name, statistic: of }) => names[name] + (of === "mean" ? "" : ` (${of})`);
+    const rows = numbers.map((n) => [plain(n), ends(n), bold(said(n.name, n.measured)), n.inside ? "inside"
+      : bold("outside"), times(n)]);
+    const few = left.map((name) => names[name]).join(", ");
+    html("numbers", table("Numbers", "", ["", "expected", "yours", "", "of the middle"], rows)
+      + note(`Expected in ${CASES} of cases.${few && ` Not compared: ${few}; give prompt and output.`}`));
+    const none = `Nothing that was asked explains it (${K.causes.join(", ")}); a clock, a power limit or `
+      + "other work on the chips would make all times longer alike";
+    const wrong = far ? "; this far off something else differs, or the model is wrong" : "";
+    const each = (e) => numbers.filter((n) => n.name in e.told).map((n) =>
+      `${names[n.name]} ${said(n.name, e.told[n.name][0])}`).join(", ");
+    html("explained", !off.length ? note("Nothing has to be explained.") : !explained.length
+      ? note(`${none}${wrong}.`) : list(explained.map((e) => `${bold(esc(e.says))}: ${each(e)}`)));
+    const gives = next && tag("p", "", `${tag("code", "", esc(next.flag))} should give ${
+      bold(time(next.seconds))} a token, ${bold(digits(next.tokens_per_second))} tokens/s in all.`);
+    html("next", (gives || note("No flag that was tried gains more than a few per cent.")) + terminal);
   };
 
   // The search runs in slices of a frame.
@@ -552,12 +601,13 @@ globalThis.inferlibPage = function (root, D) {
     const begun = performance.now(), wrong = () => Object.values(refused).join("; ");
     root.dataset.turn = ++search;
     accepted();
-    ensure(S.mode === "decide" ? "decide" : "step");
+    ensure(["decide", "check"].includes(S.mode) ? S.mode : "step");
     showControls(besides);
     part("python").hidden = true;
     ["link", "python"].forEach((act) => { root.querySelector(`[data-act="${act}"]`).disabled = !!wrong(); });
     if (wrong()) { shown = null; refusal("Not asked:", wrong()); }
     else if (S.mode === "decide") drawDecide(asked());
+    else if (S.mode === "check") drawCheck();
     else drawStep(asked());
     say();
     root.dataset.took = (performance.now() - begun).toFixed(1);
@@ -586,7 +636,7 @@ globalThis.inferlibPage = function (root, D) {
     reset: () => { S = { ...START, changed: {} }; refused = {}; later(null); },
     link: (button) => { address.hold(); copy(location.href, button); },
     python: (button) => {
-      const text = A.python(asked());
+      const text = S.mode === "check" ? K.python(S) : A.python(asked());
       copy(text, button);
       Object.assign(part("python"), { textContent: text, hidden: false });
     },
@@ -602,5 +652,5 @@ globalThis.inferlibPage = function (root, D) {
     draw();
     return +root.dataset.took;
   };
-  return { A, state: () => S, set, link, answer: () => shown };
+  return { A, K, state: () => S, set, link, answer: () => shown };
 };

@@ -12,9 +12,10 @@ from book.explorer import static_start
 from inferlib import catalog
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
-from tokenprice import ask, calibration, decode, invariants, operators, permalink
+from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
+from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
 from tokenprice.queueing import LEAST_WARM, MAX_ITERATIONS, NEGLIGIBLE_STEP, REQUESTS, TRIES, WARM
 from tokenprice.recommendation import MAX_USERS, OFFERS_SHOWN
@@ -91,8 +92,8 @@ def data():
         "kernel": tables.KERNEL,
         "degrees": javascript.DEGREES,
         "drawing": javascript.TERMS,
-        "short": [decode.OUT_OF_MEMORY, decode.OVER_ENGINE_BUDGET],
-        "seen": decode.SEEN,
+        "short": [deployment.OUT_OF_MEMORY, deployment.OVER_ENGINE_BUDGET],
+        "seen": deployment.SEEN,
         "crowded": OVERLOAD_MESSAGE,
         "later": LATER,
         "narrower": NARROWER,
@@ -109,6 +110,8 @@ def data():
         "most": MAX_USERS,
         "soon": NEGLIGIBLE_STEP,
         "beside": BESIDE_ARRIVALS,
+        "check": tables.checks(),
+        "group": [ArrivalProcess(fixed_lengths=alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
         "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
@@ -136,7 +139,8 @@ def _palette():
 
 def core():
     """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
-    scripts = f"{static_start.script('explorer', 'shared.js')}\n{script('replica.js')}\n{script('ask.js')}"
+    own = map(script, ("replica.js", "ask.js", "check.js"))
+    scripts = "\n".join([static_start.script("explorer", "shared.js"), *own])
     return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 
@@ -232,7 +236,7 @@ def page():
         timed=_options({"": timed}, ""),
         weights=_options({"": [(name, _FORMATS.get(name, name)) for name in tables.WEIGHTS]}, ""),
         caches=_options({"": tables.CACHES}, ""),
-        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in calibration.engines()["class"]]}, ""),
+        engines=_options({"": [(name, _ENGINES.get(name, name)) for name in tables.engines() if name]}, ""),
     )  # fmt: skip
     body = template.format(
         id=identity,
@@ -252,5 +256,6 @@ def page():
 
 _FORMATS = {"fp4": "fp4 (NVFP4)"}
 _ENGINES = {
-    "serving": "vLLM, SGLang of today", "compiled": "TensorRT-LLM and its like", "python-2024": "vLLM of 2024",
+    "serving": "vLLM of today", "sglang": "SGLang: prompts first", "compiled": "TensorRT-LLM and its like",
+    "python-2024": "vLLM of 2024",
 }  # fmt: skip

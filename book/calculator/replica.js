@@ -53,6 +53,22 @@ globalThis.inferlibReplica = (() => {
     const waits = (copy) => copy.line.length > copy.head;
     const holds = (copy) => copy.line.length - copy.head + copy.reading.length + copy.n;
     let ids = 0;
+    const join = (copy, r) => {
+      r.since = copy.made;
+      copy.n++;
+      copy.contexts += r.prompt + r.done;
+      push(copy.heap, [copy.made + r.output - r.done, ids++, r]);
+    };
+    // Sequences that a copy decodes from the start on, as far as there is memory for them.
+    own.fill = (copy, sequences) => {
+      for (const r of sequences) {
+        const held = r.prompt + (policy.reserve ? r.output : r.done);
+        if (copy.held + held > at.tokens) continue;
+        copy.held += held;
+        join(copy, r);
+        own.load++;
+      }
+    };
     own.add = (r, copy) => {
       if (!own.load) {
         own.clock = Math.max(own.clock, r.came);
@@ -184,10 +200,7 @@ globalThis.inferlibReplica = (() => {
             if (!policy.reserve) copy.held++;
           }
           if (r.done >= r.output) { finish(copy, r, done); continue; }
-          r.since = copy.made;
-          copy.n++;
-          copy.contexts += r.prompt + r.done;
-          push(copy.heap, [copy.made + r.output - r.done, ids++, r]);
+          join(copy, r);
         }
       });
       return done;
@@ -204,34 +217,60 @@ globalThis.inferlibReplica = (() => {
     seconds: at.passes[place], prompt: at.prompts[place], output, left: at.fresh[place],
     context: at.prompts[place], done: 0, since: 0, extra: 0, user });
 
-  // Requests that come at these times to one replica: all of them, answered, and the replica.
-  const play = (at, policy, came, seed = 0) => {
+  // So many requests that are answered at any time: the longer an answer, the more often it is met.
+  const running = (at, seed, n) => {
+    const { answers } = at, all = answers.reduce((sum, v) => sum + v, 0), shares = [];
+    answers.reduce((sum, v) => { shares.push((sum + v) / all); return sum + v; }, 0);
+    const [places, drawn, parts] = [6, 7, 8].map((stream) => uniforms(seed, stream, n)), found = [];
+    for (let k = 0; k < n; k++) {
+      let low = 0, high = shares.length;
+      while (low < high) {
+        const i = (low + high) >> 1;
+        if (shares[i] < drawn[k]) low = i + 1; else high = i;
+      }
+      const output = Math.floor(answers[low] + 0.5), done = Math.floor(parts[k] * (output - 1)) + 1;
+      if (done < output) {
+        const r = request(at, k - n, 0, Math.floor(places[k] * at.prompts.length), output);
+        found.push(Object.assign(r, { begun: 0, first: 0, done }));
+      }
+    }
+    return found;
+  };
+  // Requests that come at these times to a replica, until all before one of them have their first token; each
+  // copy decodes so many sequences at the start.
+  const play = (at, policy, came, seed, start, until) => {
     const one = replica(at, policy), [places, outputs] = lengths(at, seed, came.length);
     const found = [], copies = uniforms(seed, 4, came.length).map((u) => Math.floor(u * at.in_step));
-    came.forEach((when, k) => {
-      for (const r of one.run(when)) found.push(r);
-      one.add(request(at, k, when, places[k], outputs[k]), one.copies[copies[k]]);
-    });
-    for (const r of one.run()) found.push(r);
-    return [found.sort((a, b) => a.number - b.number), one];
+    const begun = running(at, seed, Math.floor(start * at.in_step));
+    one.copies.forEach((copy, k) => one.fill(copy, begun.filter((_, i) => i % at.in_step === k)));
+    let behind = 0;
+    for (let k = 0; k < came.length; k++) {
+      one.run(came[k]);
+      while (behind < Math.min(k, until) && found[behind].first != null) behind++;
+      if (behind === until) return [found, one];
+      found.push(request(at, k, came[k], places[k], outputs[k]));
+      one.add(found[k], one.copies[copies[k]]);
+    }
+    one.run();
+    return [found, one];
   };
   const mean = (list) => list.reduce((sum, v) => sum + v, 0) / list.length;
   // What is told of requests from number low to below high, in a span of the clock.
   const counted = (at, found, one, low, high, [from, to]) => {
-    const kept = found.filter((r) => r.number >= low && r.number < high), last = kept[kept.length - 1];
+    const kept = found.slice(low, high), last = kept[kept.length - 1];
     let seconds = 0, tokens = 0;
     for (const [clock, gap, many] of one.gaps)
       if (from <= clock && clock <= to) { seconds += gap * many; tokens += many; }
-    const lives = kept.reduce((sum, r) => sum + r.end - r.came, 0);
-    const time = Math.max(last.came - kept[0].came, 1e-12);
-    return { first: mean(kept.map((r) => r.first - r.came + r.extra + (at.door + at.late))), gap: tokens
-      && seconds / tokens, waits: mean(kept.map((r) => r.begun - r.came)), running: lives / time };
+    const each = tokens && seconds / tokens, time = Math.max(last.came - kept[0].came, 1e-12);
+    const lives = kept.reduce((sum, r) => sum + r.first - r.came + (r.output - 1) * each, 0);
+    return { first: mean(kept.map((r) => r.first - r.came + r.extra + (at.door + at.late))), gap: each,
+      waits: mean(kept.map((r) => r.begun - r.came)), running: lives / time };
   };
-  // Requests at random, so many of which are counted between others.
-  const arriving = (at, policy, rate, requests, warm, seed = 0) => {
+  // Requests at random, so many of which are counted after others.
+  const arriving = (at, policy, rate, requests, warm, start = 0, seed = 0) => {
     let sum = 0;
     const came = uniforms(seed, 0, requests + 2 * warm).map((u) => (sum += -Math.log(u) / rate));
-    const [found, one] = play(at, policy, came, seed), last = warm + requests;
+    const last = warm + requests, [found, one] = play(at, policy, came, seed, start, last);
     return counted(at, found, one, warm, last, [came[warm], came[last - 1]]);
   };
   return { uniforms, lengths, play, counted, arriving };

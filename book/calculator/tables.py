@@ -9,14 +9,24 @@ from book.calculator import javascript
 from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
 from inferlib import catalog
-from inferlib.formats import FORMATS
+from inferlib.formats import FORMATS, SPELLED
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
-from tokenprice import calibration, energy, permalink, sparse_attention, workload
-from tokenprice.decode import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
+from tokenprice import (
+    benchmark,
+    calibration,
+    diagnosis,
+    energy,
+    launch,
+    parsing,
+    permalink,
+    sparse_attention,
+    workload,
+)
+from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
-from tokenprice.scheduler import GIB, Scheduler
+from tokenprice.scheduler import GIB, LARGE, SMALL, Scheduler
 from tokenprice.uncertainty import chip_facts, format_facts, limits, load_calibration as calibrated, step_bar
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
@@ -100,7 +110,7 @@ def chips():
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
             "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
-            "slower": calibration.correction_factor(name),
+            "slower": calibration.correction_factor(name), "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
             "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
@@ -155,9 +165,7 @@ def formats():
 
 def engines():
     """Classes of engine: constants and errors; the first is the one taken when none is said."""
-    found = {"": calibration.engine()} | {
-        name: calibration.engine(name) for name in calibration.engines()["class"]
-    }
+    found = {name: calibration.engine(name) for name in ("", *calibration.engines()["class"], "sglang")}
     kinds = "dense", "experts", "copies"
     return {
         name: {
@@ -169,16 +177,67 @@ def engines():
 
 
 def schedulers():
-    """Tokens of a step, sequences, and whether memory is kept for whole answers: by engine, and by size of the chip."""
-    known = {
-        "compiled": Scheduler.of("compiled"),
-        "server": Scheduler(),
-        "small": Scheduler.of(chip=catalog.load_chip("L40S")),
+    """Of an engine, else of any: the least memory of a chip, and chips left out; tokens of a step, sequences, order.
+
+    Beside the sequences: whether memory is kept for whole answers.
+    """
+    gpu = catalog.load_chip("H100 SXM")
+    steps = {
+        "": ((70 * GIB, "A100"), (0, "")),
+        "sglang": ((LARGE, ""), (SMALL, ""), (0, "")),
+        "compiled": ((0, ""),),
     }
-    numbers = {
-        name: [one.max_num_batched_tokens, one.max_num_seqs, one.reserve] for name, one in known.items()
-    }
-    return numbers | {"server_memory": 70 * GIB}
+
+    def row(engine, least, left_out):
+        one = Scheduler.of(engine, gpu.replace(memory_capacity=max(least, 1)))
+        return [least, left_out, one.max_num_batched_tokens, one.max_num_seqs, one.reserve, one.rides]
+
+    return {engine: [row(engine, *each) for each in chips] for engine, chips in steps.items()}
+
+
+# --- Launch commands and benchmarks ---------------------------------------------------------------------------------
+
+
+def checks():
+    """What a launch command and a benchmark say, what may explain a miss, and how near counts: Python's own tables."""
+    endings, mixed = typed_formats()
+    names = ("rows", "idle", "idle_switches", "starts", "tools", "drafts", "quantization")
+    limits = ("named", "better", "near", "far", "places")
+    return {
+        "launch": {name: launch.table()[name] for name in names}, "benchmark": benchmark.table(),
+        "causes": diagnosis.table(), "limits": {name: getattr(diagnosis, name.upper()) for name in limits},
+        "engines": launch.ENGINES, "commands": launch.COMMANDS, "version": launch.VERSION, "such": benchmark.SUCH,
+        "software": calibration.engines()["software"], "spelled": SPELLED,
+        "endings": endings, "mixed": mixed,
+        "left_out": {name: permalink.LEFT_OUT[name] for name in ("dp_balance", "batching_wait_iters")},
+        "times": [name for name, read in benchmark.table()["words"].values() if read == "parse_seconds"],
+    }  # fmt: skip
+
+
+def typed_formats():
+    """What the last words of a model's name say of its weights, and models that keep parts in another format then."""
+    endings, formats = {}, {}
+    for words in catalog.typed_formats():
+        both = [
+            parsing.checkpoint_formats(_loaded(f"{name} {words}"))
+            for name in ("Llama 3.1 8B", "Mixtral 8x7B")
+        ]
+        weights = both[0][0]
+        if isinstance(weights, str) and all(one[:2] == (weights, {}) for one in both):
+            endings[words.lower()] = weights
+            formats.setdefault(weights, words)
+
+    def plain(name, weights, words):
+        try:
+            stored = permalink.model_dimensions(catalog.load_model(f"{name} {words}"))
+        except (ValueError, LookupError):
+            return False
+        own = models()[0][name]
+        made = permalink.formats_of(catalog.load_model(name), weights, {}, stored["formats"][2])
+        return stored["formats"] == made and stored["stored"] == own["stored"]
+
+    mixed = [name for name in models()[0] if not all(plain(name, *each) for each in formats.items())]
+    return endings, mixed
 
 
 # --- Cautions ---------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ class Explorer:
         return {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
 
     def _raw(self, arguments, planned=None):
-        """All numbers of all views, one after the other, and the plan that says which is what."""
+        """The numbers of all views in one list, and the plan that says what each of them means."""
         values, plan = [], []
         for v, view in enumerate(self.views):
             named = view.steps if isinstance(view, Bars) else {n: f for n, f, _ in _outputs.numbers(view)}
@@ -181,7 +181,7 @@ class Explorer:
         return [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
 
     def plans(self):
-        """For each combination of kinds, which number of the array is what."""
+        """For each combination of kinds, what each number of the array that the JavaScript returns means."""
         return [plan for _, plan in self._variants.values()]
 
     def _repr_html_(self):
@@ -211,7 +211,7 @@ class Explorer:
 
         def follow(change=None):
             for i in self.inputs if change else ():
-                if controls[i.name] is change.owner:  # as on the page, a choice may set what stands beside it
+                if controls[i.name] is change.owner:  # as on the page, a choice may set the control beside it
                     for name, value in getattr(i, "sets", {}).get(change.new, {}).items():
                         controls[name].value = value
             shown.value = self.answered(**{name: control.value for name, control in controls.items()})
@@ -222,7 +222,7 @@ class Explorer:
         return ipywidgets.VBox([*controls.values(), shown])
 
     def within(self, **values):
-        """The values, none beyond its end, as that of a logarithmic slider may be by rounding."""
+        """The values, clipped to their ranges: rounding may move the end of a logarithmic slider beyond it."""
         sliders = [i for i in self.inputs if isinstance(i, Slider)]
         return values | {i.name: i.within(values[i.name]) for i in sliders}
 
@@ -231,7 +231,7 @@ class Explorer:
         before = plt.get_fignums()
         try:
             shown = [f"<p>{html.escape(line)}</p>" for line in self._draw(self.within(**values))]
-        except ValueError as refusal:  # options that exclude each other
+        except ValueError as refusal:  # two options that cannot go together
             return html.escape(str(refusal))
         for number in plt.get_fignums():
             if number not in before:

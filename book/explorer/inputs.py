@@ -51,7 +51,7 @@ class Slider:
         return math.log10(value) if self.log else value
 
     def within(self, value):
-        """The value, or the end that it is beyond."""
+        """The value, clipped to the range of the slider."""
         return min(max(value, self.low), self.high)
 
     def taken(self, value):
@@ -63,7 +63,7 @@ class Slider:
         return self.value
 
     def symbol(self):
-        """What stands for the value in the expressions."""
+        """The symbol of this value in the expressions."""
         return sympy.Symbol(self.name, **{"positive" if self.low > 0 else "nonnegative": True})
 
 
@@ -115,7 +115,7 @@ class Choice(_Options):
         return columns
 
     def symbol(self):
-        """What stands for the chosen option in the expressions."""
+        """A record of symbols for the chosen option, used in the expressions."""
         values = list(self.options.values())
         if not isinstance(values[0], Record):
             return sympy.Symbol(self.name, positive=True)
@@ -143,7 +143,7 @@ def columns_of(inputs):
 
 
 def check(title, inputs):
-    """Refuse inputs that name what is not there, or share names."""
+    """Refuse inputs that refer to a missing name, or that share a name."""
     names = [i.name for i in inputs]
     if len(set(names)) != len(names):
         raise ValueError(f"inputs must have names of their own, not {', '.join(names)}")
@@ -167,7 +167,7 @@ def accept(i, value):
 
 
 def first(one, others):
-    """Options by name: this one, if any, and then the others; one that was changed does not bear a name of theirs."""
+    """Options by name, the given one first; a changed record gets a name of its own."""
     if not one:
         return others
     known = others.get(one.name) or _catalogued(one)

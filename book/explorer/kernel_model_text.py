@@ -8,7 +8,7 @@ from tokenprice.formatting import format_dtype
 
 
 class Text:
-    """Markdown that a cell shows, and its words where nothing is rendered."""
+    """Markdown as the output of a cell: rendered in a notebook, plain text elsewhere."""
 
     def __init__(self, markdown):
         self.markdown = markdown
@@ -53,7 +53,7 @@ def kernel_model_sentence(case):
 
 
 def kernel_model_price(answer):
-    """What a million tokens of an answer cost, to follow its time; nothing where there is no price."""
+    """The price per million tokens of an answer, as text; empty where there is no price."""
     if not answer.feasible or answer.usd_per_million is None:
         return ""
     return f", ${answer.usd_per_million:.2f} per million"

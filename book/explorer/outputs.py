@@ -42,7 +42,7 @@ class Bars:
 
 @frozen
 class Limit:
-    """Something that must hold: ``needed`` and ``available`` are functions of all inputs, shown in ``unit``.
+    """A condition: ``needed`` must not exceed ``available``, both functions of all inputs, shown in ``unit``.
 
     Where it does not, the page says ``says`` and what is missing, and shows no answer. A ``quiet`` one is only
     mentioned then. A ``caution`` takes no answer away: the page says it beside the answer.
@@ -58,7 +58,7 @@ class Limit:
 
 @frozen
 class Sentence:
-    """What the numbers say, in words that change with them.
+    """A sentence whose words and numbers follow the inputs.
 
     ``parts``: name to a function of all inputs and the unit to say it in. ``cases``: up to which value of the
     first part which text is said; the last has no end, None. ``{0}`` in it stands for the first part, ``{1}``
@@ -90,7 +90,7 @@ class Sentence:
 
 @frozen
 class Gauge:
-    """Parts side by side against the room there is, which keeps its place while the parts grow.
+    """A bar of parts beside a fixed limit, such as weights and cache against memory.
 
     ``parts``: name to a function of all inputs. ``room``: of all inputs: what there is room for. ``colours``:
     part to a colour of :mod:`book.style`, where the part's own name has none.
@@ -120,7 +120,7 @@ class Gauge:
 
 
 def memory(held, chips=1, name="memory"):
-    """The limit that every explorer of a model on chips has: what is held, against the memory of the chips."""
+    """The limit of every explorer of a model on chips: bytes held against the memory of the chips."""
 
     def available(chip, **at):
         return (at[chips] if isinstance(chips, str) else chips) * chip.memory_capacity
@@ -129,7 +129,7 @@ def memory(held, chips=1, name="memory"):
 
 
 def raw(name, output, arguments, values, planned=None):
-    """Call one output and append its numbers to ``values``; which of them is what."""
+    """Call one output and append its numbers to ``values``; return what each of them means."""
     return {"name": name} | placed(output(**arguments), values, (planned or {}).get("names"))
 
 
@@ -154,7 +154,7 @@ def placed(found, values, expected=None):
 
 
 def check(title, views, sliders):
-    """Refuse views that refer to what is not there."""
+    """Refuse views that refer to a missing input."""
     for view in views:
         if isinstance(view, Curves):
             validation.one_of("x among the sliders", view.x, sliders)

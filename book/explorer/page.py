@@ -96,7 +96,7 @@ def _box(identity, title, body, runtime, call, slug=""):
     )
 
 
-# What the runtime is told.
+# Data for the runtime.
 
 
 def _input(shown, i):
@@ -154,7 +154,7 @@ def _view(shown, view):
 
 
 def _marked(view):
-    """What only some curves have: colours of their own, a mark at the least."""
+    """Optional data of curves: their own colours, and a mark at the minimum."""
     told, colours = {}, _curve_colours(view)
     if colours != list(range(len(colours))):
         told["colours"] = colours
@@ -203,7 +203,7 @@ def _terms(shown, view, k):
 
 
 def _limits(shown):
-    """What is needed and what there is, at the start."""
+    """Needed and available amounts of each limit at the start."""
     arguments = shown._arguments(shown.state())
     told = [
         f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
@@ -294,7 +294,7 @@ def _bars(part, shown, view):
         f'<td class="name" id="{part}-s{k}-b"></td></tr>'
         for k, name in enumerate(view.steps)
     )
-    # Widths of their own, so that no number moves a column.
+    # Fixed widths, so that a longer number moves no column.
     widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11))
     wide = 'style="table-layout:fixed;width:24.5em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"

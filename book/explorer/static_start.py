@@ -51,7 +51,7 @@ const history = { replaceState: (a, b, hash) => { location.hash = hash; } };
 SCRIPT = re.compile(r"(?s)<script>((?:(?:window|globalThis)\.inferlib|inferlibExplorer\().*?)</script>")
 SELECT = re.compile(r'(?s)<select id="([^"]+)"[^>]*>(.*?)</select>')
 OPTION = re.compile(r"(?s)<option[^>]*>(.*?)</option>")
-# What the script fills: pictures, totals, cells of tables.
+# Elements that the script fills: pictures, totals, cells of tables.
 EMPTY = re.compile(r'(<(svg|b|td|em)\b[^>]*\bid="(ex-[0-9a-f]+-[^"]+)"[^>]*>)(?=</\2>)')
 WRITTEN = """
 const safe = (text) => text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/"/g, "&quot;");
@@ -109,7 +109,7 @@ RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fi
 
 @cache
 def paints():
-    """What the style sheet says of the parts of a picture: class to properties."""
+    """The properties of each class of a picture, read from the style sheet."""
     sheet, found = (files("book.explorer") / "explorer.css").read_text("utf-8"), {}
     for names, rules in RULE.findall(sheet):
         for name in re.findall(r"\.(\w+)", names):
@@ -118,7 +118,7 @@ def paints():
 
 
 def paint_svg(svg):
-    """A drawing with the same as attributes, for where style sheets are stripped too; where one is, it wins."""
+    """A drawing with its styles as attributes too, for readers without style sheets; a style sheet overrides them."""
 
     def more(match):
         said = {k: v for name in match[1].split() for k, v in paints().get(name, {}).items()}

@@ -14,7 +14,7 @@ import pandas as pd
 from inferlib import catalog
 from inferlib.system import System, Workload
 from tokenprice import energy
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 
 PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
 
@@ -28,7 +28,9 @@ def rows():
         model, chip = catalog.load_model(row.model), catalog.load_chip(row.chip)
         keep = {"attention": "bf16"} if row.weights == "mxfp4" else None
         work = Workload(row.batch, PROMPT + row.output_tokens / 2, row.weights)
-        step = decode_step(model, System(chip.replace(memory_capacity=None), row.n_gpus), work, keep=keep)
+        step = decode_step(
+            model, System(chip.replace(memory_capacity=None), row.n_gpus), work, layer_formats=keep
+        )
         seconds = row.batch / row.tokens_per_second
         memory, arithmetic = energy.busy(step, seconds)
         found.append((memory, arithmetic, row.watts / row.n_gpus / chip.power, chip.power, step.total))

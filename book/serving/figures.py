@@ -7,10 +7,8 @@ from matplotlib.path import Path
 
 from book import style
 from book.serving import energy as measured_energy, fit
-from inferlib.system import System
 from tokenprice import ask, simulate
-from tokenprice.decode import decode_step
-from tokenprice.prefill import max_sequences
+from tokenprice.deployment import Deployment
 
 COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
 # What a part of a step is in the grammar of the pictures.
@@ -101,16 +99,15 @@ def copies(table):
 
 def over_context(models, system, workload):
     """Time of a token, and how many users fit, over the context; pairs of models share a colour."""
-    chip = system.chip.replace(memory_capacity=None)
     lengths = 1000 * 2.0 ** np.arange(0, 9)
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 3.4))
     for i, (name, model) in enumerate(models.items()):
-        work = [workload.replace(context=n) for n in lengths]
+        served = Deployment.of(model, system, workload)
         # drawn for any batch, whether or not its users would fit
-        steps = [decode_step(model, System(chip, system.count), at).total for at in work]
+        steps = [served.unlimited().step(workload.batch, n).total for n in lengths]
         line = {"color": COLOURS[i // 2], "linestyle": ("--", "-")[i % 2]}
         axes[0].plot(lengths, 1e3 * np.array(steps), label=name, **line)
-        axes[1].plot(lengths, [max_sequences(model, system, at) for at in work], **line)
+        axes[1].plot(lengths, [served.max_sequences(n) for n in lengths], **line)
     axes[0].set(ylabel=f"milliseconds per token, {workload.batch:g} users", ylim=(0, None))
     axes[1].set(ylabel="users that fit", yscale="log")
     for ax in axes:

@@ -19,11 +19,11 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from tokenprice import Question, ask, calibration, posterior
-from tokenprice.decode import decode_step
+from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine
 from tokenprice.parsing import checkpoint_formats
-from tokenprice.prefill import ArrivalProcess, inter_token_wait, launch_floor, max_sequences, prompt_pass
-from tokenprice.request import synchronised_replicas, time_to_first_token
+from tokenprice.prefill import ArrivalProcess, inter_token_wait, launch_floor
+from tokenprice.request import time_to_first_token
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-26"  # rows of later days are a trial of all constants
@@ -119,16 +119,17 @@ def data():
 
 def _line(row, publisher, model, system, workload, layout, engine, keep=None, prompt=0, output=1, **more):
     """``prompt`` and ``output``: tokens of a question and of its answer, where users ask."""
-    step = decode_step(model, system, workload, layout, engine=Engine(), keep=keep)
+    served = Deployment.of(model, system, workload, layout, engine=Engine(), layer_formats=keep)
+    step = served.step(workload.batch, workload.context)
     ranks = layout.tp * (layout.dp if layout.ep > 1 else 1)
     doublings = np.log2(ranks)
     beyond = np.log2(
         max(layout.tp / min(layout.tp, calibration.chips_per_node(system.chip) or system.domain), 1)
     )
     sequences = workload.batch / layout.dp
-    reading = prompt_pass(model, system, workload, prompt, layout=layout, keep=keep).total if prompt else 0.0
+    reading = served.prefill(prompt).total if prompt else 0.0
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
-    in_step = synchronised_replicas(model, layout)
+    in_step = served.in_step
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
         "others": inter_token_wait(sequences, output, reading, in_step), "in_step": in_step,
         "ideal": inter_token_wait(sequences, output, 2 * model.n_active * prompt / peak, 1),
@@ -174,7 +175,8 @@ def _closed():
     for row in table[table.use == "clean"].itertuples():
         model, system, workload, layout, keep, engine = question(row)
         longest = row.prompt_tokens + row.output_tokens
-        places = max_sequences(model, system, workload, layout, keep, longest=longest, engine=engine)
+        served = Deployment.of(model, system, workload, layout, engine=engine, layer_formats=keep)
+        places = served.max_sequences(workload.context, longest)
         running = min(row.concurrency, max(places, layout.dp))
         yield _line(
             row,
@@ -491,7 +493,9 @@ def lent(most=60):
         own = table[table.hardware == chip]
         own = own.iloc[:: max(len(own) // most, 1)]
         bare = [
-            decode_step(*asked, engine=Engine(), keep=keep, operators=calibration.operators(other)).total
+            decode_step(
+                *asked, engine=Engine(), layer_formats=keep, operators=calibration.operators(other)
+            ).total
             for *asked, keep in own.asked
         ]
         found.append(np.log((bare + own.others + features(own) @ fit_all()) / own.measured))

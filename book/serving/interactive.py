@@ -11,8 +11,8 @@ from book.explorer.scatter import Menu, Scatter
 from book.serving import fit
 from book.synthesis import comparison
 from tokenprice import SLO, Question, ask, decide, predictors
+from tokenprice.deployment import layouts
 from tokenprice.formatting import format_layout
-from tokenprice.parallelism import layouts
 
 COUNTS = (1, 2, 4, 8)
 

@@ -14,10 +14,10 @@ import pandas as pd
 from inferlib import catalog
 from inferlib.system import Layout, System, Workload
 from tokenprice import calibration, sparse_attention
-from tokenprice.decode import decode_step
-from tokenprice.prefill import ArrivalProcess, max_sequences, prompt_pass
-from tokenprice.request import request_of
-from tokenprice.speculation import drafted_step
+from tokenprice.deployment import Deployment
+from tokenprice.prefill import ArrivalProcess
+from tokenprice.request import PrefillProfile, request_of
+from tokenprice.scheduler import Scheduler
 from tokenprice.uncertainty import error_bar, load_calibration
 
 # Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
@@ -70,29 +70,19 @@ def _errors(row):
     model, system, work, layout, keep = question(row)
     prompt, output = row.scale * row.isl, row.scale * row.osl
     engine = calibration.engine_class(row.engine)
-    places = max_sequences(model, system, work, layout, keep, longest=prompt + output, engine=engine)
+    how = {"engine": engine, "layer_formats": keep, "scheduler": Scheduler(max_num_batched_tokens=None)}
+    served = Deployment.of(model, system, work, layout, **how)
+    places = served.max_sequences(work.context, prompt + output)
     running = min(work.batch, max(places, layout.dp))
-    step = decode_step(model, system, work.replace(batch=running), layout, engine=engine, keep=keep)
-    read = prompt_pass(model, system, work, prompt, layout=layout, keep=keep)
-    found = request_of(
-        model,
-        system,
-        step,
-        read,
-        read.total,
-        prompt,
-        output,
-        running,
-        layout=layout,
-        engine=engine,
-        protocol=PROTOCOL,
-    )
+    step, read = served.step(running, work.context), served.prefill(prompt)
+    prompts = PrefillProfile(prompt, 0, read, read.total, (prompt,), (prompt,), (read.total,))
+    found = request_of(served, step, prompts, output, running, protocol=PROTOCOL)
     first = found.ttft / (1e-3 * row.ttft_ms)
     first = first if row.concurrency <= min(load_calibration()["first_token"]["users"], places) else np.nan
     length, token = pd.to_numeric(row.tokens_per_step, errors="coerce"), found.tpot
     if length > 1:
-        how = {"engine": engine, "keep": keep, "drafted": EAGLE, "length": length}
-        token += drafted_step(model, system, work.replace(batch=running), layout, **how).total - step.total
+        drafts = served.replace(draft_tokens=EAGLE, acceptance_length=length)
+        token += drafts.step(running, work.context).total - step.total
     ways = {"token": length == 1, "drafted": length > 1}  # of others nobody published how long a step takes
     tokens = {way: token / (1e-3 * row.tpot_ms) if known else np.nan for way, known in ways.items()}
     return tokens | {"kind": sparse_attention.measured_as(model), "first": first}

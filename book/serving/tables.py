@@ -17,9 +17,10 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
 from tokenprice import Question, calibration, operators, predictors, request, speculation, uncertainty
-from tokenprice.decode import ShardedModel, decode_step, layer
+from tokenprice.decode import ShardedModel, layer
+from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import reduce_time
-from tokenprice.prefill import STEPS, prefill_until_first_token, prompt_pass
+from tokenprice.prefill import STEPS, prefill_until_first_token
 
 # The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
@@ -85,9 +86,10 @@ def one_layer(case, engine=None):
     A kernel multiplies while it reads. The software's part of a layer is known as a sum, and stands at the end.
     """
     model, system, workload = case.model, case.machine, case.workload
-    at = ShardedModel(model, system, workload, engine=calibration.engine(engine))
+    served = Deployment.of(model, system, workload, engine=engine)
+    at = ShardedModel(served, workload.batch, workload.context)
     group = max(model.layers, key=lambda one: one.count)
-    step = decode_step(model, system, workload, engine=engine)
+    step = served.step(workload.batch, workload.context)
     if not step.feasible:
         return pd.DataFrame({"no answer": [step.summary()]})
     software = step.critical["engine"] / model.n_layers
@@ -216,7 +218,7 @@ def crossings(*names):
     lengths = np.linspace(50e3, 850e3, 9)
     for name in names:
         model = inferlib.load_model(name)
-        times = [prompt_pass(model, box, Workload(1, 1, "fp8"), n).total for n in lengths]
+        times = [Deployment(model, box, weights="fp8").prefill(n).total for n in lengths]
         square, line, _ = np.polyfit(lengths / 1e6, times, 2)
         found[name] = line / square
     return pd.DataFrame(found.items(), columns=["model", "million tokens"])
@@ -346,7 +348,7 @@ def of_a_first_token(answer):
         q = answer.question
         own = {
             "way in and out": calibration.engine(q.engine).door, "two steps": STEPS * r.step.total,
-            "its own prompt": prefill_until_first_token(q.model, r.prompt.total, max(q.prefill_chunks, 1), q.engine),
+            "its own prompt": prefill_until_first_token(q.deployment, r.prompt.total, max(q.prefill_chunks, 1)),
         }  # fmt: skip
         return own | {"prompts of others": r.ttft - sum(own.values()), "first token": r.ttft}
 
@@ -397,11 +399,12 @@ def drafts(curve="DeepSeek R1, MTP"):
     """Speed with drafts over speed without, published and computed, on eight B200s."""
     known = speculation.measured_curves()[curve]
     model, box = inferlib.load_model("DeepSeek V3"), System(inferlib.load_chip("B200"), 8)
-    work, asked = Workload(1, 2000, "fp4"), {"engine": "compiled", "keep": {"attention": "bf16"}}
-    plain, rows = decode_step(model, box, work, **asked).total, []
+    asked = {"weights": "fp4", "engine": "compiled", "layer_formats": {"attention": "bf16"}}
+    served, rows = Deployment(model, box, **asked), []
+    plain = served.step(1, 2000).total
     for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1):
-        step = speculation.drafted_step(model, box, work, drafted=n, length=length, **asked)
-        rows.append((n, length, speedup, plain / step.total))
+        drafts = served.replace(draft_tokens=n, acceptance_length=length)
+        rows.append((n, length, speedup, plain / drafts.step(1, 2000).total))
     return pd.DataFrame(rows, columns=["drafted", "length", "measured", "predicted"])
 
 
@@ -427,11 +430,8 @@ def price_list():
     work, cached = Workload(n * sequences, told["context"], "fp8"), told["hit"] * prompt
     step = decode_step(model, System(chip, n), work, Layout(1, 1, n, n)).total
     # one prompt on each of the chips that read together
-    reader = model, System(chip, m), Workload(1, 0, "fp8")
-    whole, fresh = (
-        prompt_pass(*reader, *tokens, Layout(1, 1, m, m)).total
-        for tokens in ((prompt, cached), (prompt - cached, 0))
-    )
+    reader = Deployment(model, System(chip, m), Layout(1, 1, m, m), "fp8")
+    whole, fresh = reader.prefill(prompt, cached).total, reader.prefill(prompt - cached).total
     computed = {
         "input": cost_per_million(fresh, (1 - told["hit"]) * prompt, 1, price),
         "cached": cost_per_million(whole - fresh, cached, 1, price),

@@ -15,7 +15,7 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from tokenprice import Question, calibration, predictors
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 from tokenprice.predictors import KERNELS
 
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode

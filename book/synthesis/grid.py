@@ -27,7 +27,7 @@ from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
 from tokenprice import calibration, predictors
 from tokenprice.change import RESOURCES
-from tokenprice.decode import decode_step
+from tokenprice.deployment import decode_step
 from tokenprice.predictors import KERNELS
 
 # The sources that the synthesis compares: what it says of them counts no further one.

@@ -100,7 +100,7 @@ def load_system(value, chips=None, name="system"):
 
 @cache
 def _stated(name):
-    """A chip of the catalogue; records are frozen, so one is enough."""
+    """A chip of the catalogue by its full name; cached, since records cannot change."""
     entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
     return _chip(name, entry, chip_fact(name, "offer"))
 
@@ -246,7 +246,7 @@ def load_model(model):
 
 
 def _anothers(typed, name):
-    """Whether a file is that of a publisher who was not named, in a format that was not."""
+    """Whether a served file has a format that was not typed, or another publisher than was typed."""
     if name not in served():
         return False
     maker, _, title = name.partition("/")
@@ -258,7 +258,7 @@ def _anothers(typed, name):
 
 @cache
 def _catalogued(name, format=None):
-    """A model of the catalogue, perhaps in another format; records are frozen, so one is enough."""
+    """A model of the catalogue, perhaps in another format; cached, since records cannot change."""
     title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
     if name in same_shapes():
         also = same_shapes()[name]
@@ -274,7 +274,7 @@ def _catalogued(name, format=None):
     content, beside = held["config"], held.get("hf_quant_config")
     if format is not None:
         content, beside = (
-            content | {"quantization_config": _table("names.toml")["format"][format] or None},
+            content | {"quantization_config": typed_formats()[format] or None},
             None,
         )
     return config.read_config(content, title, {"shape": source}, beside)
@@ -313,6 +313,11 @@ def resolve(what, name):
     return found
 
 
+def typed_formats():
+    """What the last words of a model's name may say of its format: words to a checkpoint's own statement."""
+    return _table("names.toml")["format"]
+
+
 def is_chip(name):
     """Whether a chip of the catalogue is called so, in any spelling."""
     return _found("chip", name) is not None
@@ -320,7 +325,7 @@ def is_chip(name):
 
 def _resolved(name):
     """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
-    found, formats = _found("model", name), _table("names.toml")["format"]
+    found, formats = _found("model", name), typed_formats()
     for format in formats if found is None and isinstance(name, str) else ():
         head, end = " ".join(_words(name)), " ".join(_words(format))
         base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
@@ -347,7 +352,7 @@ def _found(what, name):
     known = _spelled(what) if typed else {}
     begin = sorted((words for words in known if words[: len(typed)] == tuple(typed)), key=len)
     others = {known[words] for words in begin if words[: len(begin[0])] != begin[0]}
-    # no checkpoint in 8 or 4 bits for a name that says none
+    # a name without a format never means a checkpoint in 8 or 4 bits
     one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {known[begin[0]]}
     return known[begin[0]] if one else _within(typed, known)
 
@@ -376,7 +381,7 @@ def _sold_as(typed):
 _HUB = "https://huggingface.co/"
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
 VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
-SOLD = 0.1  # memory by which a chip is sold is that of its data sheet to a tenth
+SOLD = 0.1  # share by which the memory in a chip's name may differ from that of its data sheet
 ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528")
 
 

@@ -64,17 +64,17 @@ def versions(source: str | None = None) -> list[str]:
 
 
 def source_of(key):
-    """The source that one who answers belongs to: its own key, but for a version."""
+    """The source of a key: the key itself, or the source of a version."""
     return key.split(".")[0]
 
 
 def answerers() -> list[str]:
-    """All that can be asked here: the bound, and every source followed by its versions."""
+    """Keys of all models that can be asked: the bound, and every source followed by its versions."""
     return [BOUND, *(name for key in sources() for name in (key, *versions(key)))]
 
 
 def label(key: str) -> str:
-    """What pictures and tables call a source, a version of one, or the bound.
+    """The name of a source, a version or the bound in pictures and tables.
 
     Examples
     --------
@@ -244,7 +244,7 @@ def with_constants(key, answer, system, constants):
         chip = source_package(key).load_chip(system.chip)
     except (ValueError, LookupError):
         chip = None  # no chip of this source: its decode_step will say so
-    # another record than an Accelerator is not what its decode_step takes
+    # constants are put into an Accelerator alone
     if isinstance(chip, Accelerator):
         system = system.replace(chip=with_values(chip, same()))
     if printed is None:
@@ -268,7 +268,7 @@ def with_values(record, values):
 
 
 def default_assumptions(answer):
-    """The assumptions a room answers with when none are given, or None."""
+    """The default of ``assumptions`` of a source's ``decode_step``, or None."""
     parameter = inspect.signature(answer).parameters.get("assumptions")
     return parameter and parameter.default
 

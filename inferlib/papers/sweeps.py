@@ -6,8 +6,9 @@ from itertools import product
 from inferlib import catalog, validation
 from inferlib.optional_imports import np, xarray as xr
 from inferlib.papers.source import answerers, ask, common_terms, metadata, source_of, sources, vocabulary
+from inferlib.progress import progress
 
-NO_COLOUR = "0.2"  # of a model that is no source
+NO_COLOUR = "0.2"  # for models other than the sources
 
 
 class Sweep(xr.Dataset):
@@ -128,7 +129,7 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
 
 
 def of_step(step):
-    """What a sweep keeps of a breakdown."""
+    """The values of a breakdown that a sweep stores."""
     found = {"status": step.status, "reason": step.reason}
     if step.feasible:
         found |= {"seconds": float(step.total), "bottleneck": step.bottleneck, "terms": common_terms(step)}
@@ -141,7 +142,7 @@ def tabulate(over, keys, answer) -> Sweep:
     if not over or not all(over.values()):
         raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
     points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
-    rows = [answer(point) for point in progress(points)]
+    rows = [answer(point) for point in progress(points, "points")]
     names = sorted({name for row in rows for found in row.values() for name in found} - {"terms"})
     shape = (len(keys), *map(len, over.values()))
     dims = ("by", *over)
@@ -160,12 +161,3 @@ def tabulate(over, keys, answer) -> Sweep:
     variables["terms"] = (("term", *dims), np.array(seconds).reshape(len(common), *shape))
     coords = {name: [getattr(value, "name", value) for value in values] for name, values in over.items()}
     return Sweep(variables, coords={**coords, "by": keys, "term": list(common)})
-
-
-def progress(points):
-    """The points, with a bar after two seconds where tqdm is installed."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        return points
-    return tqdm(points, delay=2, leave=False)

@@ -55,7 +55,7 @@ def profile_of(model, weights="bf16", cache="bf16"):
     }
     if beyond:
         what, whose = ", ".join(sorted(beyond)), model.name or "this model"
-        raise ValueError(f"a profile has no place for {what} of {whose}")
+        raise ValueError(f"a profile does not describe {what}, which {whose} has")
     parts = model.parameters()
     routed = parts.get("experts", 0)
     # a tied table is read as the head

@@ -79,7 +79,7 @@ def critical_batch(chip: Accelerator, model: Profile):
 
 @equation(unit="s", latency="s", data="B", bandwidth="B/s > 0")
 def exchange_time(latency, data, bandwidth):
-    """Time of one exchange between chips: what no bandwidth explains, and the bytes over the bandwidth."""
+    """Time of one exchange between chips: a latency, and the bytes over the bandwidth."""
     return latency + data / bandwidth
 
 
@@ -238,7 +238,7 @@ def decode_step(model, system: System, workload: Workload, layout: Layout | None
     """
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
     needed = memory_held(profile, workload.batch, workload.context)
-    # Symbols always pass: an explorer shows times, not permissions.
+    # Symbols always pass: an explorer checks memory by a limit of its own.
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = float(needed) / 1e9, system.memory / 1e9
         digits = 1 if round(need) == round(have) else 0

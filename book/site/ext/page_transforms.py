@@ -29,7 +29,7 @@ SHARED = re.compile(
 # The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# The theme gives buttons and folds names that lack half of what they show.
+# Accessible names of buttons and folds, which the theme leaves incomplete.
 NAMED = re.compile(
     r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
 )
@@ -46,7 +46,7 @@ CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx
 
 
 def once(body):
-    """The page with only the first of each repeated style and runtime."""
+    """Keep only the first copy of each style and runtime on a page."""
     seen = set()
 
     def keep(match):
@@ -91,7 +91,7 @@ def downloads(body):
     return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
 
 
-# What is on top, or folded, or gathered from above, or no text.
+# Parts that do not count towards the minutes: exercises, folds, what is gathered from above, drawings, scripts.
 UNREAD = ".exercise, .solution, .stamp, .takeaways, details, [popover], script, style, svg"
 MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
 
@@ -149,7 +149,7 @@ EMPTY_HEAD = re.compile(r"<th((?:\s[^>]*)?)>\s*</th>")
 
 
 def headed(body):
-    """The page with no head of a table empty: those at the left are named for who listens, others are no heads."""
+    """Name the empty header cells at the left of tables for screen readers; turn other empty ones into plain cells."""
 
     def named(match):
         names = iter(("row", "column", "part"))
@@ -190,7 +190,7 @@ addEventListener("keydown",(e)=>{if(e.key.startsWith("Page")){e.preventDefault()
 
 
 def answered(app, body, pathto):
-    """The page with the kernel model's functions in a file, which pages with a box that asks it fetch when needed."""
+    """Move the kernel model's functions into a file of its own, which a page fetches when a box asks the model."""
 
     def script(name):
         return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
@@ -203,7 +203,7 @@ def answered(app, body, pathto):
     return script("beside.js") + body if 'class="asked"' in body else body
 
 
-# A page on the web bears no year; its title, which the link holds, says more than "NVIDIA, n.d.".
+# A web page has no year: its title is shown instead of "NVIDIA, n.d.".
 UNDATED = re.compile(r'(<a [^>]*title="[^"]*?\. ([^"]*?)\. n\.d\.[^"]*">)[^<]*n\.d\.(</a>)')
 FILTER = re.compile(r'<div class="finder" data-of="([^"]*)" data-menus="([^"]*)"></div>')
 
@@ -214,7 +214,7 @@ def filtered(body, title):
 
 
 class Numbers(Transform):
-    """A number of the text that is bound to an expression is shown as the chapter computed it; its comment goes."""
+    """Show each number that is bound to an expression as the chapter computed it, and drop its comment."""
 
     default_priority = 4
 
@@ -225,7 +225,7 @@ class Numbers(Transform):
 
 
 def say_numbers(document, computed):
-    """Put into a document the next number that its chapter ``computed`` before each comment with an expression."""
+    """Replace the number before each comment with an expression by the next one that the chapter ``computed``."""
     for comment in list(document.findall(nodes.raw)):
         if not prose_numbers.MARKS.fullmatch(comment.astext()):
             continue
@@ -234,7 +234,9 @@ def say_numbers(document, computed):
         if not prose_numbers.COMMENT.match(comment.astext()):
             continue
         first = at
-        while first and isinstance(parent[first - 1], nodes.Text):  # every line is a text of its own
+        while first and isinstance(
+            parent[first - 1], nodes.Text
+        ):  # docutils makes one text node of every line
             first -= 1
         text = "".join(line.astext() for line in parent[first:at]).replace("\n", " ")
         written, (said, _) = prose_numbers.read(text)[0], next(computed, (None, None))
@@ -309,7 +311,7 @@ class Links(Transform):
             place = link.get("reftargetid")
             if place and link["reftarget"].endswith("bibliography"):
                 self.become(link, "cite", "p" if link.astext().startswith("(") else "t", place)
-            elif place:  # the file is for who reads the notebook; in the book no two places have one name
+            elif place:  # only the notebook needs the file: in the book every place has a name of its own
                 link.replace_self(nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True))
         for link in list(self.document.findall(nodes.reference)):
             if not link.get("id_link"):
@@ -324,7 +326,7 @@ class Links(Transform):
                 link["classes"], link["internal"] = ["sets"], True
 
     def become(self, link, domain, kind, target):
-        """Put what the role `{domain:kind}` would make of a target in the place of a link."""
+        """Replace a link by the result of the role `{domain:kind}` for its target."""
         env = self.document.settings.env
         told = dict(refdomain=domain, reftype=kind, reftarget=target, refdoc=env.docname)
         words = nodes.inline("", link.astext(), classes=["xref", domain, f"{domain}-{kind}"])
@@ -339,7 +341,7 @@ def launch(app, config):
 
 
 def lighter(svg):
-    """A drawing without the digits that no screen shows, and without metadata."""
+    """Drop metadata from a drawing, and digits that no screen shows."""
     number = re.compile(r"-?\d+\.\d{3,}")
 
     def rounded(match):
@@ -354,7 +356,7 @@ PHONE = 358  # pixels that a phone has for a figure; a wider one scrolls, and it
 
 
 def patient(page, sizes):
-    """The page with its figures loaded as the reader comes near, each in a place kept for it."""
+    """Load figures lazily, each with its size reserved."""
 
     def placed(match):
         width, height = sizes[match[1]]

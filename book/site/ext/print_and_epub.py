@@ -10,7 +10,7 @@ import re
 from bs4 import BeautifulSoup
 from docutils import nodes
 
-# What only works with scripts, or only on a screen.
+# Parts that need scripts or a screen.
 DEAD = "script, noscript, style, input, select, button[data-act], .said, [popover], svg:not(:has(*))"
 # XHTML knows SVG by its name space, and attributes by their capitals, which the parser of HTML loses.
 SVG = {"xmlns": "http://www.w3.org/2000/svg", "xmlns:xlink": "http://www.w3.org/1999/xlink", "role": "img"}
@@ -50,7 +50,7 @@ def still(text):
             title = soup.new_tag("title")
             title.string = link.get("aria-label") or link.get_text(" ", strip=True) or "source"
             link.insert(0, title)
-    for cell in soup.select("[halign], [valign]"):  # of pandas, no attributes of HTML
+    for cell in soup.select("[halign], [valign]"):  # attributes that pandas writes and HTML does not know
         cell.attrs = {name: value for name, value in cell.attrs.items() if name not in ("halign", "valign")}
     return soup.decode(formatter="minimal")
 

@@ -19,19 +19,19 @@ from inferlib import papers
 from inferlib.catalog import same_shapes
 
 ARTICLE = re.compile(r"(?s)<article[^>]*>(.*)</article>")
-# Code, drawings, what unfolds how a number is made, and marks beside headings.
+# Parts that are not searched: code, drawings, unfolding explanations, marks beside headings.
 SILENT = re.compile(
     r"(?s)<(script|style|svg|noscript|select|button)\b.*?</\1>|<div popover.*?</div></td>|"
     r'<a class="headerlink".*?</a>|<div class="highlight-ipython3.*?</pre>|<p class="stamp">.*?</p>'
 )
-# Where a reader can be sent.
+# Elements that a result can link to.
 PLACE = re.compile(
     r'<(?:section|div class="(?:entry|citation)"|dt)(?= )[^>]*? id="(?!\w+-content)([^"]+)"[^>]*>'
 )
 HEADING = re.compile(r"(?s)^\s*(?:<span[^>]*></span>\s*)*<h[1-6][^>]*>(.*?)</h[1-6]>")
 ENTRY = re.compile(r"(?s)^\s*(?:<p>(.*?), |<dt[^>]*>(.*?) <a |(.*?)</(?:dt|span)>)")
 BREAKS = re.compile(r"(?i)<(?=/?(?:p|li|td|th|tr|div|dd|dt|h\d|br|math|summary|figcaption|pre)\b)")
-# What only pages with code, boxes or figures need.
+# Styles and scripts that the search page, without code, boxes or figures, does not need.
 NEEDLESS = re.compile(
     r"<(?:link|script)\b[^>]*(?:mystnb|copybutton|clipboard|togglebutton|proof|exercise|thebe|pygments)[^>]*>"
     r"(?:</script>)?"
@@ -40,7 +40,7 @@ SEARCHES = ("searchindex.js", "_static/searchtools.js", "_static/language_data.j
 
 
 def words(markup):
-    """What a reader sees of some HTML."""
+    """The visible text of some HTML."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", "", BREAKS.sub(" <", markup))).split())
 
 
@@ -98,6 +98,11 @@ def listed():
     return rows
 
 
+def pages(text):
+    """The pages that the contents list, in their order: chapters, and records under their stories."""
+    return list(dict.fromkeys(re.findall(r'toctree-l\d[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)))
+
+
 def search(app, exception):
     """Put the search into its page, in the place of Sphinx's."""
     root = Path(app.outdir)
@@ -105,14 +110,12 @@ def search(app, exception):
     if exception or app.builder.name != "html" or not page.exists():
         return
     text = page.read_text("utf-8")
-    # Among what fits alike the first stands first: definitions, what the sources print, and pages in their order.
-    order = re.findall(r'toctree-l1[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)
-    found = {name: sections(name, (root / name).read_text("utf-8")) for name in dict.fromkeys(order)}
-    first = listed()
-    rows = [*first, *found.pop("book/notation.html", [])]
+    # Of rows that fit equally well the first comes first: definitions, printed numbers, then pages in their order.
+    found = {name: sections(name, (root / name).read_text("utf-8")) for name in pages(text)}
+    rows = [*listed(), *found.pop("book/notation.html", [])]
     rows += printed((root / "book/scorecard.html").read_text("utf-8"))
     rows += [row for own in found.values() for row in own]
-    own = f'<div class="bd-search-container"><h1>Search</h1>{filter_table.of_book(rows, len(first))}</div>'
+    own = f'<div class="bd-search-container"><h1>Search</h1>{filter_table.of_book(rows)}</div>'
     text = re.sub(r'(?s)<div class="bd-search-container">.*?</script>', lambda _: own, NEEDLESS.sub("", text))
     page.write_text(text, "utf-8")
     for name in SEARCHES:

@@ -38,7 +38,7 @@ def _kernel(arguments, env, cwd):
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(env)
-    pd.set_option("display.max_columns", 20)  # as where pandas is first imported in a kernel
+    pd.set_option("display.max_columns", 20)  # the value that pandas takes where it is imported in a kernel
     threading.Thread(target=_end_with_the_tests, daemon=True).start()
     launch_new_instance(argv=arguments)
 

@@ -57,7 +57,7 @@ def state(page, slug, pairs):
     box = parse(page).find(attrs={"data-slug": slug})
     for name, value in parse_qsl(pairs, keep_blank_values=True):
         if "finder" in box.get("class", ()) and box.find(attrs={"data-key": name}):
-            continue  # a search offers any words, and menus of what is there when it is opened
+            continue  # any words can be searched for, and menus are filled when the page opens
         if box.find("input", attrs={"data-key": name, "type": "text"}):
             continue  # read as words; what cannot be is said in the page
         typed = box.find("input", attrs={"data-key": name, "type": "number"})

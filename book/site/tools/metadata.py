@@ -15,13 +15,13 @@ ROOT = Path(__file__).parents[3]
 
 
 def load_config():
-    """Authors and address of the one place."""
+    """Return the list of authors and the repository's address, as ``_config.yml`` states them."""
     config = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
     return [name.strip() for name in config["author"].split(",")], config["repository"]["url"] or ""
 
 
 def citation(text, authors, address):
-    """CITATION.cff with these authors and this address."""
+    """The text of CITATION.cff with these authors and this address."""
     names = "".join(f"  - name: {name}\n" for name in authors)
     text = re.sub(r"(?m)^authors:\n(?:  - .*\n)+", f"authors:\n{names}", text)
     text = re.sub(r"(?m)^repository-code: .*\n", "", text)

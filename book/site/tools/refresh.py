@@ -78,8 +78,8 @@ def clean(nb, rules):
 def sockets():
     """Options of a kernel manager for sockets that are files, which no other kernel can have.
 
-    Ports are looked up before the kernel takes them: of kernels that start at the same time one may take
-    another's, and messages then go to a kernel that does not answer them.
+    Free ports are looked up before the kernel opens them. Of two kernels that start together one may open the other's
+    port, and messages then go to the wrong kernel.
     """
     file = Path(tempfile.gettempdir(), f"kernel-{uuid.uuid4().hex}.json")
     return {"transport": "ipc", "connection_file": str(file)}
@@ -115,7 +115,7 @@ def run(text, folder):
         timeout=300,
         kernel_name="python3",
         record_timing=False,
-        coalesce_streams=True,  # how much of an output comes at once is chance
+        coalesce_streams=True,  # a kernel sends one text in several pieces, cut at random
         resources={"metadata": {"path": str(folder)}},
         config=Config({"KernelManager": sockets()}),
     )

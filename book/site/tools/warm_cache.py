@@ -1,6 +1,6 @@
-"""Make what tests and chapters share before they start, each in a process of its own, which reads all of it anew.
+"""Fill the cache that tests and chapters share before they start, each result in a process of its own.
 
-So nothing is computed by two tests at once, and nothing is left out of what a result is said to be made from.
+So no result is computed by two tests at once, and a fresh process records every file that a result depends on.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Tiny 2026: a made-up source of two equations, to see what a sixth one takes."""
+"""Tiny 2026: a made-up source of two equations, which passes all general tests."""
 
 from inferlib.papers.tiny2026.decode import *
 from inferlib.papers.tiny2026.equations import *

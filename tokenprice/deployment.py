@@ -1,0 +1,345 @@
+"""A model as it is served: one record, which knows its steps, its prompts and what fits."""
+
+from functools import cached_property
+from numbers import Real
+from types import SimpleNamespace
+
+from inferlib import validation
+from inferlib.equation import Record, frozen
+from inferlib.formats import FORMATS
+from inferlib.ops import minimum, where
+from inferlib.system import (  # fmt: skip
+    DoesNotFit,
+    Layout,
+    NotDescribed,
+    System,
+    Workload,
+    chip_peak,
+    decode_model,
+    format_bytes,
+)
+from inferlib.transformer import Attention, DeltaAttention, StateSpace, Transformer
+from tokenprice import calibration
+from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
+from tokenprice.formatting import format_layout
+from tokenprice.kernels import Engine
+from tokenprice.scheduler import Scheduler
+from tokenprice.speculation import acceptance, drafted_token_time, with_draft
+
+OUT_OF_MEMORY = "needs {need:.0f} GB, but {seen} {have:.0f} GB"
+OVER_ENGINE_BUDGET = (
+    "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and "
+    "caches"
+)
+SEEN = "{system} has", "the driver of {system} shows"  # the second where that is known
+# On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
+# engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
+# the tenth that engines do not take.
+WORKSPACE, BUFFERS = 2e9, 2e9
+DEFAULT_MEMORY_UTILIZATION = (
+    0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
+)
+
+
+@frozen
+class Deployment(Record):
+    """A model on a machine, in a layout and formats, served by an engine with its scheduler.
+
+    ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another, each
+    with its part of the batch: a token passes all of them, and as many parts are under way at once.
+    With ``dp`` attention and cache are copied and the batch is divided. With ``ep`` whole experts are spread: inside
+    an instance (``tp``) chips add their parts as before, between copies tokens travel to them and back.
+    ``layer_formats``: parts of the model in another format than ``weights``. ``engine``: the class of engine, see
+    :func:`tokenprice.calibration.engine`, or its constants. ``memory_utilization``: the share of the memory that the
+    engine is told to take; 90 %, their default. ``operators``: the chip's own of ``operators.toml`` when not given.
+    LookupError if an engine or a format is unknown.
+
+    Fields that a :class:`~tokenprice.question.Question` has too are what the question says.
+    """
+
+    model: Transformer
+    machine: System
+    layout: Layout | None = None
+    weights: str | float = "bf16"
+    kv_cache_dtype: str | float = "bf16"
+    layer_formats: dict | None = None
+    engine: str | Engine | None = None
+    scheduler: Scheduler = Scheduler()
+    memory_utilization: float | None = None
+    draft_tokens: int | None = None
+    acceptance_length: float | str | None = None
+    operators: calibration.Operators | None = None
+
+    def __post_init__(self):
+        count = self.machine.count
+        if self.layout is None:  # numbers of chips may be many, or a symbol
+            one = SimpleNamespace(tp=count, pp=1, ep=1, dp=1, lanes=1)
+            object.__setattr__(self, "layout", Layout(tp=int(count)) if isinstance(count, Real) else one)
+        chip, box = self.machine.chip, self.machine.domain
+        if chip.topology == "PCIe":
+            box = minimum(count, calibration.chips_per_node(chip))
+        vars(self).update(
+            operators=self.operators or calibration.operators(chip.name),
+            software=calibration.engine(self.engine),  # its constants
+            formats=calibration.formats(self.model, self.weights, self.layer_formats),  # of each part
+            box=box,  # chips that one fast network joins, or that share a box
+            layers=whole_layers(self.model),
+            kernels={},  # that were asked for already
+        )
+
+    @classmethod
+    def of(cls, model, machine, workload, layout=None, **more):
+        """In the formats of a workload."""
+        return cls(model, machine, layout, workload.weights, workload.cache, **more)
+
+    # What it is.
+
+    @cached_property
+    def expert_lanes(self) -> tuple:
+        """Whether tokens travel to experts over the chips of all copies, those chips, and how many share an expert."""
+        at = self.layout
+        spread = self.model.sparse and (at.ep == 1) is not True
+        travel = spread and at.dp != 1
+        chips = at.tp * (at.dp if travel else 1)
+        return travel, chips, chips / at.ep if spread else at.tp
+
+    @property
+    def in_step(self):
+        """Copies of the attention that meet in every layer, at the experts that they share."""
+        return 1 if self.model.sparse is False else where(self.layout.ep > 1, self.layout.dp, 1)
+
+    @cached_property
+    def not_described(self) -> str:
+        """Why the kernel model has no answer, or nothing."""
+        at = self.layout
+        if reason := unsupported_reason(self.model):
+            return reason
+        if at.tp * at.pp * at.dp != self.machine.count:
+            return "the degrees of the layout must multiply to the chips of the system"
+        if at.ep > 1 and at.dp * at.tp % at.ep:
+            return "experts must divide the chips of an instance evenly"
+        if at.pp > 1 and at.pp > self.model.n_layers:
+            return f"{at.pp} stages, but the model has {self.model.n_layers} layers"
+        return "the kernel model describes stages or copies, not both" if at.pp > 1 and at.dp > 1 else ""
+
+    @cached_property
+    def layout_error(self) -> str:
+        """Why the model cannot lie on the chips so, or nothing."""
+        at = self.layout
+        uneven = next((n for n in heads(self.model) if n % at.tp), None)
+        if uneven:
+            return f"{format_layout(at)} cuts {uneven} heads in {at.tp} parts, which cannot be"
+        if at.ep > 1 and not self.model.sparse:
+            return f"{format_layout(at)} spreads experts, but the model has none"
+        return self.not_described
+
+    # What it does.
+
+    @decode_model("kernels")
+    def step(self, batch, context):
+        """One decode step of so many sequences as kernels, attention, experts, exchanges and the engine.
+
+        With drafts by a head of one layer (MTP, EAGLE) one step verifies all drafts and yields
+        ``acceptance_length`` tokens: the terms are those of one token, what drafting takes is a term of its own, and
+        their sum is :func:`tokenprice.speculation.drafted_token_time`. Engines of 2026 run the head within the
+        recorded graph of the step, so a draft takes what its kernels take and no time of the host: nothing is fitted.
+        """
+        drafted, length = self.draft_tokens or 0, self.acceptance_length
+        if drafted:
+            length = acceptance(length, drafted) if isinstance(length, str) else length
+            validation.number("acceptance_length", length, minimum=1, maximum=drafted + 1)
+        if self.not_described:
+            raise NotDescribed(self.not_described)
+        at = ShardedModel(self, batch, context, tokens=drafted + 1)
+        if self.machine.chip.memory_capacity is not None:
+            self._fits(at.held * self.sequence(context))
+        stages = at.stages()
+        if not drafted:
+            return stages
+        draft = self._draft_time(batch, context)
+        stages = tuple({name: t / length for name, t in stage.items()} for stage in stages)
+        return (*stages, {"drafting": drafted_token_time(0, drafted, draft, length)})
+
+    def _draft_time(self, batch, context):
+        """Seconds of one draft, on the last stage: what the engine takes once a step it takes once."""
+        last = self
+        if self.layout.pp > 1:
+            batch = ShardedModel(self, batch, context).sequences
+            machine = System(self.machine.chip, self.machine.count // self.layout.pp)
+            last = self.replace(machine=machine, layout=self.layout.replace(pp=1)).unlimited()
+        head = last.replace(
+            model=self.model.replace(layers=(self.model.layers[-1].replace(count=1),)),
+            engine=self.software.replace(base=0, rank=0),
+            draft_tokens=None,
+        )
+        return head.step(batch, context).total + with_draft(ShardedModel(last, batch, context))
+
+    @decode_model("kernels")
+    def prefill(self, tokens, cached=0):
+        """How long it takes to read a prompt, by named terms.
+
+        Examples
+        --------
+        >>> import inferlib
+        >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
+        >>> served = Deployment(inferlib.load_model("Llama 3 70B"), box)
+        >>> whole, half = (served.prefill(8192, n).total for n in (0, 4096))
+        >>> 0.5 < half / whole < 0.6
+        True
+        """
+        if self.not_described:
+            raise NotDescribed(self.not_described)
+        return ShardedModel(self, self.layout.lanes, tokens, tokens - cached, cached).stages()
+
+    # What a chip holds.
+
+    def _fits(self, caches):
+        """Raise DoesNotFit where weights and caches are more than the engine leaves them."""
+        weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
+        left = self.left(weights, have) if self.software.name else have
+        if isinstance(weights + caches, Real) and weights + caches > left:
+            sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
+            sizes = {name: size * self.machine.count / 1e9 for name, size in sizes.items()}
+            text = OUT_OF_MEMORY if weights + caches > have else OVER_ENGINE_BUDGET
+            seen = SEEN[calibration.is_shown(self.machine.chip)].format(system=self.machine)
+            raise DoesNotFit(text.format(seen=seen, **sizes))
+
+    def unlimited(self):
+        """The same on chips whose memory has no end."""
+        chip = self.machine.chip.replace(memory_capacity=None)
+        return self.replace(machine=System(chip, self.machine.count, self.machine.domain))
+
+    def max_sequences(self, mean, longest=None, reserved=None):
+        """Sequences whose caches fit beside the weights, of a mean length in tokens.
+
+        vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not
+        fit. ``longest``: the length at which one ends; the mean where all have one length. ``reserved``: the mean
+        length for which TensorRT-LLM keeps memory, the longest if not said. Not rounded; below one if not even one
+        sequence fits.
+        """
+        longest = longest or mean
+        mean = (reserved or longest) if self.software.name == "compiled" else mean
+        return self.room(self.sequence(mean), self.sequence(longest))
+
+    def room(self, mean, longest):
+        """The same for bytes of a mean and a longest sequence; one has the longest."""
+        weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
+        if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
+            return float("inf")
+        return self.layout.dp * (self.left(weights, have) - weights - (longest - mean)) / mean
+
+    def left(self, weights, have):
+        """Bytes of a chip that the engine leaves to weights and caches, of what the chip has.
+
+        vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes it of what the
+        weights leave.
+        """
+        share, counted, workspace = self.engine_memory
+        return share * have - workspace + (1 - counted) * weights
+
+    @cached_property
+    def weights_of_a_chip(self):
+        """Bytes of weights on one chip."""
+        size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
+        spread = size.pop("experts", 0) / (self.expert_lanes[1] * self.layout.pp)
+        return sum(size.values()) / (self.layout.tp * self.layout.pp) + spread
+
+    @property
+    def engine_memory(self) -> tuple:
+        """The share of the memory that the engine takes, the part of the weights in it, and bytes of its own."""
+        share = self.memory_utilization or DEFAULT_MEMORY_UTILIZATION
+        counted = share if self.software.name == "compiled" else 1
+        return share, counted, WORKSPACE + (BUFFERS if self.layout.tp > 1 else 0)
+
+    def weight_bytes(self, part):
+        """Bytes of a weight; what is not a matrix of a layer is kept like the head."""
+        format = "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
+        return calibration.stored_bytes(format)
+
+    def sequence(self, length):
+        """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
+        groups = [group for group in self.model.layers if group.attention is not None]
+        kept = sum(g.count * g.attention.kept(length) / self.kv_shards(g.attention) for g in groups)
+        cache = kept * format_bytes(self.kv_cache_dtype)
+        states = [
+            g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
+        ]
+        if states:  # they are counted with the sequences
+            cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
+        return cache / self.layout.pp
+
+    def kv_shards(self, attention):
+        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        if isinstance(attention, Attention):
+            return minimum(self.layout.tp, attention.n_kv_heads)
+        return self.layout.tp if isinstance(attention, (DeltaAttention, StateSpace)) else 1
+
+    # By which kernels it is served.
+
+    def served(self, kind, part):
+        """The kernel of a part's matrices, the bytes of a weight, and the chip at the format it multiplies in."""
+        format = self.formats[part]
+        if (kind, format) in self.kernels:
+            return self.kernels[kind, format]
+        one = not isinstance(format, str) and calibration.ANY_DTYPE in self.operators.gemm
+        name = calibration.ANY_DTYPE if one else calibration.format_name(format)
+        kernel = self.operators.kernel(kind, name)
+        chip = self.machine.chip
+        known = FORMATS[name].multiplied if name in FORMATS else ()
+        peak = next((format for format in known if format in chip.peaks), None)
+        if peak is not None:
+            chip = chip.at(peak)
+        elif name == calibration.ANY_DTYPE:
+            chip = chip_peak(chip, self)
+        found = self.kernels[kind, format] = kernel, calibration.stored_bytes(format), chip
+        return found
+
+
+@decode_model("kernels")
+def decode_step(model: Transformer, system: System, workload: Workload, layout: Layout | None = None, **more):
+    """:meth:`Deployment.step` as sources answer it, too; ``more`` are other fields of the deployment."""
+    return Deployment.of(model, system, workload, layout, **more).step(workload.batch, workload.context)
+
+
+def heads(model):
+    """Heads of each group of layers that has attention."""
+    return [group.attention.n_heads for group in model.layers if hasattr(group.attention, "n_heads")]
+
+
+def layouts(model, chip, count):
+    """The layouts worth trying for a model on so many chips.
+
+    A tensor-parallel degree is a power of two that divides the chips and the heads of every layer.
+
+    1. One instance on all chips, if their number is such a degree: ``TP8``.
+    2. Stages, each on the largest degree within a domain, one after another: ``PP2 x TP8``.
+    3. Of a mixture of experts: whole experts spread over the chips of one instance, ``TP8 x EP8``; or attention
+       copied, each copy on any degree up to 8 within a domain, experts spread over all chips:
+       ``attention DP8 with EP8``, ``attention DP4 x TP2 with EP8``, ...
+
+    Copies of a dense model are machines of their own and cost the same a token; they are not tried.
+
+    Examples
+    --------
+    >>> import inferlib
+    >>> from tokenprice.formatting import format_layout
+    >>> llama, h100 = inferlib.load_model("Llama 3 70B"), inferlib.load_chip("H100")
+    >>> [format_layout(layout) for layout in layouts(llama, h100, 16)]
+    ['TP16', 'PP2 x TP8']
+    """
+    powers = [2**k for k in range(int(count).bit_length())]
+    degrees = [n for n in powers if count % n == 0 and all(h % n == 0 for h in heads(model))]
+    domain = min(count, calibration.chips_per_node(chip) or count)
+    inside = [n for n in degrees if n <= domain]
+    found = [Layout(tp=count)] if count in degrees else []
+    stages = count // inside[-1]
+    if 1 < stages <= model.n_layers:
+        found.append(Layout(tp=inside[-1], pp=stages))
+    groups = [group.feed_forward for group in model.layers]
+    blocks = [block.n_experts for block in groups if hasattr(block, "n_experts")]
+    sends = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
+    if blocks and 1 < count <= min(blocks) and count in inside:
+        found.append(Layout(tp=count, ep=count))
+    if blocks and 1 < count <= min(blocks) and sends is not None:
+        found += [Layout(tp=n, ep=count, dp=count // n) for n in inside if n <= 8 and n < count]
+    return found
