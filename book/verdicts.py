@@ -121,7 +121,10 @@ class Verdict(Text):
 
         def listed(said):
             *first, (last, _) = self.ranges(weights, cached, said)
-            words = [f"{state} up to {upto}{' users' * (k == 0)}" for k, (state, upto) in enumerate(first)]
+            words = [
+                f"{state} up to {upto}{(' user' + 's' * (upto > 1)) * (k == 0)}"
+                for k, (state, upto) in enumerate(first)
+            ]
             return f"{'; '.join(words)}; then {last}" if words else f"{last} up to {USERS[-1]} users"
 
         return listed(self._said) + (f". To be sure: {listed(_sure)}" if self.tpot else "")

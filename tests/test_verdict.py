@@ -150,7 +150,7 @@ def read(said, users):
     for ranges in said.split(". To be sure: "):
         ends = [(part, re.search(r" up to (\d+)", part)) for part in ranges.split("; ")]
         part = next(part for part, end in ends if end is None or users <= int(end[1]))
-        found.append(re.sub(r"^then | up to \d+( users)?$", "", part))
+        found.append(re.sub(r"^then | up to \d+( users?)?$", "", part))
     return found
 
 

@@ -178,7 +178,7 @@ def change(
         )
 
     def at(resource, by):
-        return value(_better(served, resource, by).step(work.batch, work.context), served.machine.count)
+        return value(improved(served, resource, by).step(work.batch, work.context), served.machine.count)
 
     now = served.step(work.batch, work.context)
     if not now.feasible:
@@ -200,7 +200,7 @@ def change(
     )
 
 
-def _better(served, resource, by):
+def improved(served, resource, by):
     """A deployment with a resource so many times as good."""
     at = served.machine
     chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
@@ -276,7 +276,7 @@ def speedup_if_doubled(q, batch, request=None):
     """
     served = q.deployment.unlimited()  # that all fits, the answer has said
     now = _token(served, q, batch, request)
-    return {r.name: now / _token(_better(served, r, 2), q, batch, request) for r in RESOURCES}
+    return {r.name: now / _token(improved(served, r, 2), q, batch, request) for r in RESOURCES}
 
 
 NARROWER = "fp8", "int4"  # formats of weights that checkpoints are published in
@@ -302,7 +302,6 @@ def _token(served, q, batch, request):
     tokens, cached = request.prompt_tokens, request.cached_tokens
     read = served.prefill(tokens, cached)
     prompts = PrefillProfile(tokens, cached, read, read.total, (tokens,), (tokens - cached,), (read.total,))
-    served = served.replace(engine=None, scheduler=served.scheduler.replace(dp_balance=0))
     return request_of(
         served, step, prompts, request.output_tokens, request.concurrency, protocol=request.arrival_process
     ).tpot

@@ -1,7 +1,7 @@
 """The operators of a layer: what one chip starts, reads, multiplies and sends.
 
 Every kind of attention and of block is a generator of operators, in the order in which a token meets them; ``at`` is
-the :class:`~tokenprice.decode.ShardedModel` that runs them. Kinds of 2025 and 2026: ``blocks.py``.
+the :class:`~tokenprice.decode.ShardedModel` that runs them. Kinds of 2025 and 2026: ``sparse_attention.py``.
 """
 
 from typing import NamedTuple

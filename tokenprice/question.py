@@ -389,19 +389,16 @@ class Question(ParsedRecord):
             return Workload(users, workload.mean_context(self), weights, cache)
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
-    def step(self, batch=None) -> "Question":
-        """The same question about one decode step: of ``batch`` sequences, or one for each user, at the mean context.
+    def step(self) -> "Question":
+        """The same question about one decode step, of one sequence for each user at the mean context.
 
         Examples
         --------
         >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).step().words()
         {'model': 'Llama 3 70B', 'machine': '8x H100 SXM', 'batch': 32, 'context': 2148}
         """
-        if not self.is_request:
-            return self if batch is None else self.replace(batch=batch)
-        lost = dict.fromkeys((*REQUEST, *SERVING))
-        work = self.workload
-        return self.replace(**lost, batch=work.batch if batch is None else batch, context=work.context)
+        lost, work = dict.fromkeys((*REQUEST, *SERVING)), self.workload
+        return self.replace(**lost, batch=work.batch, context=work.context) if self.is_request else self
 
     @cached_property
     def deployment(self) -> Deployment:

@@ -392,7 +392,7 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
 
 
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
-    """Sequences of a step: as many as :func:`answers_at_once` in each copy; all where others read the prompts."""
+    """Sequences of a step: as many as :func:`.concurrent_answers` in each copy; all where others read the prompts."""
     copies, budget = deployment.layout.lanes, deployment.scheduler.max_num_batched_tokens
     if reader is not None or budget is None:
         return running

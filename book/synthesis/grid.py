@@ -25,9 +25,9 @@ from inferlib.papers.source import (
 )
 from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
-from tokenprice import calibration, predictors
-from tokenprice.change import RESOURCES
-from tokenprice.deployment import decode_step
+from tokenprice import predictors
+from tokenprice.change import RESOURCES, improved
+from tokenprice.deployment import Deployment
 from tokenprice.predictors import KERNELS
 
 # The sources that the synthesis compares: what it says of them counts no further one.
@@ -290,9 +290,8 @@ def _latency_halved(key, model, system, workload):
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == KERNELS:
         (latency,) = (resource for resource in RESOURCES if resource.name == "network latency")
-        own = calibration.operators(system.chip.name)
-        _, operators, engine = latency.made(system.chip, own, calibration.engine(), 2)
-        return decode_step(model, system, workload, operators=operators, engine=engine)
+        served = improved(Deployment.of(model, system, workload), latency, 2)
+        return served.step(workload.batch, workload.context)
     answer = getattr(source_package(key), "decode_step", None) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:

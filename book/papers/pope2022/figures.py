@@ -41,7 +41,7 @@ def figure_3(moved, switches):
     """
     _, ax = axes((6.4, 4))
     least = moved.sel(layout=list(pope.SHARED)).min("layout") / 1e6
-    ax.plot(moved.tokens, least, color=style.FAINT, linewidth=8, alpha=0.35)
+    ax.plot(moved.tokens, least, color=style.FAINT, linewidth=8, alpha=0.5)
     for name, colour in layout_colours().items():
         line = "--" if name == "WS 1D" else "-"
         ax.plot(moved.tokens, moved.sel(layout=name) / 1e6, line, color=colour, label=name)

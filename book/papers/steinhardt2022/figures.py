@@ -27,7 +27,7 @@ def shares(terms):
         longest = max(float(at[name].item()) for name in RESOURCES)
         for i, (name, colour) in enumerate(RESOURCES.items()):
             part = float(at[name].item()) / longest
-            ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.25, height=0.9)
+            ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.4, height=0.9)
             ax.barh(row * 4 + i, part, color=colour, height=0.9, label=f"{name}, {grid**2:.0f} chips")
             if row == 0:
                 ax.text(0.01, i, name, color="white", va="center", fontsize=8, fontweight="bold")

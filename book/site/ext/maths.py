@@ -36,6 +36,11 @@ def lean(element):
     """An element of MathML whose groups of one part are that part."""
     for i, part in enumerate(element):
         part = lean(part)
+        if (
+            part.tag == "munder" and part[1].text == "\u23df"
+        ):  # no font stretches it: the style sheet draws it
+            part = part[0]
+            part.set("class", "brace")
         if part.get("stretchy") == "true" or part.get("width") == "0.167em":
             part.attrib.clear()  # brackets stretch anyway, and the style sheet knows the space between factors
         while part.tag == "mrow" and len(part) == 1:
