@@ -195,7 +195,7 @@ def test_random_states_of_the_page_are_answered_as_in_python():
 def test_fleets_at_random():
     """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
     choose, states = random.Random(35), []
-    for state in drawn(seed=3535, n=80):
+    for state in drawn(seed=3535, n=90):
         states.append(
             state
             | {

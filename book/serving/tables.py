@@ -485,7 +485,8 @@ def _short(value):
 
 
 _MEANS = {
-    "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
+    "layer": "a layer", "together": "a sequence, for each doubling of chips",
+    "shared": "a block with a shared expert, others whole on chips",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
     "sequence": "a sequence", "host": "a layer of a prompt, at least, where attention is not plain",
     "door": "a first token, on the way in and out",

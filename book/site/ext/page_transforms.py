@@ -352,12 +352,16 @@ def lighter(svg):
     return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
 
 
+PHONE = 358  # pixels that a phone has for a figure; a wider one scrolls, and its style says so
+
+
 def patient(page, sizes):
     """Load figures lazily, each with its size reserved."""
 
     def placed(match):
         width, height = sizes[match[1]]
-        return f'<img loading="lazy" width="{width}" height="{height}"{match[0][4:]}'
+        wide = ' data-wide=""' if float(width) > PHONE else ""
+        return f'<img loading="lazy"{wide} width="{width}" height="{height}"{match[0][4:]}'
 
     names = "|".join(map(re.escape, sizes))
     return re.sub(rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page)
