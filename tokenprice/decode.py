@@ -92,6 +92,7 @@ class ShardedModel:
         )
         self.served, self.kv_shards = deployment.served, deployment.kv_shards
         self.tp, self.pp, dp = deployment.layout.tp, deployment.layout.pp, deployment.layout.dp
+        self.ep = deployment.layout.ep
         self.chip, (self.travel, self.expert_chips, self.cut) = (
             deployment.machine.chip,
             deployment.expert_lanes,
