@@ -83,7 +83,7 @@ class ShardedModel:
     """
 
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
-        self.context, self.tokens, self.cached = context, tokens, cached
+        self.deployment, self.context, self.tokens, self.cached = deployment, context, tokens, cached
         self.model, self.operators, self.box = deployment.model, deployment.operators, deployment.box
         self.layers, self.formats, self.kv_cache_dtype = (
             deployment.layers,
@@ -92,7 +92,6 @@ class ShardedModel:
         )
         self.served, self.kv_shards = deployment.served, deployment.kv_shards
         self.tp, self.pp, dp = deployment.layout.tp, deployment.layout.pp, deployment.layout.dp
-        self.ep = deployment.layout.ep
         self.chip, (self.travel, self.expert_chips, self.cut) = (
             deployment.machine.chip,
             deployment.expert_lanes,
@@ -109,10 +108,8 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total, slower = (
-            {},
-            calibration.correction_factor(self.chip.name, calibration.is_tuned(self.model, self.formats)),
-        )
+        tuned = calibration.is_tuned(self.model, self.formats)
+        total, slower = {}, calibration.correction_factor(self.chip.name, tuned)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

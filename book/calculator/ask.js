@@ -209,7 +209,7 @@ globalThis.inferlibAsk = function (D) {
   const binding = (terms) => terms.filter((t) => t.counts)
     .reduce((a, b) => (b.seconds > a.seconds ? b : a)).name;
   const timed = (at, what, q = at.q) => {
-    const found = {}, { slower } = made(at);
+    const found = {}, { slower } = software(at);
     const add = (count, made, own) => made.f(q, own).forEach((seconds, k) => {
       const term = D.terms[made.terms[k]];
       found[term] = (found[term] || 0) + slower * count * seconds;
@@ -227,7 +227,7 @@ globalThis.inferlibAsk = function (D) {
     return { terms, total: value };
   };
   // How a chip runs what others were timed for: dense models in fp8, or others.
-  const made = ({ c, m, stored: { each } }) => {
+  const software = ({ c, m, stored: { each } }) => {
     const eight = ["attention", "feed-forward"].every((part) => each[part].kernel === "fp8");
     return c.made[!sparse(m) && eight ? 1 : 0];
   };
@@ -270,7 +270,7 @@ globalThis.inferlibAsk = function (D) {
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   const doubts = (S, at, batch, context, more) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
-    const untimed = standIns(at), tuned = made(at);
+    const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,

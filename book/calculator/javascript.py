@@ -227,12 +227,9 @@ def whole():
 
 def _fit(at):
     """Bytes that a chip needs, has, and has left by its engine."""
-    weights, have = at.weights_of_a_chip, calibration.memory(at.chip)
-    return [
-        weights + at.held * at.sequence(at.context),
-        have,
-        at.left(weights, have),
-    ]
+    whole, have = at.deployment, calibration.memory(at.chip)
+    weights = whole.weights_of_a_chip
+    return [weights + at.held * whole.sequence(at.context), have, whole.left(weights, have)]
 
 
 IDLE = ("idle", "a_second")
