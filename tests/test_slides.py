@@ -144,7 +144,7 @@ def test_anybody_can_write_a_slide_in_markdown():
     text = "A **sentence** with {{9298b574}} in it.\n\n{{fig-p-roofline}}\n\n- an item"
     shown = slides.shown("principles", text)
     assert [kind for kind, _ in shown] == ["text", "figure", "text"]
-    assert re.search(r"with \d+\.\d+ in it", shown[0][1])
+    assert re.search(r"with \d+\.\d+ ms in it", shown[0][1])
     said = slides.inline("introduction", "intro-two-times: fetch:")
     assert said.endswith(" tokens/s") and "fetch" not in said
     with pytest.raises(LookupError, match="0 lines"):

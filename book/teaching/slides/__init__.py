@@ -158,6 +158,7 @@ COMMAND = re.compile(
 
 def symbols_of(name, text):
     """A line that says what the symbols of the displayed equations of a text mean, and what of them it leaves open."""
+    text = re.sub(r"\\color\{#\w+\}|\\underbrace|(?<=\})_\{\\text\{[^{}]*\}\}", "", text)  # names of terms
     formulas = re.findall(r"(?s)\$\$.+?\$\$|\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
     if not formulas:
         return "", ""
