@@ -28,6 +28,16 @@ def machine(chips, copies=1):
     return changed
 
 
+def spread(chips):
+    """A choice: so many of the case's chips, attention copied to each and experts spread, with its users on each."""
+
+    def changed(case):
+        own = System(case.machine.chip, chips)
+        return case.replace(machine=own, layout=f"DP{chips} EP{chips}", concurrency=chips * case.concurrency)
+
+    return changed
+
+
 class Verdict(Text):
     """Which of some choices is best for a request, or which tie, and under what condition; shown in words.
 
@@ -41,10 +51,12 @@ class Verdict(Text):
         ``"seconds"`` of a token, or ``"usd_per_request"``.
     tpot : float, optional
         Seconds that a token may take.
+    load : str
+        What the case's ``concurrency`` counts, where choices multiply it: "users on each GPU".
     """
 
-    def __init__(self, case, choices, of="seconds", tpot=None):
-        self.case, self.choices, self.of, self.tpot = case, choices, of, tpot
+    def __init__(self, case, choices, of="seconds", tpot=None, load="users"):
+        self.case, self.choices, self.of, self.tpot, self.load = case, choices, of, tpot, load
         self.formats = tuple(dict.fromkeys((*FORMATS, format_dtype(case.formats[0]))))
         self.found = {}
         super().__init__(self._in_words())
@@ -82,14 +94,14 @@ class Verdict(Text):
         q, users = self.case, self.case.concurrency or 1
         own = self.at(users, format_dtype(q.formats[0]), q.cached or 0)
         promise = f" at {1 / self.tpot:.0f} tokens/s for each" if self.tpot else ""
-        found = [f"**{self._said(own)}**"]
+        asked, found = _or(list(self.choices)), [f"**{self._said(own)}**"]
         if own["lead"] == own["lead"]:
             found.append(f"the next is {100 * own['lead']:.0f} % {WORDS[self.of]}")
         if self.tpot and own["sure"] != own["best"]:
             found.append(f"to be sure, {_named(own['sure'])}")
         lines = [
-            f"**{_or(list(self.choices))}{promise}?** For the request of {users:g} users the kernel model's verdict is "
-            f"{'; '.join(found)}. By load it is:\n"
+            f"**{asked[0].upper()}{asked[1:]}{promise}?** For the request of {users:g} {self.load} the kernel model's "
+            f"verdict is {'; '.join(found)}. By load it is:\n"
         ]
         for weights in self.formats:
             said = {part: self._spoken(weights, part) for part in CACHED}
@@ -146,7 +158,7 @@ class Verdict(Text):
             ax.grid(visible=False)
             ax.tick_params(length=0)
             self._mark(ax, weights)
-        axes[0][0].set_ylabel("users")
+        axes[0][0].set_ylabel(self.load)
         fig.supxlabel("of each prompt cached", fontsize=9)
         shown = [Patch(color=colours[name], alpha=0.75, label=name) for name in names]
         shown.append(

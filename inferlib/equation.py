@@ -274,15 +274,27 @@ class Equation:
     def latex(self, number=None, wrapped=()):
         """The equation as LaTeX in the source's notation.
 
-        ``wrapped``: pairs of another equation and a text of LaTeX with ``%s``, into which what it computes is put.
+        ``wrapped``: pairs of another equation, or the name of an argument, and a text of LaTeX with ``%s``, into which
+        is put what the equation computes, or the term that holds the argument.
         """
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
         whole, names = self.expression(number), {}
         for part, text in wrapped:
-            term = part.equation.expression()
-            mark = type(next(iter(term.free_symbols)))(f"{part.equation.name} of {self.name}")
+            term = self._term(whole, part) if isinstance(part, str) else part.equation.expression()
+            mark = type(next(iter(term.free_symbols)))(f"{text} of {self.name}")
             whole, names[mark] = whole.subs(term, mark), text % latex(term)
         return f"{left} {_RELATIONS.get(self.form, '=')} {latex(whole, names)}"
+
+    def _term(self, term, argument):
+        """The part of a sum or a maximum, nested or times a factor, that holds an argument."""
+        from inferlib.optional_imports import sympy
+
+        symbol, split = self.symbols()[argument], (sympy.Add, sympy.Max)
+        while isinstance(term, split) or (
+            term.is_Mul and any(isinstance(one, split[1]) for one in term.args)
+        ):
+            term = next(one for one in term.args if symbol in one.free_symbols)
+        return term
 
     def with_names(self, wrapped):
         """The equation as a notebook shows it, with :meth:`latex`'s ``wrapped`` terms."""

@@ -25,7 +25,7 @@ def test_the_changed_machine_reaches_the_target():
     assert seconds(System(faster, 4)) == pytest.approx(0.012, rel=1e-6)
     slower = change(QUESTION, tpot=0.9 * NOW)["engine time"].factor
     engine = calibration.engine()
-    changed = {n: getattr(engine, n) * slower for n in ("base", "layer", "rank", "sequence", "together")}
+    changed = {n: getattr(engine, n) * slower for n in ("layer", "rank", "sequence", "together", "shared")}
     step = decode_step(MODEL, FOUR, QUESTION.workload, engine=Engine(**changed, box=engine.box))
     assert step.total == pytest.approx(0.9 * NOW, rel=1e-6)
 

@@ -63,7 +63,9 @@ def test_a_figure_can_be_saved_waits_in_its_place_and_loses_digits():
     # it waits for the reader in a place kept for it
     page = '<img alt="x" src="../_images/a.svg" /><img src="b.png"/>'
     finished = page_transforms.patient(page, {"a.svg": (640, 380)})
-    assert finished == page.replace("<img alt", '<img loading="lazy" width="640" height="380" alt')
+    assert finished == page.replace(
+        "<img alt", '<img loading="lazy" data-wide="" width="640" height="380" alt'
+    )
     assert page_transforms.patient(finished, {"a.svg": (640, 380)}) == finished
     # its drawing keeps its scales
     drawn = '<g transform="scale(0.015625)"><path id="a" d="{}"/></g>'

@@ -150,9 +150,25 @@ def chips_per_node(chip):
     return CARDS if chip.topology == "PCIe" and chip.scale_up_size == 1 else chip.scale_up_size
 
 
-def correction_factor(chip):
-    """How many times as long a chip takes as the kernels that are lent to it: the median of its public rows; else 1."""
-    return engines()["slower"].get(chip, (1.0,))[0]
+def slower(chip, tuned=False):
+    """How many times as long a chip takes as the kernels that are lent to it, by its public rows, and how sure that is.
+
+    The median, least and greatest over publishers, and a factor that widens an interval; None without rows. ``tuned``:
+    whether a model is dense and in fp8, for which AMD tunes its builds.
+    """
+    return engines()["slower"].get(chip, {}).get("dense fp8" if tuned else "other")
+
+
+def correction_factor(chip, tuned=False):
+    """The median of :func:`slower`; 1 without rows."""
+    return (slower(chip, tuned) or (1.0,))[0]
+
+
+def is_tuned(model, each):
+    """Whether a model is dense and all its layers are stored in fp8."""
+    return not model.sparse and all(
+        format_name(each[part]) == "fp8" for part in ("attention", "feed-forward")
+    )
 
 
 def fallback_chip(chip):

@@ -73,7 +73,7 @@ RESOURCES = (
     Resource("kernel launch", "less", lambda c, o, e, by: (c, _each(o, KERNELS, 1 / by, *FIXED), e)),
     Resource(
         "engine time", "less",
-        lambda c, o, e, by: (c, o, _times(e, 1 / by, "base", "layer", "rank", "sequence", "together")),
+        lambda c, o, e, by: (c, o, _times(e, 1 / by, "layer", "rank", "sequence", "together", "shared")),
     ),
 )  # fmt: skip
 

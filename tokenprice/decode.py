@@ -84,6 +84,13 @@ class ShardedModel:
 
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
         self.deployment, self.context, self.tokens, self.cached = deployment, context, tokens, cached
+        self.model, self.operators, self.box = deployment.model, deployment.operators, deployment.box
+        self.layers, self.formats, self.kv_cache_dtype = (
+            deployment.layers,
+            deployment.formats,
+            deployment.kv_cache_dtype,
+        )
+        self.served, self.kv_shards = deployment.served, deployment.kv_shards
         self.tp, self.pp, dp = deployment.layout.tp, deployment.layout.pp, deployment.layout.dp
         self.chip, (self.travel, self.expert_chips, self.cut) = (
             deployment.machine.chip,
@@ -98,14 +105,11 @@ class ShardedModel:
         self.links, self.engine = ("reduce", deployment.software) if cached is None else ("library", Engine())
         self.engine_class = "compiled" if self.engine.name == "compiled" else "serving"
 
-    def __getattr__(self, name):
-        """What is no matter of rows: the deployment's."""
-        return getattr(self.deployment, name)
-
     @unchecked
     def stages(self):
         """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
-        total, slower = {}, calibration.correction_factor(self.chip.name)
+        tuned = calibration.is_tuned(self.model, self.formats)
+        total, slower = {}, calibration.correction_factor(self.chip.name, tuned)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

@@ -169,7 +169,7 @@ class Deployment(Record):
             last = self.replace(machine=machine, layout=self.layout.replace(pp=1)).unlimited()
         head = last.replace(
             model=self.model.replace(layers=(self.model.layers[-1].replace(count=1),)),
-            engine=self.software.replace(base=0, rank=0),
+            engine=self.software.replace(rank=0),
             draft_tokens=None,
         )
         return head.step(batch, context).total + with_draft(ShardedModel(last, batch, context))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import STEPS, chunked_time, prefill_until_first_token
+from tokenprice.prefill import STEPS, added_time, chunked_time, prefill_until_first_token
 from tokenprice.request import lane_time
 
 TOLERANCE = 1e-9  # what rounding may do
@@ -95,10 +95,11 @@ def of_request(q, deployment, request, fleet=None):
     r, copies, policy = request, deployment.layout.lanes, deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
     in_step = 1 if policy.dp_balance else deployment.in_step
-    lanes = pieces * maximum(r.concurrency / copies, 1), r.output_tokens, copies, in_step
+    among = maximum(r.concurrency / copies, 1)
+    lanes, added = (pieces * among, r.output_tokens, copies, in_step), added_time(r.prompt, r.step, among - 1)
     if r.prefill_machine:
         apart = copies if fleet and r.prefill_machine == r.system else 1
-        lanes = r.concurrency, r.output_tokens, apart, 1
+        lanes, added = (r.concurrency, r.output_tokens, apart, 1), r.prompt.total
     if fleet:  # what is played has contexts of its own
         least = copies, min(workload.support(q.prompt_tokens))
     else:
@@ -107,7 +108,7 @@ def of_request(q, deployment, request, fleet=None):
         "alone": deployment.step(*least).total, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
         "token_low": r.tpot_interval[0], "token_high": r.tpot_interval[1],
         "first_low": r.ttft_interval[0], "first_high": r.ttft_interval[1], "machine": r.machine_seconds,
-        "parts": lane_time(r.prompt.total, *lanes) + r.output_tokens * r.step.total / r.decode_batch,
+        "parts": lane_time(added, *lanes) + r.output_tokens * r.step.total / r.decode_batch,
     }  # fmt: skip
     kinds = ["request"]
     if fleet is None:

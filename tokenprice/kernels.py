@@ -58,11 +58,13 @@ class Link(Record):
 class Engine(Record):
     """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
 
-    base: float = quantity("time of the engine for every step", "s", default=0)
     layer: float = quantity("small kernels and gaps in one layer", "s", default=0)
     rank: float = quantity("time for every doubling of the chips", "s", default=0)
     sequence: float = quantity("time for every sequence of the batch", "s", default=0)
     together: float = quantity("time for every sequence and every doubling of the chips", "s", default=0)
+    shared: float = quantity(
+        "time of a block with a shared expert whose other experts lie whole on chips", "s", default=0
+    )
     box: float = quantity("time of an all-reduce for every doubling beyond a box", "s", default=0)
     host: float = quantity(
         "least time of a layer of a prompt, where attention is not the plain one", "s", default=0
@@ -167,9 +169,9 @@ def exchange_time(latency, data, bandwidth, share):
 
 @equation(unit="s", n_chips="1 > 0")
 def engine_time(engine: Engine, n_layers, batch, n_chips):
-    """Time of the software in one step: per step, per layer, per sequence, and for keeping chips together."""
+    """Time of the software in one step: per layer, per sequence, and for keeping chips together."""
     ranks = log2(n_chips) * (engine.rank + engine.together * batch)
-    return engine.base + engine.layer * n_layers + engine.sequence * batch + ranks
+    return engine.layer * n_layers + engine.sequence * batch + ranks
 
 
 @equation(unit="s", kernels="s", attention="s", experts="s", reduces="s", engine="s")

@@ -5,7 +5,7 @@ from tokenprice import sparse_attention
 from tokenprice.decode import unsupported_reason
 from tokenprice.formatting import Screen, format_dtype
 from tokenprice.parsing import checkpoint_formats
-from tokenprice.uncertainty import load_calibration, new_experts
+from tokenprice.uncertainty import new_model
 
 
 class Table(Screen, list):
@@ -76,8 +76,8 @@ def _model(name):
     beyond = "; ".join(
         [f"no serving run of {unscored}"] * bool(unscored) + list(sparse_attention.cautions(model))
     )
-    if not beyond and new_experts(model):
-        beyond = f"mixtures of experts were measured on {', '.join(load_calibration()['sparse_models'])}"
+    if not beyond and new_model(model):
+        beyond = "no step of it was measured"
     return {
         "model": name, "kind": kind(model), "format": format_dtype(checkpoint_formats(model)[0]),
         "context": model.max_context, "parameters": float(model.n_params), "active": float(model.n_active),

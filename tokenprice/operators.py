@@ -149,6 +149,8 @@ def experts(at, block):
         "experts", "experts", kernel, chip, touched * one * size, flop, touched * at.cut / at.expert_chips
     )
     shared = block.d_shared
+    if (at.deployment.layout.ep == 1) is not True:
+        yield FixedTime("engine", where(shared > 0, at.engine.shared, 0))
     if (shared == 0) is not True:
         # Experts over the chips of all copies leave the shared one whole on each.
         width = shared / (1 if at.travel else at.tp)

@@ -17,7 +17,7 @@ from inferlib.attention import Attention, Indexer
 from tokenprice import calibration, parsing, sparse_attention, workload
 from tokenprice.decode import unsupported_reason
 from tokenprice.question import SLO, Question, recorded
-from tokenprice.uncertainty import new_experts
+from tokenprice.uncertainty import new_model
 
 PAGE = "calculator.html"
 STORED = (*calibration.PARTS, "norms")  # parts of a model that are stored apart
@@ -106,7 +106,7 @@ def model_dimensions(model, formats=None) -> dict:
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
-        "stored": list(stored.values()), "new": new_experts(model), "most": model.max_context,
+        "stored": list(stored.values()), "new": new_model(model), "most": model.max_context,
         "formats": formats_of(model, *(formats or parsing.checkpoint_formats(model))),
     }  # fmt: skip
     if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):

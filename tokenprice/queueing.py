@@ -274,12 +274,18 @@ def server_of(q, deployment, read=None) -> Server:
         2 * work.context - q.prompt_tokens if policy.reserve else work.context,
     )
     tokens = room * held / copies if isfinite(room) else inf
-    late = prefill_until_first_token(deployment, read.full.total) - read.full.total if read else 0.0
     costs = Costs(
-        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, late,
+        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    return Server(costs, policy, float(q.output_tokens), held, copies)
+    busy = Server(costs, policy, float(q.output_tokens), held, copies)
+    if read is None:
+        return busy
+    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
+    if full > copies:  # what each prompt adds to the step of a machine that is never idle
+        passes = read.added(deployment.unlimited().step(full, work.context))
+    late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
+    return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
 def step_table(q, deployment, tokens):

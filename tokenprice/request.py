@@ -13,6 +13,7 @@ from tokenprice.formatting import Screen, format_interval, format_number, format
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
+    added_time,
     balance_steps,
     chunked_time,
     concurrent_answers,
@@ -45,6 +46,8 @@ _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
+    Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
+            lambda facts: facts["untold"]),
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
 )  # fmt: skip
@@ -255,7 +258,8 @@ class Request(Screen):
 class PrefillProfile:
     """How prompts are read: their mean length, what of them is in the cache, the mean by terms, and its fresh part.
 
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds.
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds, the machine's
+    alone. ``each``: all by terms, of which ``order`` makes that order.
     """
 
     tokens: float
@@ -265,6 +269,13 @@ class PrefillProfile:
     prompts: tuple
     fresh_tokens: tuple
     passes: tuple
+    each: Breakdown | None = None
+    order: tuple = ()
+
+    def added(self, step) -> tuple:
+        """Seconds that each prompt adds to a step."""
+        seconds = np.ravel(added_time(self.each, step)).tolist()
+        return tuple(seconds[place] for place in self.order)
 
     @property
     def uneven(self):
@@ -293,11 +304,12 @@ def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
         workload.uncached_tokens(q.prompt_tokens, cached),
         workload.support(q.prompt_tokens),
         passes,
+        range(len(passes)),
         strict=True,
     )
     # in the order in which a link groups the prompts of a file
-    tokens, prompts, seconds = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
-    return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds)
+    tokens, prompts, seconds, order = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
+    return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds, each, order)
 
 
 def prefill_of(q, deployment, fresh=False) -> Breakdown:
@@ -328,11 +340,12 @@ def request_of(
         among = minimum(among, 1)
     own = prefill_until_first_token(deployment, read.total, whole)
     wait = scheduler.batching_wait_iters * step.total
-    each = read.total, own, pieces, output_tokens, step.total, deployment.software.door + wait
+    added = added_time(read, step, among - 1) if reader is None else read.total
+    each = added, own, pieces, output_tokens, step.total, deployment.software.door + wait
     in_step, balance = deployment.in_step if reader is None else 1, 0.0
     if scheduler.dp_balance and in_step > 1:  # all copies read in the same steps
         begun = among / output_tokens
-        balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * read.total)
+        balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * added)
         in_step = 1
     met = minimum(in_step, running)  # whoever has no user reads nothing
     burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
@@ -341,13 +354,14 @@ def request_of(
     seen, first = time_to_first_token(burst, protocol.group, among, *each, prompts.uneven, met, most)
     together = decode_batch(deployment, running, output_tokens, new, reader)
     # prompts for which one waits before the first token are not read between the others
-    others = inter_token_wait(among, output_tokens, read.total, met, seen, whole)
+    others = inter_token_wait(among, output_tokens, added, met, seen, whole)
     if chunk is not None and reader is None:  # where some wait, each step reads all prompts that fit
-        others = where(among > together / copies, read.total * most / output_tokens, others)
+        others = where(among > together / copies, added * most / output_tokens, others)
     each = maximum(running / copies, 1)
     share = (
         1 / reader.layout.lanes if reader else lane_time(1.0, whole * each, output_tokens, copies, in_step)
     )
+    share = share * added / read.total
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     # symbols were never measured
     bar = {} if symbolic(copies) else error_bar(deployment.model, deployment.layout, deployment.engine)
@@ -435,6 +449,7 @@ def with_cautions(request, q, deployment, users):
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(request.arrival_process.fixed_lengths),
+        "untold": float(isinstance(q.acceptance_length, str)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)

@@ -190,7 +190,9 @@ def measured_as(model):
         return "borrowed"  # the state of Mamba 2 was not timed
     if any(isinstance(attention, CompressedAttention) for attention in kinds):
         return "pooled"
-    return "timed" if any(isinstance(a, DeltaAttention) or kind_of(a) for a in kinds) else ""
+    if any(isinstance(attention, DeltaAttention) or kind_of(attention) for attention in kinds):
+        return "timed"
+    return "latent" if any(isinstance(attention, LatentAttention) for attention in kinds) else ""
 
 
 def in_catalogue_group(model, names):

@@ -91,7 +91,8 @@ CAUTIONS = (
     Caution("format", "{chip} does not multiply in {format}", lambda facts: facts["widened"]),
     Caution("size", "{params:,.0f} million parameters, but nothing measured here has fewer than {least_params:,.0f}",
             lambda facts: log2(facts["least_params"] / facts["params"])),
-    Caution("experts", "mixtures of experts were measured on {sparse_models} only", lambda facts: facts["new_experts"]),
+    Caution("model", "no step of this model was measured here, nor of another one of its shape",
+            lambda facts: facts["new_model"]),
 )  # fmt: skip
 
 
@@ -124,17 +125,20 @@ def limits():
     """The facts that no question changes: how far the measurements go."""
     seen = load_calibration()
     most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
-    return most | {"least_params": seen["params"], "sparse_models": ", ".join(seen["sparse_models"])}
+    return most | {"least_params": seen["params"]}
 
 
-def chip_facts(name):
-    """What the measurements say of a chip."""
-    lender, by = calibration.fallback_chip(name), calibration.correction_factor(name)
-    known = f"; its times are {by:.3g} times those of their kernels, the median of public rows"
-    other = name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq"))
+def chip_facts(name, tuned=False):
+    """What the measurements say of a chip, of dense models in fp8 (``tuned``) or of others."""
+    lender, by = calibration.fallback_chip(name), calibration.slower(name, tuned)
+    other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
+    known = ""
+    if by:
+        known = f"; its times are {by[0]:.3g} times those of their kernels, the median of public rows"
+        other = math.log(by[3]) / math.log(load_calibration()["widen"]["maker"])
     return {
         "chip": name, "new_chip": float(name not in load_calibration()["chips"]), "lender": lender,
-        "slower": known if by != 1 else "", "lent": float(lender != name), "other_maker": float(other),
+        "slower": known, "lent": float(lender != name), "other_maker": other,
     }  # fmt: skip
 
 
@@ -145,12 +149,12 @@ def format_facts(weights):
     return {"format": name, "new_format": float(name not in known)}
 
 
-def new_experts(model):
-    """1 for a mixture of experts that no measurement is of, nor of another one of its shape, else 0."""
-    names = load_calibration()["sparse_models"] + [
+def new_model(model):
+    """1 for a model that no measurement is of, nor of another one of its shape, else 0."""
+    names = load_calibration()["models"] + [
         name for kind in sparse_attention.load_rows().values() for name in kind["models"]
     ]
-    return float(model.sparse and not sparse_attention.in_catalogue_group(model, names))
+    return float(not sparse_attention.in_catalogue_group(model, names))
 
 
 def sentences(held, facts):
@@ -174,11 +178,12 @@ def facts(deployment, batch, context, step=None):
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
         "context": context, "batch": batch, "tp": tp,
         "domain": calibration.chips_per_node(system.chip) or system.domain, "shared": float(shared and tp > 1),
-        "expert_chips": system.count if ep > 1 else 0, "new_experts": new_experts(model), "copies": dp,
+        "expert_chips": system.count if ep > 1 else 0, "new_model": new_model(model), "copies": dp,
         "heads": min(group.attention.n_heads for group in model.layers if group.attention),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    found |= limits() | chip_facts(system.chip.name) | format_facts(deployment.weights)
+    tuned = calibration.is_tuned(model, deployment.formats)
+    found |= limits() | chip_facts(system.chip.name, tuned) | format_facts(deployment.weights)
     return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 

@@ -209,10 +209,10 @@ globalThis.inferlibAsk = function (D) {
   const binding = (terms) => terms.filter((t) => t.counts)
     .reduce((a, b) => (b.seconds > a.seconds ? b : a)).name;
   const timed = (at, what, q = at.q) => {
-    const found = {};
+    const found = {}, { slower } = software(at);
     const add = (count, made, own) => made.f(q, own).forEach((seconds, k) => {
       const term = D.terms[made.terms[k]];
-      found[term] = (found[term] || 0) + at.c.slower * count * seconds;
+      found[term] = (found[term] || 0) + slower * count * seconds;
     });
     let sums = 0; // how often the chips of an instance add their parts together
     at.groups.forEach((g) => g.parts.forEach((part) => {
@@ -225,6 +225,11 @@ globalThis.inferlibAsk = function (D) {
     const names = stages.flat(), alone = stages.map((stage) => stage.map(() => 1));
     const { value, terms } = staged({ names, stages: alone, at: 0 }, names.map((name) => found[name]));
     return { terms, total: value };
+  };
+  // How a chip runs what others were timed for: dense models in fp8, or others.
+  const software = ({ c, m, stored: { each } }) => {
+    const eight = ["attention", "feed-forward"].every((part) => each[part].kernel === "fp8");
+    return c.made[!sparse(m) && eight ? 1 : 0];
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
@@ -265,16 +270,17 @@ globalThis.inferlibAsk = function (D) {
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   const doubts = (S, at, batch, context, more) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
-    const untimed = standIns(at);
+    const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       equal: 0,
-      chip: c.name, new_chip: c.new, other_maker: c.maker, lender: c.lender, lent: c.lent, slower: c.slow,
+      chip: c.name, new_chip: c.new, other_maker: tuned.maker, lender: c.lender, lent: c.lent, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
-      new_experts: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
-      drafted: S.draft_tokens || 0, timed_on: borrowed.join(", "), borrowed: borrowed.length,
+      new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
+      drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
+      timed_on: borrowed.join(", "), borrowed: borrowed.length,
       untimed: untimed.join(", "), not_timed: untimed.length, ...more,
     };
     const [steps, first] = [["step", ...(more ? ["request"] : [])], more ? ["first"] : []].map((lists) =>
@@ -346,7 +352,7 @@ globalThis.inferlibAsk = function (D) {
     const last = at.groups[at.groups.length - 1], experts = last.parts.some((p) => "n_experts" in p.own);
     const head = { ...at, spread: experts ? at.spread : 0, groups: [{ ...last, count: 1 }] };
     const verifying = timed(at, "step", over(at.q, { rows: S.draft_tokens + 1 }));
-    const alone = over(at.q, { n_layers: last.parts.length / 2, engine_base: 0, engine_rank: 0, pp: 1,
+    const alone = over(at.q, { n_layers: last.parts.length / 2, engine_rank: 0, pp: 1,
       n_chips: at.n / at.l.pp, // on the last stage
       batch: Math.max(at.q.batch / at.l.pp, Math.min(at.q.batch, 1)) });
     const draft = timed(head, "step", alone).total + of(D.whole.join, at)(alone)[0];
@@ -420,6 +426,8 @@ globalThis.inferlibAsk = function (D) {
     const scatter = mean((one) => (one.total - all) ** 2), every = (of) => reads.flatMap((read, k) =>
       Array(read[0]).fill(of(read, each[k])));
     return { read: { terms, total: all }, fresh, uneven: 1 + scatter / all ** 2,
+      added: (step) => every((_, { total, terms }) => D.glue.added({ read: total, beside: 1,
+        ...drawn("read", terms), ...drawn("step", step) })[0]),
       passes: every((_, one) => one.total), freshTokens: every(([, tokens, held]) => tokens - held) };
   };
   const rooms = (at, { engine, prompt_tokens: prompt, mix: { longest, context } }) => {
@@ -491,13 +499,19 @@ globalThis.inferlibAsk = function (D) {
       const [low, high] = ends.map((length) => seconds(n, length)), each = (high - low) / (ends[1] - ends[0]);
       return (known[n] = [low - each * ends[0], each]);
     };
-    const [late] = read ? D.glue.late(over(at.q, { read: read.read.total, pieces: 1 })) : [0];
     const none = prompts.map(() => 0);
     const { passes, freshTokens } = read || { passes: none, freshTokens: none };
     const held = policy.reserve ? 2 * context - S.prompt_tokens : context, door = at.q.engine_door;
     const tokens = Number.isFinite(room) ? room * held / lanes : Infinity;
-    const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late };
-    return server(at, S.output_tokens, policy, held, costs);
+    const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late: 0 };
+    const busy = server(at, S.output_tokens, policy, held, costs), full = lanes * busy.sequences;
+    if (!read) return busy;
+    // what each prompt adds to a step of a machine that is never idle
+    const plain = run(at, { batch: full, context });
+    const each = S.draft_tokens ? draftedAt(S, at, plain) : timed(at, "step");
+    const added = full > lanes ? read.added(each.terms) : passes;
+    const [late] = D.glue.late(over(at.q, { read: read.read.total, pieces: 1, own: mean(added) }));
+    return server(at, S.output_tokens, policy, held, { ...costs, passes: added, late });
   };
   // A machine that only reads: answers of one token, whose steps take no time to speak of.
   const readerOf = (S, { at, read, passes, freshTokens }) => {
@@ -748,11 +762,12 @@ globalThis.inferlibAsk = function (D) {
   const token = (S, at, q) => {
     const { prompt_tokens: tokens, output_tokens: output, cached } = S, alone = S.mode !== "request" ||
       S.request_rate, users = q.batch;
-    const step = timed(at, "step", alone ? q : over(q, { batch: together(S, at, users) })).total;
+    const plain = timed(at, "step", alone ? q : over(q, { batch: together(S, at, users) }));
+    const step = plain.total;
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
-    const read = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })).total;
+    const whole = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })), read = whole.total;
     const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
-      ...budgetOf(S, at), ...loop(S) };
+      ...budgetOf(S, at), ...loop(S), ...drawn("step", plain.terms), ...drawn("read", whole.terms) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };
@@ -952,11 +967,12 @@ globalThis.inferlibAsk = function (D) {
   // The measured rows nearest to a question: same model and chip first, then by ratios of users, chips and
   // context; another model's only where this one has none.
   const neighbours = (S, batch, context, most) => {
-    const { names, columns, rows } = D.measured, m = model(S), { kernel } = formats(S, m).weights;
+    const { names, columns, groups } = D.measured, m = model(S), { kernel } = formats(S, m).weights;
     const apart = (a, b) => Math.abs(Math.log2(Math.max(a, 1) / Math.max(b, 1))), copies = layout(S).dp > 1;
     const size = (name) => (has(D.models, name) ? total(D.models[name].stored) : 0);
     const shapes = names.model.map((name) => 2 * apart(size(name), m.size)
       + (name === m.name || Math.abs(size(name) / m.size - 1) < 1e-6 ? 0 : 8));
+    const rows = groups.flatMap(([own, ...rest]) => rest.map((row) => [...own, ...row]));
     return rows.map((row) => {
       const r = named(columns, row), shape = shapes[r.model];
       for (const key in names) r[key] = names[key][r[key]];

@@ -31,7 +31,7 @@ from tokenprice.scheduler import Scheduler
 from tokenprice.speculation import drafted_token_time, with_draft
 
 DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
-ENGINE = ("base", "layer", "rank", "sequence", "together", "box", "host", "door")
+ENGINE = ("layer", "rank", "sequence", "together", "shared", "box", "host", "door")
 # Experts in parts on every chip, spread over all copies' chips, or over an instance's.
 CUT, COPIED, WITHIN = range(3)
 
@@ -227,12 +227,9 @@ def whole():
 
 def _fit(at):
     """Bytes that a chip needs, has, and has left by its engine."""
-    weights, have = at.weights_of_a_chip, calibration.memory(at.chip)
-    return [
-        weights + at.held * at.sequence(at.context),
-        have,
-        at.left(weights, have),
-    ]
+    whole, have = at.deployment, calibration.memory(at.chip)
+    weights = whole.weights_of_a_chip
+    return [weights + at.held * whole.sequence(at.context), have, whole.left(weights, have)]
 
 
 IDLE = ("idle", "a_second")
@@ -274,6 +271,8 @@ def glue():
         own = prefill.prefill_until_first_token(at, read, whole)
         everybody = engine.door, number("lanes"), users, running, own + whole * step
         each = maximum(running / number("lanes"), 1)
+        both = _Total("read", read), _Total("step", step)
+        added = prefill.added_time(*both, each - 1)
         lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
@@ -308,8 +307,9 @@ def glue():
             },
             "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
             "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
-            "late": {"seconds": own - read},
-            "own": {"seconds": request.lane_time(read, *lanes)},
+            "late": {"seconds": own - number("own")},
+            "own": {"seconds": request.lane_time(added, *lanes)},
+            "added": {"seconds": prefill.added_time(*both, number("beside"))},
         }
         for name in ("request", "loop"):
             found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in invariants.KINDS[name]}

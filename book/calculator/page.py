@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 from collections import Counter
 from functools import cache, partial
 
@@ -181,7 +182,7 @@ def _parts(value):
 
 def shortest(value):
     """A finite number in as few letters as read back to the same."""
-    plain = repr(value).removesuffix(".0")
+    plain = re.sub(r"^(-?)0(?=\.)|\.0$", r"\1", repr(value)) if value else "0"
     digits, _, power = f"{value:.16e}".partition("e")
     first, _, after = digits.rstrip("0").partition(".")
     power = f"{first}{after}e{int(power) - len(after)}"

@@ -1,6 +1,7 @@
 """What the instrument knows by heart: models, chips, kernels, formats, cautions and measurements as plain data."""
 
 from functools import cache
+from itertools import groupby
 
 import pandas as pd
 
@@ -106,11 +107,14 @@ def chips():
     found = {}
     for name in catalog.chips():
         chip, facts = catalog.load_chip(name), chip_facts(name)
+        made = [
+            (chip_facts(name, tuned), calibration.correction_factor(name, tuned)) for tuned in (False, True)
+        ]
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "maker": facts["other_maker"], "pcie": chip.topology == "PCIe", "slow": facts["slower"],
-            "slower": calibration.correction_factor(name), "linked": chip.topology in diagnosis.LINKED,
+            "made": [{"maker": one["other_maker"], "slow": one["slower"], "slower": by} for one, by in made],
+            "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
             "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
@@ -247,7 +251,7 @@ def cautions(declared):
     """Texts, and one JavaScript function of the facts whose values are above zero where they hold."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_experts", "users", "running", "copies", "other_maker", "prompt", "equal",
+        "new_model", "untold", "users", "running", "copies", "other_maker", "prompt", "equal",
         "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip
@@ -277,7 +281,7 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests: names of columns, rows, and for columns of names what their places stand for."""
+    """Measured steps and requests: names of columns, groups of rows, and what places of columns of names stand for."""
     steps, served = measured.load(), fit.serving_rows()
     steps = steps[(steps.duplicate_of == "") & steps.tpot.notna() & (steps.speculation == "none")]
     steps = steps.assign(output=0).rename(columns=_OF_STEPS)
@@ -290,7 +294,14 @@ def measurements():
         rows[key], known = pd.factorize(rows[key])
         names[key] = list(known)
     plain = [[int(v) if v == int(v) else float(v) for v in row] for row in rows.itertuples(index=False)]
-    return {"names": names, "columns": _COLUMNS, "rows": plain}
+    alike = groupby(
+        plain, key=lambda row: row[:10]
+    )  # rows of one machine that follow one another share its numbers
+    return {
+        "names": names,
+        "columns": _COLUMNS,
+        "groups": [[own, *(row[10:] for row in rows)] for own, rows in alike],
+    }
 
 
 _COLUMNS = (
@@ -302,10 +313,10 @@ _COLUMNS = (
     "n",
     "tp",
     "dp",
-    "users",
-    "context",
-    "seconds",
     "output",
+    "context",
+    "users",
+    "seconds",
 )
 _ALIKE = {"hardware": "chip", "n_gpus": "n", "tpot": "seconds"}
 _OF_STEPS = _ALIKE | {"source": "publisher", "weight_format": "weights", "sequences": "users"}

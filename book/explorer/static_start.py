@@ -97,9 +97,11 @@ def draw_static(body):
 
 @cache
 def script(room, name):
-    """A script or style sheet of a room of the book, without comments and indentation."""
-    lines = map(str.strip, (files(f"book.{room}") / name).read_text("utf-8").splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("//"))
+    """A script or style sheet of a room of the book, without comments, indentation and blanks around operators."""
+    text = re.sub(
+        r"^\s+|\s*(^|\s)//\s.*$", "", (files(f"book.{room}") / name).read_text("utf-8"), flags=re.MULTILINE
+    )
+    return re.sub(r"\n+", "\n", re.sub(r" (=>|[=!]==|&&|\|\||[<>]=|=(?= [\w(\[{])) ", r"\1", text)).strip()
 
 
 CLASSED = re.compile(r'<\w+[^<>]* class="([^"]*)"[^<>/]*')

@@ -1,8 +1,9 @@
 """Public measurements of decode speed, one schema, each row with its address.
 
 ``measurements.csv`` holds single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the
-catalogue's names for what the sources call chips and models. ``serving.csv`` holds serving benchmarks (time to
-the first token and between tokens, under a number of users), ``serving.toml`` what there is to say of it.
+catalogue's names for what the sources call chips and models. ``serving.csv`` and ``serving_r1.csv`` hold
+serving benchmarks (time to the first token and between tokens, under a number of users), ``serving.toml`` what there is
+to say of them.
 Nothing here is a prediction: a time is printed,
 read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
 ``traces`` are requests as services recorded them.
@@ -67,13 +68,13 @@ def serving():
     --------
     >>> table = serving()
     >>> len(table), sorted(set(table.publisher))
-    (1550, ['InferenceX', 'NVIDIA'])
+    (1846, ['InferenceX', 'NVIDIA'])
     """
-    about = _read("serving.toml")
-    with open(files("book.measured") / "serving.csv", encoding="utf-8") as text:
-        table = pd.read_csv(text, keep_default_na=False).set_index("id")
+    about, paths = _read("serving.toml"), [files("book.measured") / f"{name}.csv" for name in SERVING]
+    tables = [pd.read_csv(path, keep_default_na=False).set_index("id") for path in paths]
+    table = pd.concat(tables).fillna({"url": ""})
     if [table.index.name, *table.columns] != list(about["columns"]):
-        raise ValueError("the columns of serving.csv are not those of serving.toml")
+        raise ValueError("the columns of serving rows are not those of serving.toml")
     for column, known in (("publisher", about["publisher"]), ("model", about["model"])):
         for value in table[column].unique():
             validation.one_of(column, value, known)
@@ -82,17 +83,23 @@ def serving():
     if len(bad) or not table.index.is_unique:
         where = bad[0] if len(bad) else "of serving.csv"
         raise ValueError(f"row {where}: a number is not positive, or tp x dp is not n_gpus")
+    held = (table.engine + ", " + table.model).map(about["hold"])
     table["model"] = table.model.map(about["model"])
     shapes = [*catalog.models(), *catalog.served()]
     table["known"] = table.model.isin(shapes) & table.hardware.isin(catalog.chips())
     table["context"] = table.prompt_tokens + table.output_tokens / 2
     table["tpot"], table["ttft"] = 1e-3 * table.pop("tpot_ms"), 1e-3 * table.pop("ttft_ms")
-    for name in ("url", "requests_per_user", "fixed_lengths"):
-        table[name] = [about["publisher"][who][name] for who in table.publisher]
-    table["hold"] = table.engine.map(about["hold"]).where(table.dp > 1, 0).fillna(0)
+    known = table.publisher.map(about["publisher"])
+    table["url"] = table.url.where(table.url != "", [who["url"] for who in known])
+    for name in ("requests_per_user", "fixed_lengths"):
+        table[name] = [who[name] for who in known]
+    table["hold"] = held.where(table.dp > 1, 0).fillna(0)
     table["doubt"] = [about["in_doubt"].get(row, "") for row in table.index]
     table["licence"] = about["collection"]["licence"]
     return table
+
+
+SERVING = "serving", "serving_r1"  # files of rows
 
 
 @cache

@@ -88,7 +88,7 @@ def copies(table):
     for i, (name, own) in enumerate(table.groupby("system", sort=False)):
         colour = COLOURS[i]
         ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
-        ax.plot(own["sequences a chip"], own["predicted, ms"], "-", color=colour, label="predicted")
+        ax.plot(own["sequences a chip"], own["predicted, ms"], "-", color=colour, label=f"{name}, predicted")
     ax.set_xscale("log", base=2)
     ticks = sorted(set(table["sequences a chip"]))
     ax.set_xticks(ticks, [str(t) for t in ticks])
@@ -245,21 +245,28 @@ def over_users(table):
     return ax
 
 
-def first_token(ax=None):
-    """Times to the first token, predicted with their model left out, against measured."""
+def first_token(answer, ax=None):
+    """Times to the first token, predicted with their model left out, against measured; a line for an answer."""
     ax = style.axes(ax, figsize=(5.6, 4.2))
     table, logs = fit.first_rows(), fit.first_left_out("model")
     table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
-    return _against(ax, table, [20, 5000], "measured, ms", "predicted, ms")
+    if answer.feasible:
+        low, high = answer.request.ttft_interval
+        ax.axhspan(1e3 * low, 1e3 * high, color=style.FAINT, alpha=0.2)
+        ax.axhline(1e3 * answer.request.ttft, color=style.INK, linestyle="--", label="the request above")
+    return _against(ax, table, "measured, ms", "predicted, ms")
 
 
-def _against(ax, table, ends, xlabel, ylabel):
-    """Computed over measured, coloured by model, on logarithmic axes with a line where both are the same."""
-    for colour, (name, own) in zip(COLOURS, table.groupby("model"), strict=False):
-        ax.plot(own.x, own.y, ".", color=colour, label=name.rpartition("/")[2])  # without its publisher
+def _against(ax, table, xlabel, ylabel):
+    """Computed over measured, coloured by model, on equal logarithmic axes with a line where both are the same."""
+    groups = sorted(table.groupby("model"), key=lambda group: -len(group[1]))  # the largest lies below
+    for colour, (name, own) in zip(COLOURS, groups, strict=False):
+        label = name.rpartition("/")[2]  # without its publisher
+        ax.plot(own.x, own.y, ".", color=colour, label=label, markersize=4)
+    ends = 0.8 * table[["x", "y"]].min().min(), 1.25 * table[["x", "y"]].max().max()
     ax.plot(ends, ends, color=style.INK, linewidth=1)
-    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel)
-    ax.legend(fontsize=8)
+    ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, xlim=ends, ylim=ends, aspect="equal")
+    ax.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.02, 1))
     return ax
 
 
@@ -279,4 +286,4 @@ def joules(ax=None):
     ax = style.axes(ax, figsize=(5.6, 4.0))
     table, measured = measured_energy.rows(), measured_energy.rows().joules_per_token
     table = table.assign(x=measured, y=measured * (1 + measured_energy.left_out()))
-    return _against(ax, table, [measured.min(), measured.max()], "measured joules per token", "computed")
+    return _against(ax, table, "measured joules per token", "computed")

@@ -70,7 +70,8 @@ def _errors(row):
     model, system, work, layout, keep = question(row)
     prompt, output = row.scale * row.isl, row.scale * row.osl
     engine = calibration.engine_class(row.engine)
-    how = {"engine": engine, "layer_formats": keep, "scheduler": Scheduler(max_num_batched_tokens=None)}
+    policy = Scheduler.of("sglang" if row.engine == "sglang" else engine, system.chip)
+    how = {"engine": engine, "layer_formats": keep, "scheduler": policy}
     served = Deployment.of(model, system, work, layout, **how)
     places = served.max_sequences(work.context, prompt + output)
     running = min(work.batch, max(places, layout.dp))
@@ -125,10 +126,12 @@ def as_toml():
     lines = [
         "# Written by `python -m book.serving.sparse_attention_rows`; a test repeats it. For a kind of "
         "attention the models whose",
-        "# serving rows were scored (nothing was fitted to them), and the factors that hold 80 % of times between",
+        "# serving rows were scored, and the factors that hold 80 % of times between",
         "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
     ]
-    for kind, own in predicted().groupby("kind"):
+    from book.serving.fit import latent
+
+    for kind, own in [*predicted().groupby("kind"), ("latent", latent())]:
         lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
         one = own.dp_attention == 1
         parts = {"token": own[one].token, "copies": own[~one].token, "first": own["first"]}

@@ -224,17 +224,23 @@ def crossings(*names):
     return pd.DataFrame(found.items(), columns=["model", "million tokens"])
 
 
-def other_makers():
-    """Public rows of chips that no kernel was timed on (``other_makers.csv``), scored by publisher, never fitted."""
-    found = fit.other_makers()
-    inside = 100.0 * found.measured.between(found.low, found.high)
-    found = found.assign(
-        **{"median error, %": 100 * found.answered / found.measured - 100, "inside, %": inside}
-    )
-    groups = found.groupby(["publisher", "chip"], sort=False)
-    shown = groups.agg({"ms": "size", "median error, %": "median", "inside, %": "mean"})
-    shown["median error, %"] = shown["median error, %"].round() + 0.0  # no -0
-    return shown.rename(columns={"ms": "rows"}).reset_index()
+def unfitted():
+    """Public rows that no constant is fitted to (``asked_rows.csv``), asked as a user asks, by kind and publisher.
+
+    In per cent: the median of answered over measured, less one, and rows inside the interval, of tokens and of first
+    tokens.
+    """
+    found, shown = fit.asked(), {}
+    for name, by, wide, measured in (
+        ("tokens", "answered", "factor", "measured"),
+        ("first tokens", "first", "first_factor", "ttft"),
+    ):
+        logs = np.log(found[by] / found[measured])
+        inside = (np.abs(logs) <= np.log(found[wide].astype(float))).where(logs.notna())
+        shown |= {f"{name}, median": 100 * np.expm1(logs), f"{name}, inside": 100 * inside.astype(float)}
+    kinds = found.assign(**shown).groupby(["kind", "publisher", "seen"], sort=False)
+    means = kinds.agg({"ms": "size"} | {name: "median" if "median" in name else "mean" for name in shown})
+    return means.rename(columns={"ms": "rows", "seen": "shown since"}).round().reset_index()
 
 
 def arrivals():
@@ -485,7 +491,8 @@ def _short(value):
 
 
 _MEANS = {
-    "layer": "a layer", "together": "a sequence, for each doubling of chips", "base": "a step",
+    "layer": "a layer", "together": "a sequence, for each doubling of chips",
+    "shared": "a block with a shared expert, others whole on chips",
     "box": "an all-reduce, for each doubling beyond a box", "rank": "a step, for each doubling of chips",
     "sequence": "a sequence", "host": "a layer of a prompt, at least, where attention is not plain",
     "door": "a first token, on the way in and out",

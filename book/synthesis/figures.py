@@ -16,11 +16,11 @@ WHO = {key: _OURS.get(key) or metadata(papers.source_of(key))["colour"] for key 
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
 
-def stacked(table, measured=None):
-    """One bar for each who answers, its terms stacked under common names.
+def stacked(table, measured=None, answer=None):
+    """One bar for each model that answers, its terms stacked under common names.
 
     ``table``: as :func:`book.synthesis.grid.decomposition` returns it. ``measured``: a measured time in
-    milliseconds, drawn as a line.
+    milliseconds, drawn as a line. ``answer``: the kernel model's, whose interval is drawn on its bar.
     """
     full = {who: f"infeasible: {reason}" for who, reason in table.attrs.get("infeasible", {}).items()}
     ax = style.stack(table.drop(index="total"), full)
@@ -28,6 +28,9 @@ def stacked(table, measured=None):
         ax.axvline(measured, color=style.INK, linestyle="--", linewidth=1.2)
         ax.text(measured, -0.75, "measured", ha="center", fontsize=9)
         ax.set_xlim(0, max(ax.get_xlim()[1], 1.18 * measured))
+    if answer is not None and answer.feasible:
+        between(ax, predictors.KERNELS, answer.low, answer.seconds, answer.high)
+        ax.set_xlim(0, max(ax.get_xlim()[1], 1.05e3 * answer.high))
     return ax
 
 
@@ -45,7 +48,7 @@ def printed_ranges(ax, model, system, workload):
 
 
 def between(ax, key, low, middle, high):
-    """An interval in seconds below one's bar of :func:`stacked`."""
+    """Draw an interval in seconds below one model's bar of :func:`stacked`."""
     line, off = {"color": style.INK, "linewidth": 1.4}, [[1e3 * (middle - low)], [1e3 * (high - middle)]]
     ax.errorbar(1e3 * middle, _below(ax, key), xerr=off, capsize=3, **line)
     return ax

@@ -67,8 +67,9 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
     turn = eq.overlapped_time(attention, expert, sent) / 2
     for i in range(4):
         start, half = i * turn, "AB"[i % 2]
-        rows.append(("overlap", "GPU", half, "attention", start, start + attention))
-        rows.append(("overlap", "GPU", half, "experts", start + attention, start + attention + expert))
+        # a half's exchange lies between its attention and its experts, so a turn begins with the experts
+        rows.append(("overlap", "GPU", half, "experts", start, start + expert))
+        rows.append(("overlap", "GPU", half, "attention", start + expert, start + expert + attention))
         rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
     attention, expert, sent = layer(batch)
     layer_parts = ("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)

@@ -91,8 +91,8 @@ def downloads(body):
     return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
 
 
-# Parts that do not count towards the minutes: exercises, folds, drawings, scripts.
-UNREAD = ".exercise, .solution, .stamp, details, [popover], script, style, svg"
+# Parts that do not count towards the minutes: exercises, folds, what is gathered from above, drawings, scripts.
+UNREAD = ".exercise, .solution, .stamp, .takeaways, details, [popover], script, style, svg"
 MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
 
 
@@ -352,12 +352,16 @@ def lighter(svg):
     return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
 
 
+PHONE = 358  # pixels that a phone has for a figure; a wider one scrolls, and its style says so
+
+
 def patient(page, sizes):
     """Load figures lazily, each with its size reserved."""
 
     def placed(match):
         width, height = sizes[match[1]]
-        return f'<img loading="lazy" width="{width}" height="{height}"{match[0][4:]}'
+        wide = ' data-wide=""' if float(width) > PHONE else ""
+        return f'<img loading="lazy"{wide} width="{width}" height="{height}"{match[0][4:]}'
 
     names = "|".join(map(re.escape, sizes))
     return re.sub(rf'<img(?! loading)[^>]*? src="[^"]*_images/({names})"', placed, page)
