@@ -1,7 +1,4 @@
-"""One verdict: no page recommends another machine than the kernel model without its machine and number beside it.
-
-Twenty questions are asked of every page that speaks of more chips: does a second box make a token faster?
-"""
+"""One verdict a story, computed: asked again at other loads, formats and cached shares, it is what the words say."""
 
 import math
 import re
@@ -13,10 +10,7 @@ from prose import CHAPTERS, notebook
 from test_chapter_inputs import coarse, needed, run, statements  # noqa: F401
 
 from book import verdicts
-from book.explorer import kernel_model_text
 from book.principles import introduction
-from inferlib.papers import erdil2025
-from inferlib.system import System
 from tokenprice import ask
 from tokenprice.ask import ALL
 from tokenprice.uncertainty import load_calibration
@@ -27,85 +21,6 @@ VERDICTS = [
     for chapter in CHAPTERS
     if any("verdicts.Verdict(" in cell.source for cell in notebook(chapter).cells)
 ]
-MODELS = ("Llama 3 8B", "Llama 2 13B", "Qwen3 32B", "Llama 3 70B", "Qwen2.5 72B")
-QUESTIONS = [
-    introduction.RUNNING.replace(model=model, machine=machine, batch=users)
-    for model, machine, users in product(MODELS, ("8x H100", "8x H200"), (1, 32))
-]
-
-
-# Chapter -> who answers in it, whatever the kernel model says.
-BY = {
-    "principles": "principles",
-    "steinhardt2022": "steinhardt2022",
-    "pope2022": "pope2022",
-    "erdil2025_toy": "erdil2025",
-    "erdil2025_model": "erdil2025",
-    "liminal2025": "liminal2025",
-    "synthesis": "liminal2025.eq8",
-}
-
-
-def times(question, factor):
-    """The same question to so many times the chips."""
-    machine = System(question.machine.chip, round(factor * question.machine.count))
-    return question.replace(machine=machine)
-
-
-def took(question, chapter=None):
-    """Seconds of a token as a chapter computes it, or as the kernel model does; None where there is no answer."""
-    found = ask(question, by=BY.get(chapter, "kernels"))
-    if chapter == "erdil2025_toy" and found.status != "n/a":  # it has the complete model's models and chips
-        toy = erdil2025.toy_decode_step(question.model, question.machine, question.workload)
-        return toy.total if toy.feasible else None
-    return found.seconds if found.feasible else None
-
-
-def gains(question, chapter=None):
-    """Whether twice the chips make a token faster, None where there is no answer to both."""
-    before, after = (took(one, chapter) for one in (question, times(question, 2)))
-    return None if None in (before, after) else after < before
-
-
-@pytest.mark.parametrize("chapter", BY)
-def test_where_a_page_says_otherwise_of_more_chips_it_names_the_kernel_models_machine_and_number(chapter):
-    assert any(one.text.startswith("kernel_model_text.kernel_model_sentence(") for one in statements(chapter))
-    for question in QUESTIONS:
-        if gains(question, chapter) != gains(question):
-            other = ask(times(question, 2))
-            said = repr(kernel_model_text.kernel_model_sentence(question))
-            assert f"on {other.question.machine} as one instance, {other.summary()}" in said
-
-
-def advised(chapter):
-    """Kind and text of the cells of the section in which a story says what its writer would do."""
-    there = False
-    for cell in notebook(chapter).cells:
-        heads = cell.cell_type == "markdown"
-        for text in re.split(r"(?m)^(?=## )", cell.source) if heads else [cell.source]:
-            there = "what I would do" in text if heads and text.startswith("## ") else there
-            if there:
-                yield cell.cell_type, text
-
-
-def compares_machines(kind, text):
-    return kind == "code" and ("System(" in text or "offers" in text)
-
-
-ADVISING = [
-    story
-    for story in CHAPTERS
-    if story not in VERDICTS and any(compares_machines(*part) for part in advised(story))
-]
-
-
-@pytest.mark.parametrize("story", ADVISING)
-def test_a_story_whose_advice_compares_machines_says_at_once_what_the_kernel_model_says(story):
-    """Whether the kernel model would rent the same or not."""
-    parts = list(advised(story))
-    at = next(i for i, part in enumerate(parts) if compares_machines(*part))
-    after = next(text for kind, text in parts[at:] if kind == "markdown")
-    assert "kernel model" in after.split("\n\n")[0]
 
 
 def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
@@ -120,8 +35,6 @@ def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
     assert len(answered) >= 7
     assert [key for key in answered if found[0][key].seconds >= found[1][key].seconds] == []
 
-
-# --- Verdicts that are computed -------------------------------------------------------------------------------
 
 CACHED = ("0", "50%", "90%")
 

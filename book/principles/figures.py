@@ -10,6 +10,8 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import System, Workload, format_bytes
 from inferlib.transformer import visible_context
+from tokenprice import Question, ask
+from tokenprice.deployment import layouts
 
 
 def profile(case):
@@ -295,3 +297,13 @@ def draw_intensity(case, ax=None):
     ax.text(1.1, roofline.ridge_point(chip) * 1.1, f"ridge point of one {chip.name}", fontsize=9)
     ax.set(xscale="log", yscale="log", xlabel="batch", ylabel="FLOP for every byte read", xlim=(1, 14000))
     return ax
+
+
+def fewest_in_boxes(model, chip, weights):
+    """The fewest chips, in whole boxes, on which some layout of a model fits an engine; None up to eight boxes."""
+    box = int(chip.scale_up_size or 8)
+    for n in range(box, 8 * box + 1, box):
+        asked = Question(model, System(chip, n), weights=weights)
+        if any(ask(asked.replace(layout=layout)).feasible for layout in layouts(model, chip, n)):
+            return n
+    return None
