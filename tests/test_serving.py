@@ -50,7 +50,7 @@ MADE = {"operators.toml": operators.as_toml, "engines.toml": fit.engines_toml}
 MADE |= {
     "calibration.toml": fit.calibration_toml,
     "energy.toml": watts.as_toml,
-    "sparse_attention.toml": sparse_attention_rows.as_toml,
+    "sparse_attention.toml": fit.attention_toml,
 }
 
 

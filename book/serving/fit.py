@@ -904,10 +904,18 @@ def _numbers(values):
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
 
+def attention_toml():
+    """The text of ``sparse_attention.toml``."""
+    return sparse_attention_rows.as_toml(latent())
+
+
+FILES = {"engines": engines_toml, "calibration": calibration_toml, "sparse_attention": attention_toml}
+
+
 def main():
-    """Fit, and write both files, until nothing changes: engines are fitted with prompts as the files have them."""
+    """Fit, and write the files, until nothing changes: engines are fitted with prompts as the files have them."""
     made = {}
-    while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
+    while made != (made := {name: text() for name, text in FILES.items()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         caches = (
