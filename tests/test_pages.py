@@ -33,9 +33,9 @@ REFERENCES = (ROOT / "book" / "references.bib").read_text("utf-8")
 def test_explorers_share_one_runtime():
     shown = [multiply()._repr_html_(), one_step()._repr_html_()]
     page = page_transforms.once("".join(shown))
-    assert page.count("window.inferlibExplorer = ") == 1 and page.count("<style>") == 1
+    assert page.count("window.inferlibExplorer=") == 1 and page.count("<style>") == 1
     assert page.count('class="inferlib-explorer"') == page.count("inferlibExplorer(Object") == 2
-    assert page.index("window.inferlibExplorer = ") < page.index("inferlibExplorer(Object")
+    assert page.index("window.inferlibExplorer=") < page.index("inferlibExplorer(Object")
 
 
 CELL = (

@@ -4,6 +4,7 @@ Our copy of the source is text: the axes and dots of its Figures 13 to 17 are no
 drawn with stated choices (see :mod:`book.papers.mazurek2025.systems`). Figures 2, 3 and 6 are pictures of others.
 """
 
+import math
 from functools import partial
 
 import matplotlib.pyplot as plt
@@ -18,9 +19,18 @@ from book.papers.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import axis
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, setup, setups, stated
+from inferlib.system import System
+from tokenprice import ask
 
 COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=False))
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
+
+
+def boxes_that_hold(case, most=4):
+    """Boxes of eight chips, a stage each, in which an engine holds the model and one user; NaN above ``most``."""
+    one, chip = case.replace(batch=1), case.machine.chip
+    asked = {n: one.replace(machine=System(chip, 8 * n), layout=f"TP8 PP{n}") for n in range(1, most + 1)}
+    return next((n for n, question in asked.items() if ask(question).feasible), math.nan)
 
 
 def figure_12():
