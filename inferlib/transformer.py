@@ -220,7 +220,7 @@ class Transformer(Record):
         """Width of one head, where all layers have the same."""
         return self._shared("attention", "head_dim")
 
-    @property
+    @cached_property
     def sparse(self):
         """Whether some layers are mixtures of experts."""
         return any(isinstance(group.feed_forward, Experts) for group in self.layers)

@@ -551,6 +551,7 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(name, beside
 @pytest.mark.parametrize(("work", "more", "linked"), [
     ("step", {"prices": {"H100": 3}}, True), ("step", {"prices": {"H100": [2, 4]}}, False),
     ("fleet", {"prefill_machine": "1x H200", "prices": {"H200": 3}}, True),
+    ("served", {"engine": "sglang"}, True), ("fleet", {"engine": "sglang"}, True),
     ("rented", {"tpot": "90 ms", "sure": True}, True), ("rented", {"prices": {"L40S": 0.5}}, True),
     ("rented", {"prices": {"L40S": [0.5, 9]}}, False), ("rented", {"chips": ["H100"]}, True),
     ("rented", {"chips": ["H100", "B200"]}, False), ("rented", {"counts": [4]}, False),

@@ -134,10 +134,6 @@ def test_the_price_of_speed_is_that_of_the_cheapest_row_that_is_fast_enough():
     )
 
 
-def test_a_fifth_of_the_benchmarks_ask_six_times_the_price():
-    assert (price_lists.prices_of_speed(2.5) >= 6).mean() == pytest.approx(0.2, abs=0.025)
-
-
 # --- Sentences about all of a set ----------------------------------------------------------------------------
 
 

@@ -113,9 +113,7 @@ def test_the_ladder_as_the_chapter_tells_it():
         timed["dense, left out"] < six["dense, shown"]
         and timed["experts, left out"] < six["experts, left out"]
     )
-    assert (
-        sixth["dense, left out"] < version["dense, shown"] < sixth["experts, left out"] < 1.2 * version.max()
-    )
+    assert sixth["dense, left out"] < sixth["experts, left out"] < version["dense, shown"] < 1.2 * sixth.max()
     assert (six > 1.5 * sixth).all()
     assert sixth["dense, left out"] < planner["dense, left out"] < six["dense, left out"]
 

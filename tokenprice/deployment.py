@@ -59,7 +59,7 @@ class Deployment(Record):
 
     model: Transformer
     machine: System
-    layout: Layout | None = None
+    layout: Layout = None  # type: ignore[assignment]  # one instance on all chips
     weights: str | float = "bf16"
     kv_cache_dtype: str | float = "bf16"
     layer_formats: dict | None = None
@@ -248,7 +248,7 @@ class Deployment(Record):
     def engine_memory(self) -> tuple:
         """The share of the memory that the engine takes, the part of the weights in it, and bytes of its own."""
         share = self.memory_utilization or DEFAULT_MEMORY_UTILIZATION
-        counted = share if self.software.name == "compiled" else 1
+        counted = share if self.software.name == "compiled" else 1  # type: ignore[attr-defined]
         return share, counted, WORKSPACE + (BUFFERS if self.layout.tp > 1 else 0)
 
     def weight_bytes(self, part):

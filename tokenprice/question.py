@@ -428,9 +428,7 @@ class Question(ParsedRecord):
         """How many of its sequences fit beside the weights; below one if not even one does."""
         mean = self.workload.context
         # a sequence grows at an even rate, so it ends as far above its mean as it begins below
-        return deployment.max_sequences(
-            mean, self.longest, 2 * mean - (self.prompt_tokens if self.is_request else mean)
-        )
+        return deployment.max_sequences(mean, self.longest, 2 * mean - (self.prompt_tokens or mean))
 
     @property
     def prefill_chunks(self) -> float:

@@ -538,7 +538,7 @@ def distances():
     }  # fmt: skip
     found = {name: (there[own], groups[own], usual) for name, (there, groups, own) in chosen.items()}
     told, untold = drafted(), asked().query("kind == 'drafts, length not told'")
-    untold = np.log(untold.answered / untold.measured), untold.engine.str.split().str[0] + untold.machine
+    untold = np.log(untold.answered / untold.measured), untold.publisher
     found |= {"lent": (*lent(), usual), "drafts": (*told, usual), "untold": (*untold, factor(*told))}
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     first = first[~first.model.isin(SCATTERED)]
@@ -904,10 +904,18 @@ def _numbers(values):
     return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
 
+def attention_toml():
+    """The text of ``sparse_attention.toml``."""
+    return sparse_attention_rows.as_toml(latent())
+
+
+FILES = {"engines": engines_toml, "calibration": calibration_toml, "sparse_attention": attention_toml}
+
+
 def main():
-    """Fit, and write both files, until nothing changes: engines are fitted with prompts as the files have them."""
+    """Fit, and write the files, until nothing changes: engines are fitted with prompts as the files have them."""
     made = {}
-    while made != (made := {"engines": engines_toml(), "calibration": calibration_toml()}):
+    while made != (made := {name: text() for name, text in FILES.items()}):
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         caches = (

@@ -121,24 +121,17 @@ def table():
     return pd.DataFrame(found).round(0)
 
 
-def as_toml():
-    """The text of ``sparse_attention.toml``."""
+def as_toml(latent):
+    """The text of ``sparse_attention.toml``; ``latent``: rows of latent attention (:func:`book.serving.fit.latent`)."""
     lines = [
-        "# Written by `python -m book.serving.sparse_attention_rows`; a test repeats it. For a kind of "
-        "attention the models whose",
+        "# Written by `python -m book.serving.fit`; a test repeats it. For a kind of attention the models whose",
         "# serving rows were scored, and the factors that hold 80 % of times between",
         "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
     ]
-    from book.serving.fit import latent
-
-    for kind, own in [*predicted().groupby("kind"), ("latent", latent())]:
+    for kind, own in [*predicted().groupby("kind"), ("latent", latent)]:
         lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
         one = own.dp_attention == 1
         parts = {"token": own[one].token, "copies": own[~one].token, "first": own["first"]}
         known = {what: part.dropna() for what, part in parts.items() if part.notna().any()}
         lines += [f"{what} = {widest(part, own.model):.4g}" for what, part in known.items()]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    (files("tokenprice") / "sparse_attention.toml").write_text(as_toml(), "utf-8", newline="\n")
