@@ -79,12 +79,13 @@ class Verdict(Text):
         def state(users):
             return said(self.at(users, weights, cached))
 
-        loads, found = sorted({round(2 ** (k / 8)) for k in range(8 * len(USERS) - 7)}), []
+        # even numbers, which two copies share alike
+        loads, found = sorted({2 * round(2 ** (k / 8) / 2) or 1 for k in range(8 * len(USERS) - 7)}), []
         for low, end in zip(loads, loads[1:], strict=False):
             while (here := state(low)) != state(end):  # between two of these loads it may turn more than once
                 high = end
-                while high - low > 1:
-                    middle = (low + high) // 2
+                while high - low > 2:
+                    middle = 2 * ((low + high) // 4)
                     low, high = (middle, high) if state(middle) == here else (low, middle)
                 found.append((here, low))
                 low = high

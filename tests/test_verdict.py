@@ -109,6 +109,6 @@ def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(c
             ends = map(int, re.findall(r" up to (\d+)", said))
             loads = [times * verdict.case.concurrency for times in (0.5, 1, 2)]
             loads += [times * end for end in ends for times in (0.9, 1.1)]
-            for users in {max(1, min(round(load), 256)) for load in loads}:
+            for users in {min(2 * round(load / 2) or 1, 256) for load in loads}:
                 turned = by_hand(verdict, users, weights, cached)
                 assert read(said, users) == turned, (users, weights, cached)
