@@ -14,7 +14,7 @@ import pytest
 from facts import lines
 
 from tokenprice import Question, ask, decide, simulate, workload
-from tokenprice.queueing import with_prefix_cache
+from tokenprice.request import with_prefix_cache
 from tokenprice.terminal import main
 
 FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"
@@ -32,7 +32,7 @@ def recorded(name, **more):
 def at_random(asked):
     """The requests of a trace with what a cache holds of them, if they came at random and in no order."""
     machines = ask(asked).fleet.replicas
-    shared = with_prefix_cache(asked, asked.machine, None, machines).cached
+    shared = with_prefix_cache(asked, asked.on(asked.machine), machines).cached
     return asked.replace(trace=None, cached=shared, replicas=machines)
 
 
