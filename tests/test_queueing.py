@@ -50,10 +50,29 @@ def test_a_full_machine_answers_as_many_requests_as_its_capacity(prompt, output,
     )
     server = ask(asked).fleet.server
     n = int(max(3000, 8 * server.sequences * server.costs.in_step))
-    ends = sorted(one.end for one in play(server.costs, server.scheduler, [0.0] * n)[0])
+    assert server.capacity == pytest.approx(answered(server, n)[0], rel=within)
+
+
+def answered(server, n=3000):
+    """Requests a second of a machine to which all come at once, in between, and how often each is read again."""
+    found, fleet = play(server.costs, server.scheduler, [0.0] * n)
+    ends = sorted(one.end for one in found)
     low, high = int(0.3 * n), int(0.7 * n)
-    answered = (high - low) / (ends[high] - ends[low]) * server.copies / server.costs.in_step
-    assert server.capacity == pytest.approx(answered, rel=within)
+    rate = (high - low) / (ends[high] - ends[low]) * server.copies / server.costs.in_step
+    return rate, fleet[0].preempted / n
+
+
+def test_fewer_sequences_than_memory_holds_serve_more_requests():
+    """What is said to help does: nothing is read again, and a machine answers so many times as many."""
+    asked = Question("Llama 3.3 70B", "4x H100", prompt_tokens=200, output_tokens=3000, request_rate=1e-3)
+    server = ask(asked).fleet.server
+    most, gain = server.better_limit
+    (full, again), (limited, seldom) = (
+        answered(ask(asked.replace(max_num_seqs=n)).fleet.server) for n in (None, most)
+    )
+    assert again > 1 and seldom < 0.05 and limited / full == pytest.approx(gain, rel=0.05)
+    assert f"max_num_seqs {most}" in str(ask(asked))
+    assert ask(asked.replace(engine="compiled")).fleet.server.better_limit is None
 
 
 @pytest.mark.parametrize(("prompt", "budget"), [(8000, 512), (16000, None), (1000, None)])

@@ -30,6 +30,10 @@ NEGLIGIBLE_STEP = 1e-6  # of a prompt's time: a step without a sequence that dec
 REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of those that a copy holds
 LEAST_WARM = 300
+ROOMY = (
+    0.8  # of the sequences that memory holds in the mean: with so many it is full in one request of a hundred
+)
+WORTH_SAYING = 1.05  # times as many requests
 TRIES = 10  # numbers of machines that are simulated, upwards from the answer of the fixed point
 TOGETHER = 20  # machines that are simulated together where the router looks at their load
 
@@ -173,6 +177,17 @@ class Server:
         """How many times a prompt is read again in a copy that is never idle."""
         full = self.sequences >= max(self.costs.tokens / self.held, 1) and not self.scheduler.reserve
         return prompts_read_again(self.sequences, self.output, self.fresh) if full and self.fresh else 0.0
+
+    @cached_property
+    def better_limit(self) -> tuple | None:
+        """``max_num_seqs`` at which memory is hardly ever full, and how many times as much a machine then serves.
+
+        None where memory is not what limits, or the engine keeps room for whole answers.
+        """
+        if not self.again or (most := floor(ROOMY * self.sequences)) < 1:
+            return None
+        gain = replace(self, scheduler=self.scheduler.replace(max_num_seqs=most)).capacity / self.capacity
+        return (most, gain) if gain > WORTH_SAYING else None
 
     @cached_property
     def capacity(self) -> float:
@@ -405,6 +420,10 @@ class Fleet(Screen):
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
         found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
+        if self.server.better_limit:
+            most, gain = self.server.better_limit
+            said = f"with max_num_seqs {most} a machine serves {format_number(gain)} × as many requests"
+            found += [("Memory full", f"prompts are read again when the load rises; {said}")]
         if self.dollars_per_hour is not None:
             paid = f"${self.dollars_per_hour:,.2f} per hour, ${self.dollars_per_month:,.0f} per month"
             dollars = format_number(self.request.per_million["output"])
