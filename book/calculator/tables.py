@@ -289,26 +289,32 @@ def measurements():
     rows = pd.concat([steps, served])[list(_COLUMNS)]
     rows = rows[rows.model.isin(models()[0]) & rows.chip.isin(catalog.chips())]
     rows["seconds"] = [float(f"{seconds:.4g}") for seconds in rows.seconds]
+    rows[["context", "output"]] = rows[["context", "output"]].round()
     names = {}
     for key in ("model", "chip", "publisher", "url", "weights"):
         rows[key], known = pd.factorize(rows[key])
         names[key] = list(known)
     plain = [[int(v) if v == int(v) else float(v) for v in row] for row in rows.itertuples(index=False)]
-    alike = groupby(
-        plain, key=lambda row: row[:10]
-    )  # rows of one machine that follow one another share its numbers
+    # rows of one machine and one context share its numbers; between its ends a few loads say as much as all
+    alike = groupby(sorted(plain), key=lambda row: row[:9])
     return {
         "names": names,
         "columns": _COLUMNS,
-        "groups": [[own, *(row[10:] for row in rows)] for own, rows in alike],
+        "groups": [[own, *_thinned([row[9:] for row in rows])] for own, rows in alike],
     }
 
 
+def _thinned(rows):
+    """At most :data:`LOADS` of some rows, the first and the last among them."""
+    n = min(len(rows), LOADS)
+    return [rows[round(k * (len(rows) - 1) / max(n - 1, 1))] for k in range(n)]
+
+
+LOADS = 3  # of a machine at a context that the page holds: with all it would weigh more than a megabyte
 _COLUMNS = (
     "model",
     "chip",
     "publisher",
-    "url",
     "weights",
     "n",
     "tp",
@@ -317,6 +323,7 @@ _COLUMNS = (
     "context",
     "users",
     "seconds",
+    "url",
 )
 _ALIKE = {"hardware": "chip", "n_gpus": "n", "tpot": "seconds"}
 _OF_STEPS = _ALIKE | {"source": "publisher", "weight_format": "weights", "sequences": "users"}
