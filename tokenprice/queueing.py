@@ -30,10 +30,8 @@ NEGLIGIBLE_STEP = 1e-6  # of a prompt's time: a step without a sequence that dec
 REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of those that a copy holds
 LEAST_WARM = 300
-ROOMY = (
-    0.8  # of the sequences that memory holds in the mean: with so many it is full in one request of a hundred
-)
-WORTH_SAYING = 1.05  # times as many requests
+ROOMY = 0.8  # of the sequences that memory holds in the mean: with so many it is hardly ever full
+WORTH_SAYING = 1.05  # gain in requests a second from which on an answer says it
 TRIES = 10  # numbers of machines that are simulated, upwards from the answer of the fixed point
 TOGETHER = 20  # machines that are simulated together where the router looks at their load
 
