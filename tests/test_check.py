@@ -86,7 +86,7 @@ def test_a_check_says_each_number_and_what_to_try_next():
     said = str(check(SLOW, "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300", "8x H100"))
     assert "time between tokens: expected 15 ms to 21 ms, yours 45 ms: outside, 2.53 times" in said
     assert "(eager mode): time between tokens 45." in said
-    assert "Try next: leave out --enforce-eager, which should give TPOT 17.8 ms" in said
+    assert "Try next: run with CUDA graphs, without --enforce-eager, which should give TPOT 17.8 ms" in said
     assert check(SLOW, "TPOT 22 ms, TTFT 100 ms, 32 users, prompt 1000, output 300", "8x H100").outside == (
         "tpot",
     )
