@@ -284,7 +284,7 @@ class Question(ParsedRecord):
         parsing.parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd", "$0.10"
+        parsing.parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
     )
     pue: float | None = parsed_field(
         parsing.parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
@@ -502,7 +502,7 @@ class SLO(ParsedRecord):
         parsing.parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
     )
     usd_per_million: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per million output tokens, at most (default any)", "usd", "$2"
+        parsing.parse_dollars, "dollars per million output tokens, at most (default any)", "usd/M", "$2"
     )
     request_latency: float | None = parsed_field(
         parsing.parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"

@@ -162,7 +162,7 @@ def _row(identity, name, about, number, mode):
     label, slider = "PUE" if name == "pue" else name.replace("_", " ").capitalize(), ""
     if about["read"] in (parsing.parse_tokens, parsing.parse_count, parsing.parse_cached):
         slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
-    unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"]
+    unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$")
     empty = number is None or number["empty"] and name != "concurrency"
     example = f' placeholder="{html.escape(about["example"])}"' if empty else ""
     listed = f' list="{identity}-{name}-list"' if name in LISTED else ""

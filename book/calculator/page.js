@@ -343,8 +343,9 @@ globalThis.inferlibPage = function (root, D) {
     const { here, side } = against(r, q), on = nameOf(r, A.ofChip(r.n, r.chip));
     const publisher = esc(r.publisher.replace("aiconfigurator silicon sample / ", ""));
     return [linked(r.url, publisher), esc(on + (r.weights && `, ${r.weights}`)), digits(r.users),
-      digits(r.context), bold(digits(1e3 * r.seconds)), here + (side && ` (${side.replace("side", "")})`)];
-  })) + note(`In or out of the interval of ${CASES} that this page states for the row.`);
+      digits(r.context), bold(digits(1e3 * r.seconds)),
+      here + (side && ` <abbr title="${side}">${side === "inside" ? "✓" : "✗"}</abbr>`)];
+  })) + note(`✓: measured inside the interval of ${CASES} that this page states for the row; ✗: outside.`);
   const CASES = `${Math.round(100 * D.facts.confidence)} %`;
   const reach = (q, one) => {
     const goals = [];
