@@ -241,6 +241,12 @@ def test_what_it_costs_to_be_sure_stands_beside_an_offer():
     assert offer.cells()["$/month"] == f"{730 * offer.fleet.dollars_per_hour:,.0f}"
 
 
+def test_a_surer_fleet_whose_memory_runs_full_is_named_by_its_machines_and_its_rent():
+    asked = {"prompt_tokens": 512, "output_tokens": 1024, "request_rate": 50, "tpot": "50 ms", "ttft": "3 s"}
+    best = decide("nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-NVFP4", **asked, chips="B200", counts=1).best
+    assert best.sure.server.better_limit and f", ${best.sure.dollars_per_hour:,.2f} per hour" in best.surely()
+
+
 def test_what_is_sure_is_the_cheapest_of_its_chip_in_whatever_form():
     """One machine that reads and one that decodes may be surer than two that do both, at the same rent."""
     asked = Question("Qwen3 32B", prompt_tokens=2000, output_tokens=400, request_rate=6)

@@ -115,8 +115,8 @@ class Offer(formatting.Screen):
             return f"At the slow end no number of {self.system.chip.name} keeps the promise."
         if self.sure.machinery == self.fleet.machinery:
             return "This keeps the promise at the slow end too."
-        (_, many), _, (_, rent) = self.sure.rows()
-        return f"Kept at the slow end too: {many}, {rent}."
+        lines = dict(self.sure.rows())
+        return f"Kept at the slow end too: {lines['Replicas']}, {lines['Rent']}."
 
     def cells(self):
         """The columns of the table of offers: name to text."""
