@@ -93,6 +93,15 @@ def test_a_step_is_the_step_of_the_equations():
     assert drafted.joules < found.joules
 
 
+def test_the_bar_of_an_answer_is_as_long_as_its_step():
+    found = ask(L33, BOX, batch=32, context="8k")
+    drawn = sum(float(length) for length in re.findall(r"flex:([\d.]+)", found._repr_html_()))
+    plotted = sum(bar.get_width() for bar in found.plot().patches)
+    assert (drawn, plotted) == pytest.approx((1e3 * found.seconds,) * 2, rel=1e-3)
+    with pytest.raises(ValueError, match="no time to draw: infeasible"):
+        ask(L33, "1x H100", batch=32).plot()
+
+
 def test_the_headline_of_a_request_is_the_requests():
     """200 users wait for one another's prompts; what all of them get cannot exceed what the machine makes."""
     found = ask(L33, BOX, weights="fp8", prompt_tokens="2k", output_tokens=500, concurrency=200)

@@ -333,6 +333,38 @@ class Answer(Screen):
         commands = self.commands.values() if self.launched else ()
         return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
 
+    def _repr_html_(self):
+        """The table, and below it a bar of the terms of the step."""
+        bar = legend = ""
+        for place, (name, seconds) in enumerate(self.step.critical.items() if self.feasible else ()):
+            colour = f"background:hsl({205 + 137 * place} 60% 45%)"
+            bar += f'<i style="flex:{1e3 * seconds:.4g};{colour}"></i>'
+            square = f'<i style="display:inline-block;width:.7em;height:.7em;{colour}"></i>'
+            legend += f'<span style="white-space:nowrap">{square} {name} {format_time(seconds)}</span> '
+        return (
+            f'{super()._repr_html_()}<div style="display:flex;height:1em;max-width:40em">{bar}</div>{legend}'
+        )
+
+    def plot(self, ax=None):
+        """Draw the terms of the step as a bar, in milliseconds, and return the axes; needs Matplotlib.
+
+        Raises
+        ------
+        ValueError
+            If there is no answer.
+        """
+        import matplotlib.pyplot as plt
+
+        if not self.feasible:
+            raise ValueError(f"no time to draw: {self.status}: {self.reason}")
+        ax, end = ax or plt.subplots(figsize=(8, 1.5))[1], 0.0
+        for name, seconds in self.step.critical.items():
+            ax.barh([""], 1e3 * seconds, left=end, label=name)
+            end += 1e3 * seconds
+        ax.set_xlabel("milliseconds a step")
+        ax.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.5), frameon=False)
+        return ax
+
 
 class Answers(Screen, dict):
     """The answers of several to one question, by name; shows one line each."""
