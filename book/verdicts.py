@@ -112,6 +112,12 @@ class Verdict(Text):
                 lines.append(f"- weights in {weights}, {share}: {said[part]}")
         return "\n".join(lines)
 
+    def _repr_markdown_(self):
+        """The verdict on the request, and that on other loads, which the map shows too, folded below it."""
+        verdict, others = self.markdown.split(" By load it is:\n\n")
+        summary = "<summary>by load, format and cached share</summary>"
+        return f"{verdict}\n\n<details>{summary}\n\n{others}\n\n</details>"
+
     @property
     def _cached(self):
         q = self.case

@@ -92,7 +92,7 @@ def downloads(body):
 
 
 # Parts that do not count towards the minutes: exercises, folds, what is gathered from above, drawings, scripts.
-UNREAD = ".exercise, .solution, .stamp, .takeaways, details, [popover], script, style, svg"
+UNREAD = ".exercise, .solution, .stamp, .takeaways, .dropdown, details, [popover], script, style, svg"
 MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
 
 
