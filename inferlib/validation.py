@@ -103,7 +103,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
 def short(spelled, value):
     """A value as ``repr`` or ``str`` spells it, cut where it is too long to read."""
     try:
-        text = spelled(value)
+        text = spelled(value).replace("\n", " ")
     except ValueError:  # an integer of thousands of digits
         return "a number too long to print"
     return text if len(text) <= 120 else f"{text[:100]}... ({len(text)} characters)"

@@ -364,7 +364,7 @@ def test_what_is_written(found, words):
 
 def test_a_list_is_not_one_number_and_of_prices_the_lowest_its_seller_and_the_highest_count():
     for several in ([8], (8,), {8: 1}, np.array([8])):
-        with pytest.raises(TypeError, match="batch is .*, but must be one number"):
+        with pytest.raises(TypeError, match="batch is .*, but must be one number; .*tokenprice.sweep"):
             Question(L8, batch=several)
     listed = {"H100": "$2", "H200": (2, 4), "B200": {"dear": 6, "cheap": 5}, "mine": [1]}
     told = {"H100 SXM": (2, "", None), "H200": (2, "", 4), "B200": (5, "cheap", 6), "mine": (1, "", None)}

@@ -42,6 +42,11 @@ def test_terms_add_up_to_the_step(found):
     assert np.allclose(found.terms.sum("term", skipna=False), found.seconds, equal_nan=True)
 
 
+def test_one_answer_is_not_asked_of_a_list_in_words():
+    with pytest.raises(TypeError, match="weights is an axis of 2 values.*papers.sweep"):
+        papers.ask("principles", LLAMA, "8x H100", weights=["bf16", "fp8"])
+
+
 @pytest.mark.parametrize("axis", ["chips", "batch", "context"])
 def test_one_answer_is_not_asked_of_an_axis(axis):
     values = {"chips": 8, "batch": 1, "context": 4096} | {axis: np.array([1, 2])}
@@ -84,9 +89,21 @@ def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
         found.plot()
 
 
-@pytest.mark.parametrize("over", [{}, {"batch": []}, {"color": [1]}])
+def test_a_token_takes_at_most_the_rated_power_of_its_chips():
+    """700 W each, by the data sheet."""
+    found = tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 32]})
+    assert (found.joules_per_token < 8 * 700 * found.seconds / [1, 32]).all()
+
+
+def test_a_machine_of_ones_own_chip_is_swept_by_its_name():
+    mine = {"mine": H100.replace(name="mine", memory_capacity=10 * H100.memory_capacity)}
+    found = tokenprice.sweep("Llama 3 70B", over={"machine": ["1x H100", "1x mine"]}, chips=mine)
+    assert found.status.values.ravel().tolist() == ["infeasible", "ok"]
+
+
+@pytest.mark.parametrize("over", [{}, {"batch": []}, {"color": [1]}, {"batch": 4}, {"weights": "fp8"}])
 def test_an_axis_is_named_and_has_values(over):
-    with pytest.raises((ValueError, LookupError), match="axis"):
+    with pytest.raises((ValueError, LookupError, TypeError), match="axis"):
         tokenprice.sweep("Llama 3 70B", "8x H100", over=over)
 
 

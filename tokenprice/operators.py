@@ -60,8 +60,9 @@ class AllReduce(NamedTuple):
     boxes: float  # seconds that it takes longer over several boxes
 
     def terms(self, count):
-        fixed = count * self.link.latency + count * self.boxes
-        sent = count * (kernels.reduce_time(self.link, self.message) - self.link.latency)
+        empty = kernels.reduce_time(self.link, 0)
+        fixed = count * empty + count * self.boxes
+        sent = count * (kernels.reduce_time(self.link, self.message) - empty)
         return {
             "collective latency": where(self.tp > 1, fixed, 0),
             "collective bandwidth": where(self.tp > 1, sent, 0),

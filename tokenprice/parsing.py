@@ -58,7 +58,10 @@ _SAME = 0.01  # bytes of a part this near to those of a format are that format
 def _number(name, value, **limits):
     """One number that fits, as :func:`inferlib.validation.number` says."""
     if isinstance(value, (list, tuple, dict)) or getattr(value, "ndim", 0):
-        raise TypeError(f"{name} is {validation.short(repr, value)}, but must be one number")
+        raise TypeError(
+            f"{name} is {validation.short(repr, value)}, but must be one number; several of an option are asked by "
+            f"tokenprice.sweep(..., over={{{name!r}: [...]}})"
+        )
     return validation.number(name, value, **limits)
 
 

@@ -10,10 +10,12 @@ from inferlib.system import System
 from tokenprice import predictors
 from tokenprice.ask import ask
 from tokenprice.formatting import align
+from tokenprice.parsing import parse_machine
 from tokenprice.question import Question, read_record
 from tokenprice.uncertainty import ratio_factor
 
-LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request")  # what a choice can be best by
+# What a choice can be best by.
+LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
 NONE = "none"  # where no value of an axis has an answer, or keeps the promise
 
 
@@ -33,7 +35,8 @@ class Sweep(sweeps.Sweep):
         axis : str, optional
             The axis to choose from; the first of the sweep when not given.
         of : str
-            ``"seconds"`` of a token, ``"ttft"``, ``"usd_per_million"`` or ``"usd_per_request"``.
+            ``"seconds"`` of a token, ``"ttft"``, ``"usd_per_million"``, ``"usd_per_request"`` or
+            ``"joules_per_token"``.
         tpot : float, optional
             Seconds of a token at most: only answers that keep this are chosen from.
 
@@ -148,8 +151,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     -------
     Sweep
         An ``xarray.Dataset``: ``seconds`` between two tokens (NaN where there is no answer, with ``status`` and
-        ``reason``), ``low`` and ``high`` of its interval, ``usd_per_million``, ``bottleneck`` and ``terms``; of
-        requests also ``ttft`` and ``usd_per_request``.
+        ``reason``), ``low`` and ``high`` of its interval, ``usd_per_million``, ``joules_per_token``, ``bottleneck``
+        and ``terms``; of requests also ``ttft`` and ``usd_per_request``.
 
     Raises
     ------
@@ -158,26 +161,42 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
 
     Examples
     --------
-    >>> found = sweep("Llama 3 70B", "8x H100", over={"batch": [1, 64], "weights": ["bf16", "fp8"]})
-    >>> found.best("weights").squeeze().values.tolist()
-    ['fp8', 'fp8']
+    How many times the rent of an H100 may a B200 cost? At equal rents, the ratio of the prices of a token:
+
+    >>> asked = {"weights": "fp8", "context": "4k"}
+    >>> boxes = {"machine": ["8x H100", "8x B200"], "batch": [8, 128]}
+    >>> price = sweep("Llama 3.3 70B", **asked, price=1, over=boxes).usd_per_million.squeeze()
+    >>> (price.sel(machine="8x H100") / price.sel(machine="8x B200")).round(1).values.tolist()
+    [1.2, 1.4]
+
+    How many tokens must a step with four drafts yield so that it pays? The ratio of a step with them to one without:
+
+    >>> drafts, batch = {"draft_tokens": 4, "acceptance_length": 1}, {"batch": [1, 32, 128]}
+    >>> times = [sweep("Llama 3.3 70B", "4x H100", **asked, **more, over=batch).seconds for more in (drafts, {})]
+    >>> (times[0] / times[1]).squeeze().round(1).values.tolist()
+    [1.1, 1.3, 2.1]
+
+    Choices of your own, and which is best:
+
     >>> boxes = {"one of 8": {}, "one of 16": {"machine": "16x H100"}}
     >>> sweep("Llama 3 70B", "8x H100", over={"boxes": boxes, "batch": [1, 64]}).best().squeeze().values.tolist()
     ['one of 8', 'one of 8']
     """
-    asked = question if isinstance(question, Question) else None
-    if asked is None:
-        asked = read_record(Question, {"model": question, "machine": machine, **options}, chips)
-    elif machine is not None or options:
-        raise ValueError("a Question holds its machine and options: leave those beside it out")
-    choices = {name: values for name, values in over.items() if isinstance(values, Mapping)}
-    for name in over:
-        if name not in choices:
-            validation.one_of("axis", name, [*Question.names(), "chips"])
+    choices = {name: values for name, values in dict(over).items() if isinstance(values, Mapping)}
+    axes = sweeps.named_axes(over, [*Question.names(), "chips"], choices)
+    if isinstance(question, Question):
+        asked = question
+        if machine is not None or options:
+            raise ValueError("a Question holds its machine and options: leave those beside it out")
+    else:  # fields that need each other are then read together
+        first = {name: axes[name][0] for name in axes if name in Question.names() and name not in choices}
+        asked = read_record(Question, {"model": question, "machine": machine, **options, **first}, chips)
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
 
     def answer(point):
         fields = {name: value for name, value in point.items() if name not in choices}
+        if chips and isinstance(fields.get("machine"), str):
+            fields["machine"] = parse_machine("machine", fields["machine"], chips)
         if (count := fields.pop("chips", None)) is not None:
             fields["machine"] = System(asked.needs_machine().chip, count)
         here = asked.replace(**fields)
@@ -186,7 +205,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
             here = change(here) if callable(change) else here.replace(**change)
         return {key: _found(ask(here, by=key)) for key in keys}
 
-    found = sweeps.tabulate(over, keys, answer)
+    found = sweeps.tabulate(axes, keys, answer)
     return Sweep(found.data_vars, found.coords)
 
 
@@ -194,7 +213,8 @@ def _found(answer):
     """What a sweep keeps of an answer; ``None`` where no price or interval is known becomes NaN."""
     if not answer.feasible:
         return {"status": answer.status, "reason": answer.reason}
-    more = {"low": answer.low, "high": answer.high, "usd_per_million": answer.usd_per_million}
+    more = {"low": answer.low, "high": answer.high}
+    more |= {"usd_per_million": answer.usd_per_million, "joules_per_token": answer.joules}
     if (request := answer.request) is not None:
         more |= {"ttft": request.ttft, "usd_per_request": request.dollars if request.priced else None}
     seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck, "chip": answer.machine.chip.name}

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from inferlib import catalog, validation
 from inferlib.equation import Record, load_source
-from inferlib.optional_imports import is_array
+from inferlib.optional_imports import is_array, np
 from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
 
@@ -147,8 +147,8 @@ def ask(
     validation.one_of("constants", constants, ("own", "same"))
     model = catalog.load_model(model) if isinstance(model, str) else model
     system = catalog.load_system(system) if isinstance(system, str) else system
+    _refuse_axes(**(vars(workload) if workload else {}) | work, chips=getattr(system, "count", None))
     workload = (workload or Workload(batch=1)).replace(**work) if work or workload is None else workload
-    _refuse_axes(system, workload)
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
         return answer
@@ -158,13 +158,12 @@ def ask(
     return run(key, answer, model, system, workload, layout, **more)
 
 
-def _refuse_axes(system, workload):
+def _refuse_axes(**values):
     """A step is feasible or not, which differs along an axis; only a sweep says so of each point."""
-    held = {"chips": getattr(system, "count", None), "batch": getattr(workload, "batch", None)}
-    for name, value in (held | {"context": getattr(workload, "context", None)}).items():
-        if is_array(value) or hasattr(value, "dims"):
+    for name, value in values.items():
+        if isinstance(value, (list, tuple)) or is_array(value) or hasattr(value, "dims"):
             raise TypeError(
-                f"{name} is an axis of {value.size} values, but one step is asked for: "
+                f"{name} is an axis of {np.size(value)} values, but one step is asked for: "
                 f"papers.sweep(model, system, workload, over={{{name!r}: [...]}}) answers each"
             )
 

@@ -1,6 +1,7 @@
 """All models asked at every point of a grid: one labelled data set of times, terms, and reasons where there is none."""
 
 import math
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 from inferlib import catalog, validation
@@ -67,7 +68,8 @@ class Sweep(xr.Dataset):
             ax.figure.colorbar(drawn, ax=ax, label=of)
         else:
             raise ValueError(
-                f"plot draws one axis, or two of one model, not {', '.join(table.dims)}: select a point first"
+                f"plot draws one axis, or two of one model, not {', '.join(table.dims)}: select a point first, "
+                f"such as .sel(by={str(np.ravel(self['by'])[0])!r})"
             )
         return ax
 
@@ -76,12 +78,16 @@ def _colour(key):
     return metadata(source_of(str(key)))["colour"] if source_of(str(key)) in sources() else NO_COLOUR
 
 
-def sweep(model, system, workload, layout=None, *, over, by="all", constants="own") -> Sweep:
+def sweep(model, system, workload=None, layout=None, *, over, by="all", constants="own", **work) -> Sweep:
     """One decode step, asked of the sources at every point of a grid.
+
+    It asks point by point, about two thousand points a second of a source, and three hundred of Erdil's, which
+    searches the layouts of each point. An equation takes labelled axes itself (:func:`inferlib.axis`), lazy ones of
+    dask too, and computes millions of points a second, feasible or not.
 
     Parameters
     ----------
-    model, system, workload, layout, constants
+    model, system, workload, layout, constants, **work
         As for :func:`inferlib.papers.ask`.
     over : Mapping
         Values by name of the axis: ``"model"``, ``"chip"`` (names or records), ``"chips"`` (how many), ``"batch"``,
@@ -96,10 +102,8 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
 
     Examples
     --------
-    >>> import inferlib
-    >>> box = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    >>> asked = inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(1, 4096)
-    >>> found = sweep(*asked, over={"chips": [1, 8], "batch": [1, 64]}, by="principles")
+    >>> over = {"chips": [1, 8], "batch": [1, 64]}
+    >>> found = sweep("Llama 3 70B", "8x H100", context=4096, over=over, by="principles")
     >>> (1e3 * found.seconds).round(2).values.tolist()
     [[[nan, nan], [5.24, 8.39]]]
     >>> found.reason.values[0, 0, 0]
@@ -118,14 +122,27 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
         machine = type(system)(chip, point.pop("chips", system.count))
         shape = point.pop("model", model)
         return {
-            key: of_step(ask(key, shape, machine, workload, layout, constants=constants, **point))
+            key: of_step(ask(key, shape, machine, workload, layout, constants=constants, **work | point))
             for key in keys
         }
 
     known = ("model", "chip", "chips", "batch", "context", "weights", "cache")
-    for name in over:
-        validation.one_of("axis", name, known)
-    return tabulate(over, keys, answer)
+    return tabulate(named_axes(over, known), keys, answer)
+
+
+def named_axes(over, known, choices=()):
+    """The values of each axis as a list; refuses other names than ``known`` ones and those of ``choices``."""
+    axes = {}
+    for name, values in validation.instance("over", over, Mapping).items():
+        validation.one_of("axis", name, [*known, *choices])
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise TypeError(
+                f"over[{name!r}] is {values!r}, but must list the values of an axis: [{values!r}]"
+            )
+        axes[name] = np.asarray(list(values), object).tolist()
+    if not axes or not all(axes.values()):
+        raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
+    return axes
 
 
 def of_step(step):
@@ -138,9 +155,6 @@ def of_step(step):
 
 def tabulate(over, keys, answer) -> Sweep:
     """The data set of ``answer(point)``, a mapping of key to what is known there, at every point of ``over``."""
-    over = {name: list(values) for name, values in over.items()}
-    if not over or not all(over.values()):
-        raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
     points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
     rows = [answer(point) for point in progress(points, "points")]
     names = sorted({name for row in rows for found in row.values() for name in found} - {"terms"})
