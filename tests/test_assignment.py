@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-from book.teaching import lab
 from book.teaching.problems import assignment, export
 from book.teaching.problems.assignment import give_marks, graded, homework, key_file, people
 from book.teaching.problems.bank import made_up
@@ -112,11 +111,6 @@ def test_who_handed_in_nothing_has_an_empty_mark(marked):
     (late,) = [row for row in rows(marked[0] / "marks.csv") if row["Student"] == "late"]
     assert list(late) == ["Student", "ID", "SIS Login ID", "Section", "Session 5 (of 15)"]
     assert late["Session 5 (of 15)"] == ""
-
-
-def test_each_student_gets_a_file_of_feedback(marked):
-    said = (marked[0] / "feedback" / "minutes-for-seconds-5.md").read_text("utf-8")
-    assert "14 of 15 points" in said and "an hour has 3,600 seconds, not 60" in said
 
 
 def test_no_cell_of_a_table_is_a_formula(marked):
@@ -262,13 +256,6 @@ def test_a_prediction_that_was_changed_after_its_seal_is_not_marked(tmp_path):
     hand_in(key, tmp_path, "Bob", "nothing")
     _, ((path, said),) = give_marks(tmp_path, [key], {"Ada": seal, "Bob": seal})
     assert path.startswith("Bob") and "were sealed" in said
-
-
-def test_rows_to_be_predicted_may_come_from_a_file_of_the_teacher(tmp_path):
-    """With the columns of the book's own measurements."""
-    own = assignment.ROOT / "book" / "measured" / "measurements.csv"
-    (tmp_path / "new.csv").write_text(own.read_text("utf-8"), "utf-8")
-    assert lab.questions("Ada", tmp_path / "new.csv", 2) == lab.questions("Ada", None, 2)
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,8 @@ from book import measured
 from book.calculator import fields, javascript, page as calculator_page, tables
 from inferlib import catalog
 from inferlib.system import System
-from tokenprice import SLO, Question, ask, change, decide, permalink, terminal
+from tokenprice import SLO, Question, ask, change, decide, permalink
 from tokenprice.formatting import format_layout
-from tokenprice.parsing import Mean
 from tokenprice.question import REQUEST, STEP
 
 ROOT = Path(__file__).parents[1]
@@ -258,24 +257,6 @@ def test_the_call_simulates_the_fleet_of_the_page(more):
     assert numbers == pytest.approx(shown, rel=1e-9)
 
 
-def test_the_call_of_what_to_rent_promises_percentiles():
-    state = START | {
-        "mode": "decide",
-        "request_rate": 20,
-        "tpot": 0.02,
-        "ttft": 1.5,
-        "only": "H200",
-        "sure": True,
-        "prices": {"H200": 3.25},
-        "weights": "",
-        "kv_cache_dtype": "",
-    }
-    assert run(f"return A.percentiles({json.dumps(state)})") == (
-        'tokenprice.decide("Llama 3 70B", prompt_tokens=4096, output_tokens=512, request_rate=20, chips="H200", '
-        'sure=True, tpot_p99="50 tokens/s", ttft_p99=1.5, prices={"H200":3.25})'
-    )
-
-
 # --- What to rent ----------------------------------------------------------------------------------------------------
 LOOP = {
     "prompt_tokens": 2000,
@@ -428,22 +409,6 @@ def test_what_a_change_buys_is_asked_of_the_library(state):
     after |= {javascript._IN_WORDS[name]: gain for name, gain in told.speedup_if_doubled.items()}
     assert {name: gains[name] for name in after} == pytest.approx(after, rel=1e-9)
     assert (wider,) == told.notes or not (wider or told.notes)
-
-
-def test_a_request_waits_for_prompts_of_others_and_a_change_says_what_that_buys():
-    """A long prompt for a short answer: others' prompts are most of a token, and the arithmetic is what they need."""
-    state = START | LONG
-    found, changes = run(f"const S={json.dumps(state)};return [A.request(S),A.changes(S,32,16150)]")
-    told, _ = library(state)
-    assert found["binding"] == told.bottleneck == "prompts of others"
-    # 31 others, less those for whom one waits before the first token
-    assert 28 / 300 < found["others"] / found["reading"] < 31 / 300
-    gains = {change["name"]: change["gain"] for change in changes}
-    assert gains["2 × arithmetic"] > 1.2 > gains["2 × memory speed"]
-    half = found["token"] / 2  # asked of the request, not of its step
-    needed = run(f"return A.needed({json.dumps(state)},32,16150,(s)=>s<={half})")
-    users = next(one["factor"] for one in needed if "fewer users" in one["name"])
-    assert ask(told.question.replace(concurrency=Mean(32 / users))).seconds == pytest.approx(half, rel=1e-6)
 
 
 @pytest.mark.parametrize("target", [{"tpot": 0.010}, {"usd_per_million": 3.0}])
@@ -603,15 +568,6 @@ def test_a_damaged_model_in_a_link_is_refused(damage):
                 said = f"#ask?mode={mode}&machine=8x%20H100&own={json.dumps(spoiled)}"
                 found = json.loads(opened().eval(f"JSON.stringify(open({json.dumps(said)}))"))
                 assert "[object" not in found["head"]
-
-
-def test_the_terminal_prints_the_link(capsys, tmp_path):
-    file = tmp_path / "config.json"
-    file.write_text(json.dumps(catalog._served()["Qwen/Qwen3-32B"]["config"]))
-    assert terminal.main(["ask", str(file), "8x H100", "--link"]) == 0
-    assert capsys.readouterr().out.startswith(
-        "calculator.html#ask?mode=step&batch=1&machine=8x%20H100%20SXM&own=%7B"
-    )
 
 
 def test_kinds_of_layers_have_names_of_their_own():

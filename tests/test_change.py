@@ -118,10 +118,3 @@ def test_chips_go_from_one_to_512():
     assert change(two, tpot=four)["chips"].words == "× 2, to 4 (attention DP4 with EP4)"
     many = change("Llama 3 8B", "64x H100", batch=512, context=256, layout="DP64", tpot=1e-4)["chips"]
     assert many.factor is None and many.words.endswith(" would be left, with 512")
-
-
-def test_what_is_said_of_a_change():
-    assert str(change(QUESTION, tpot=0.012)).startswith(f"{1e3 * NOW:.3g} ms now, 12 ms asked; each alone")
-    found = change(QUESTION.replace(price=3, paid_hours_used=0.5), usd_per_million="$1")
-    assert str(found).startswith(f"${found.now:.3g} a million now, $1 a million asked")
-    assert found["price of a chip"].words == f"× {1 / found.now:.3g}, to ${6 / found.now:.3g} per used hour"

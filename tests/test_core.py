@@ -1,7 +1,6 @@
 """The shared rooms: breakdowns, frontiers, shapes, catalogue, operations on floats."""
 
 import importlib
-import io
 import math
 import pickle
 import pkgutil
@@ -18,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 import inferlib
 import tokenprice
-from inferlib import Breakdown, frontier, ops, progress, validation
+from inferlib import Breakdown, frontier, ops, validation
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -228,17 +227,3 @@ def test_records_of_plain_numbers_are_equal_by_value():
     asked = tokenprice.Question("Llama 3 8B", "H100", layer_formats="attention=bf16")
     assert asked == tokenprice.Question("Llama 3 8B", "1x H100", layer_formats={"attention": "BF16"})
     assert hash(asked) == hash(asked.replace()) and asked != asked.replace(batch=2)
-
-
-@pytest.mark.parametrize("terminal, quiet, lines", [(True, False, 4), (True, True, 0), (False, False, 0)])
-def test_a_long_loop_says_how_far_it_is_in_a_terminal_alone(monkeypatch, terminal, quiet, lines):
-    said = io.StringIO()
-    said.isatty = lambda: terminal
-    monkeypatch.setattr("sys.stderr", said)
-    monkeypatch.setattr(progress, "AFTER", -1.0)
-    monkeypatch.setattr(progress, "EVERY", -1.0)
-    monkeypatch.setitem(progress.state, "quiet", quiet)
-    assert [[*progress.progress("ab", "inner")] for _ in progress.progress("x", "outer")] == [["a", "b"]]
-    found = said.getvalue().split("\r")[1:]
-    assert len(found) == lines
-    assert not lines or found[1].startswith("outer 0 of 1, inner 2 of 2") and found[-1] == "\x1b[K"

@@ -17,7 +17,6 @@ from javascript import assert_equal_at_random, random_inputs
 from py_mini_racer import MiniRacer
 
 import inferlib
-from book import style
 from book.calculator import fields, page
 from book.explorer import (
     Bars,
@@ -105,23 +104,6 @@ def silent(shown, values):
 
 def number(text):
     return float(text.replace(",", ""))
-
-
-def told(page):
-    """The terms under a bar as name to (number as shown, whether it is hidden)."""
-    there = "filter((part) => part.className !== 'absent')"
-    seen = f"c.children.{there}.map((part) => part.textContent).join('')"
-    entries = asked(page, f"made['v0-s0-r'].children.{there}.map((c) => {seen})")
-    parts = [re.match(r"(.*?) ([-\d.,e]+) ?(?:ms)?( \(hidden\))?$", entry).groups() for entry in entries]
-    return {name: (number(shown), bool(hidden)) for name, shown, hidden in parts}
-
-
-def test_the_page_adds_up_a_breakdown_as_the_library_does():
-    def groups(a):
-        return inferlib.Breakdown(({"memory": {"x": 1e-3 * a, "y": 2e-3}, "z": 2.5e-3}, {"w": 1e-3}))
-
-    shown = told(page_of(Explorer("Groups", [A], [Bars({"": groups})])))
-    assert shown == {"x": (1.0, False), "y": (2.0, False), "z": (2.5, True), "w": (1.0, False)}
 
 
 def halved(n, batch, kind, size, price):
@@ -294,10 +276,6 @@ def test_what_javascript_cannot_say_is_refused(of, inputs, message):
         curve(of, *inputs).javascript()
 
 
-def test_a_slider_reaches_as_far_as_its_start():
-    assert (Slider("a", "a", 2, 4, 1).low, Slider("a", "a", 2, 4, 5).high) == (1, 5)
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -341,26 +319,6 @@ def test_guess_says_how_far_off(answer, at, shown, verdict):
     """Of a whole answer the reader guesses whole numbers."""
     slider, told = guessed_page(Guess("How long?", json.loads(answer), "ms", 1, 100), float(at))
     assert slider == shown and told.endswith(verdict)
-
-
-def test_a_slider_that_nobody_moved_is_no_guess_and_digits_are_those_that_any_cpu_gives():
-    guess = Guess("How long?", 10.0, "ms", 1, 100, by="a measurement by X", why="So it is.")
-    assert guessed_page(guess) == ("not moved yet", "Guess first: the slider was not moved.")
-    _, told = guessed_page(guess, 20)
-    assert told.startswith("A measurement by X says 10 ms. Your guess, 20 ms, is 2 times too high")
-    assert told.endswith("So it is.") and "Show what a measurement by X says" in guess._repr_html_()
-    pages = [Guess("How long?", answer, "ms", 1, 100)._repr_html_() for answer in (1.4 + 1.6e-15, 1.4)]
-    assert pages[0] == pages[1] and '"answer":1.4,' in pages[0]
-    assert '"answer":12345678.0,' in Guess("How many?", 12345678, "", 1, 1e9)._repr_html_()
-
-
-@pytest.mark.parametrize(
-    "answer, says",
-    [(-10.6, "the model says -10.6 %."), (0, "says 0 %."), (math.nan, "the model has no answer.")],
-)
-def test_a_loss_or_no_answer_is_said_at_once(answer, says):
-    page = Guess("More?", answer, "%", 1, 400)._repr_html_()
-    assert says in page and "input" not in page
 
 
 def test_a_guess_reaches_as_far_as_its_answer():
@@ -470,18 +428,6 @@ def test_an_axis_stays_while_a_slider_moves():
     assert length() == pytest.approx(580 / 1.02), "at rest a bar that hardly shows fills its axis again"
 
 
-def test_a_chip_attains_more_with_each_user_until_the_memory_is_full():
-    shown = MADE["principles.one_step"]()
-    many = shown.evaluate(batch=32, context=1)["arithmetic"]
-    assert many == pytest.approx(32 * 3.35, rel=0.02), "a FLOP for each byte and user, at 3.35 TB/s"
-    page = page_of(shown)
-    weights, cache = drawn(page, "v2", "bar")
-    assert float(weights["width"]) == pytest.approx(412 * 141.107 / 640, rel=1e-4)
-    page.eval("move('batch', {value: '3'})")
-    assert not drawn(page, "v1", "dot") and drawn(page, "v2", "over") and drawn(page, "v1", "curve")
-    assert "cache 1,342 GB" in asked(page, "made.v2.attributes['aria-label']")
-
-
 def test_a_caution_is_said_and_takes_no_answer_away():
     bars = Bars({"x": lambda a: inferlib.Breakdown(({"work": 1e-3 * a},))})
     far = Limit(lambda a: a, lambda a: 50, "1", caution=True, says="Caution: nothing was measured there")
@@ -490,43 +436,6 @@ def test_a_caution_is_said_and_takes_no_answer_away():
     page = page_of(shown, shown.link(a=60))
     assert said(page, "limits") == "Caution: nothing was measured there" and not refused(page)
     assert shown.evaluate(a=60)["x: total"] == 60
-
-
-def test_what_hardly_misses_shows_the_digits_that_say_so():
-    room = Limit(lambda a: a, lambda a: 640, "1")
-    shown = Explorer(
-        "Room",
-        [Slider("a", "a", 1, 1000, 10)],
-        [Curves({"y": lambda a: a}, x="a", y_label="y")],
-        limits={"room": room},
-    )
-    page = page_of(shown, shown.link(a=640.4))
-    assert said(page, "limits").endswith("Room: 640.40 of 640 ")
-
-
-def test_a_term_too_short_for_the_unit_of_its_bar_has_a_finer_one():
-    tiny = Explorer("T", [A], [Bars({"": lambda a: inferlib.Breakdown(({"x": 8e-8 * a, "y": 1e-3},))})])
-    assert said(page_of(tiny), "v0-s0-r").startswith(f"x {8e-8 * A.value * 1e9:g} ns")
-    assert f"x <b>{8e-8 * A.value * 1e9:g}</b> ns" in tiny._repr_html_()
-
-
-def test_without_scripts_a_page_shows_the_start():
-    """The pictures and totals that the script would draw stand in the page as it was built, each in its place."""
-    shown = MADE["principles.one_step"]()
-    without = re.sub(r"(?s)<(script|style)>.*?</\1>", "", shown._repr_html_())
-    pictures = re.findall(r"(?s)<svg.*?</svg>", without)
-    assert all("</text>" in p or "</rect>" in p for p in pictures) and len(pictures) == 5
-    assert "full at 640 GB" in pictures[4]
-    # where style sheets are stripped as well, the curve is a line and the dot has its colour
-    bare = re.sub(r' (?:class|style)="[^"]*"', "", pictures[3])
-    assert re.search(r'<path[^>]* fill="none"[^>]* stroke="', bare)
-    assert f'fill="{style.TERMS["arithmetic"]}"' in bare
-    total = shown.evaluate()["all overlaps: total"]
-    cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
-    assert number(cells[0]) == pytest.approx(total, rel=5e-3)
-    said = "Shown for batch 32, context 4,096 tokens, chips 8, model Llama 3 70B, chip H100 SXM, weights 16 bits,"
-    assert f"{said} cache 16 bits." in without
-    assert ", nodes 9, GPUs in a node 8, " in MADE["mazurek2025.one_step"]()._repr_html_()
 
 
 BESIDE = """
@@ -578,15 +487,3 @@ def test_below_a_box_stands_what_the_kernel_model_says_to_its_question():
         f"The kernel model says {running} ms"
     )
     assert kernel_model_line.format_answer(make(introduction.RUNNING.replace(model=unknown)), digits) == ""
-
-
-def test_one_frame_has_one_redraw():
-    """However many moves come in between, the page draws once, and draws the last."""
-    page = page_of(CURVES)
-    start = said(page, "v0-0")
-    page.eval("const frames = []; atFrame = (f) => frames.push(f);")
-    page.eval("for (const at of ['0.5', '1', '2']) move('n_gpu', {value: at});")
-    assert said(page, "v0-0") == start and page.eval("frames.length") == 1
-    page.eval("frames[0]()")
-    moved = CURVES.evaluate(n_gpu=100)["latency"]
-    assert number(said(page, "v0-0")) == pytest.approx(moved, rel=5e-3)

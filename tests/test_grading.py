@@ -4,10 +4,8 @@ from ast import literal_eval
 from dataclasses import replace
 
 import pytest
-from bs4 import BeautifulSoup
 from facts import lines
 
-import book
 import inferlib
 from book import audit
 from book.audit import grading, published_rows
@@ -72,23 +70,6 @@ def test_a_reproducer_that_returns_nan_is_an_error():
 def test_consistent_means_within_the_rounding_of_what_was_read():
     card = audit.scorecard("erdil2025").query("row == 'PaLM 62B' and column == 'latency'")
     assert list(card.grade) == ["consistent"]  # 4 ms and 8B leave that much room
-
-
-@SOURCES
-def test_cards_fold_what_comes_out_and_lose_no_row(source):
-    card = book.card(source, unfold=False)
-    assert "-" not in set(card.frame.grade)
-    seen, folded = card._repr_html_().split("<details>")
-    fine = card.frame.grade.isin(["exact", "consistent", "holds"]) & (card.frame.right != "no")
-    assert seen.count("<tr>") - 1 == (~fine).sum() and folded.count("<tr>") - 1 == fine.sum()
-    assert "<td>exact</td>" not in seen or "<td>no</td>" in seen
-    # What the filter at the head of a record finds or hides is a row together with its note.
-    bodies = BeautifulSoup(seen + folded, "html.parser").select("tbody")
-    assert all(len(body.select("tr:not(.note)")) == 1 for body in bodies)
-    notes = [*card.frame[~fine].note, *card.frame[fine].note]
-    assert all(body.text.endswith(note) for body, note in zip(bodies, notes, strict=True))
-    filters = BeautifulSoup(book.index(source)._repr_html_(), "html.parser").select(".finder")
-    assert [box["data-of"] for box in filters] == [".card-rows tbody"]
 
 
 def test_equations_lists_every_number_once():

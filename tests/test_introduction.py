@@ -24,38 +24,6 @@ def box():
     return introduction.one_token(CASE)
 
 
-def test_the_printed_case_needs_no_word(capsys):
-    introduction.note_changed_case(introduction.RUNNING)
-    assert capsys.readouterr().out == ""
-
-
-@pytest.mark.parametrize(
-    "change, says",
-    [
-        (
-            {"machine": "8x B200"},
-            "yours: Llama 3 70B on 8x B200; the text speaks of Llama 3 70B on 8x H100 SXM",
-        ),
-        ({"batch": 64}, "on 8x H100 SXM, batch 64; the text speaks of Llama 3 70B on 8x H100 SXM, batch 32"),
-        ({"price": 3.0}, "price 3"),
-        ({"machine": System(load_chip("H100 SXM").replace(price=1.0), 8)}, "8x H100 SXM with other numbers;"),
-    ],
-)
-def test_another_case_says_so(change, says, capsys):
-    introduction.note_changed_case(introduction.RUNNING.replace(**change))
-    assert says in capsys.readouterr().out
-
-
-def test_users_of_requests_are_no_batch(capsys):
-    introduction.note_changed_case(introduction.REQUEST.replace(concurrency=64), introduction.REQUEST)
-    assert "SXM, concurrency 64; the text speaks" in capsys.readouterr().out
-
-
-def test_another_input_beside_the_case_says_so(capsys):
-    introduction.note_changed_case(introduction.RUNNING, hop=(2e-6, 1e-6), layers=(80, 80))
-    assert capsys.readouterr().out == "yours: another hop than the text speaks of\n"
-
-
 @pytest.mark.parametrize(
     "chips, beyond, bandwidth",
     [(8, 0, H100.scale_up_bandwidth), (16, engine().box, H100.scale_out_bandwidth)],
@@ -151,11 +119,6 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
         (rows.model == CASE.model.name) & rows.hardware.str.startswith("H100") & (rows.n_gpus == 16)
     ]
     assert sixteen.empty
-
-
-def test_a_chip_without_a_price_has_an_answer_without_dollars():
-    said = introduction.in_three_lines(ask("Phi-4", "2x TPU v6e", batch=7, context=1024, weights="fp8"))
-    assert "No price of the chip is known." in said._repr_markdown_()
 
 
 def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tokens_a_second():

@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from book import measured as measurements
 from book.serving import fit, tables
 from book.serving.residuals import main
 from book.synthesis import comparison, grid, printed_formulas
@@ -143,21 +142,3 @@ def test_a_row_is_answered_by_everybody(answers):
         status == 0 and f"| kernel model | {1e3 * own.predicted:.2f} ms | {100 * own.error:+.0f} % |" in text
     )
     assert all(predictors.label(key) in text for key in predictors.keys())
-
-
-def test_new_and_changed_rows_are_found_and_a_bad_file_or_row_is_refused(tmp_path):
-    source = (measurements.files("book.measured") / "measurements.csv").read_text("utf-8")
-    old, bad = tmp_path / "old.csv", tmp_path / "bad.csv"
-    lines = (line for line in source.splitlines(keepends=True) if not line.startswith("gf-11,"))
-    old.write_text("".join(line.replace("104.9,1000/v", "104.8,1000/v") for line in lines), "utf-8")
-    status, text, _ = run("--since", str(old))
-    assert status == 0 and "**gf-11**" in text and "**gf-01**" in text and "**gf-02**" not in text
-    bad.write_text(source.replace("gf-01,,A", "gf-01,,D"), "utf-8")
-    for asked, words in ((("--file", str(bad)), "tier 'D'"), (("gf-99",), "no row 'gf-99'")):
-        status, _, told = run(*asked)
-        assert status == 1 and words in told
-    status, text, _ = run("mlperf-01")
-    assert status == 0 and ("Nobody can be asked" in text or "| who |" in text)
-
-
-# --- Elsewhere -------------------------------------------------------------------------------------------

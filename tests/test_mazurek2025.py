@@ -321,9 +321,6 @@ def test_heads_whose_keys_are_wider_than_their_values():
     assert eq.decode_attention_flops(model, 1, 1) == 128 * (2 * (64 + 64) + 48)
 
 
-# --- What was printed -------------------------------------------------------------------------------------
-
-
 # --- Against measurements ---------------------------------------------------------------------------------
 
 

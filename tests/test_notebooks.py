@@ -125,10 +125,3 @@ def test_a_link_to_a_place_names_its_cell(chapter):
     """So JupyterLab finds it; that the page has a place of that name is for the build to say."""
     for stem, place in re.findall(r"\]\((?:(\w+)\.ipynb)?#([^)\s]*)", said(chapter)):
         assert place in {f"cell-id={cell.id}" for cell in notebook(stem or chapter).cells}
-
-
-def test_what_is_printed_bit_by_bit_is_stored_as_one():
-    slow = "import time\nfor i in range(2):\n    print(i, flush=True)\n    time.sleep(0.5)"
-    text = nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(slow)]))
-    (cell,) = refresh.run(text, BOOK).cells
-    assert [output.text for output in cell.outputs] == ["0\n1\n"]

@@ -2,7 +2,6 @@
 
 import pytest
 from docutils import nodes
-from docutils.utils import new_document
 from facts import exactly
 from prose import CHAPTERS
 
@@ -61,15 +60,3 @@ def test_the_page_shows_what_the_chapter_computed():
     )
     page_transforms.say_numbers(paragraph, iter([("7 ms", "a")]))
     assert paragraph.astext() == "In 7 ms."
-
-
-def test_takeaways_are_gathered_at_the_end_of_a_page():
-    def box(title, text, **more):
-        return nodes.admonition("", nodes.title("", title), nodes.paragraph("", text), **more)
-
-    parts = box("Takeaway", "One."), box("Note", "No."), box("Takeaway", "Two.")
-    page = new_document("a page")
-    page += [*parts, box("Takeaways", "All.", classes=["takeaways"])]
-    page_transforms.Takeaways(page).apply()
-    assert [item.astext() for item in page[-1].findall(nodes.list_item)] == ["One.", "Two."]
-    assert "All." not in page[-1].astext()

@@ -1,8 +1,6 @@
 """The scatter with menus: what its script draws is what Python computed, and what was measured."""
 
-import html
 import re
-from urllib.parse import parse_qsl
 
 import pytest
 
@@ -67,16 +65,3 @@ def test_every_answer_over_every_measurement():
     count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
     assert count == len(own), "a row of one's own, which may be one of these, is drawn and not counted"
     assert mean == pytest.approx(100 * error.mean(), abs=0.6)
-
-
-def test_the_box_links_to_its_own_promise_in_the_calculator():
-    said = SHOWN.drawn(speed=60.0, first=2.0)["said"]
-    state = dict(parse_qsl(html.unescape(re.search(r'#ask\?([^"]+)"', said)[1])))
-    fields = {
-        "prompt_tokens": "1024",
-        "output_tokens": "1024",
-        "cached": "0%",
-        "tpot": "60 tokens/s",
-        "ttft": "2 s",
-    }
-    assert state == MODEL | fields | {"mode": "decide", "only": "B200"}

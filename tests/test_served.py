@@ -138,17 +138,6 @@ def test_a_state_space_layer_writes_and_asks_its_matrix():
     assert space.prompt_flops(7)["state"] == 7 * 248
 
 
-def test_what_is_unusual_is_named():
-    for name, words in (
-        (V4, ("pooled positions", "mixed residual streams")),
-        (QWEN36, ("linear attention", "a gate")),
-        (SUPER, ("state space", "without attention", "narrower stream")),
-        ("zai-org/GLM-5.2", ("sparse attention",)),
-    ):
-        assert all(word in load_model(name).unusual for word in words), name
-    assert load_model("Llama 3 8B").unusual == load_model("DeepSeek V3").unusual == ""
-
-
 # --- Formats ------------------------------------------------------------------------------------------------
 
 

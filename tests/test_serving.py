@@ -11,9 +11,7 @@ from facts import lines, options_of, refused
 from questions import request, step
 
 import inferlib
-from book import measured
 from book.serving import energy as watts, fit, operators, sparse_attention_rows, tables
-from book.serving.residuals import residuals
 from inferlib import Layout, System, Workload, load_chip, load_model
 from tokenprice import ask, calibration, kernels, posterior, speculation
 from tokenprice.deployment import Deployment, decode_step
@@ -211,15 +209,6 @@ def test_cards_on_pcie_share_a_box():
     )
 
 
-def test_what_is_lent_to_another_maker_takes_as_long_as_its_public_rows():
-    """The middle is that of the rows: by publisher as many too fast as too slow."""
-    table, made = fit.asked(), fit.slower()
-    for (chip, kind), own in table[table.kind.isin(fit.AMD)].groupby(["chip", "kind"]):
-        away = (own.answered / own.measured).groupby(own.publisher).median().median()
-        assert away == pytest.approx(1, abs=0.05) and made[chip][fit.AMD[kind]][0] > 1.2
-        assert "median of public rows" in " ".join(ask("Llama 3 70B", f"8x {chip}").warnings)
-
-
 @pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     """A full machine ends a request in each of its seconds a request: a hundred more users wait a hundred of those."""
@@ -293,13 +282,6 @@ def test_an_interval_holds_what_it_says(by):
     """80 % of a further group is claimed: of each left out that has 25 rows, 72 % and more are inside."""
     table = fit.trial(by)
     assert table[table.rows >= 25].within.min() >= 0.72 and 0.8 <= table.within.mean() < 0.9
-
-
-@BY
-def test_classes_of_intervals_score_like_the_best_single_factor(by):
-    """They were 3 % better before R1's rows; since copies err as little as others, they are even."""
-    score, constant = fit.trial(by)[["score", "of a constant"]].mean()
-    assert score < 1.02 * constant
 
 
 def test_a_factor_by_hand():
@@ -591,13 +573,8 @@ def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
     assert pieces.ttft - whole.ttft == pytest.approx(2 * whole.step.total)
 
 
-def test_energy_is_as_stated_and_a_serving_row_is_answered_too():
-    """The check for pull requests: measured times as in the file, and what the kernel model says."""
-    assert 1 < REQUEST.joules < 5 and REQUEST.prompt_joules < REQUEST.joules
-    assert REQUEST.joules <= 8 * CHIP.power * REQUEST.step.total / 32
-    name = fit.first_rows().id.iloc[0]
-    row, text = measured.serving().loc[name], residuals([name])
-    assert f"| between tokens | {1e3 * row.tpot:.2f} ms |" in text and "| first token |" in text
+def test_no_chip_draws_more_than_its_rated_power():
+    assert 0 < REQUEST.prompt_joules < REQUEST.joules <= 8 * CHIP.power * REQUEST.step.total / 32
 
 
 def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_room():

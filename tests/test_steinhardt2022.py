@@ -155,9 +155,6 @@ def test_a_machine_has_a_whole_number_of_chips(network, bad):
         st.load_chip(inferlib.load_chip("H100 SXM"), bad, network)
 
 
-# --- Derivations -----------------------------------------------------------------------------------------
-
-
 # --- The running question --------------------------------------------------------------------------------
 LLAMA = inferlib.load_model("Llama 3 70B")
 COUNT = sum(LLAMA.parameters().values())

@@ -7,7 +7,6 @@ import matplotlib
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from prose import CHAPTERS, notebook
 
 from book import style
 from book.conftest import same_drawing
@@ -33,16 +32,6 @@ def test_figures_that_differ_in_the_last_digit_are_the_same_drawing(width, same)
     assert not same_drawing(one, one.replace("<!-- 2 -->", "<!-- 3 -->"))
 
 
-def test_ids_of_a_figure_stay_together_and_apart_from_another_s():
-    one, other = canonical_svg(svg_of(0.3, 0.5)), canonical_svg(svg_of(0.4, 0.6, 0.7))
-    for text in (one, other):
-        defined = re.findall(r' id="([^"]*)"', text)
-        assert len(defined) == len(set(defined))
-        assert set(re.findall(r'(?:url\(|href=")#([^)"]*)', text)) <= set(defined)
-    clips = [set(re.findall(r'<clipPath id="([^"]*)"', text)) for text in (one, other)]
-    assert len(clips[0]) == 2 and len(clips[1]) == 3 and not clips[0] & clips[1]
-
-
 def test_a_table_names_what_unfolds_by_what_it_shows():
     """0.3 and 0.1 + 0.2 look the same and have the same name; 0.4 has another."""
     pages = [
@@ -52,17 +41,3 @@ def test_a_table_names_what_unfolds_by_what_it_shows():
     assert pages[0] == pages[1]
     names = [set(re.findall(r"why-[0-9a-f]{10}", page)) for page in pages]
     assert len(names[0]) == 1 and not names[0] & names[2]
-
-
-def test_a_range_in_a_table_is_rounded_in_text_too():
-    assert "1.092 to 4.287" in repr(style.table(pd.DataFrame({"a": [(1.0922994396, 4.2872880), "x"]})))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_a_legend_names_a_colour_once(chapter):
-    for cell in notebook(chapter).cells:
-        for output in cell.get("outputs", ()):
-            page = output.get("data", {}).get("text/html", "")
-            for legend in re.findall(r'class="readout legend">(<span>.*?)</div>', page):
-                colours = re.findall(r'<i class="(c\d+)">', legend)
-                assert len(colours) == len(set(colours)), re.sub("<[^>]+>", " ", legend)

@@ -146,23 +146,9 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
     assert ties == ["H200 or H100", ""]
 
 
-def test_a_best_choice_prints_a_line_a_point(best):
-    lines = str(best()).splitlines()
-    assert lines[0].split() == ["concurrency", "choice", "lead", "tie", "sure"] and len(lines) == 4
-
-
 def test_a_choice_that_nobody_names_is_refused():
     with pytest.raises((ValueError, LookupError), match="of"):
         tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 2]}).best(of="joy")
-
-
-def test_the_terminal_prints_the_best_of_the_first_axis(capsys):
-    words = ["Llama 3 70B", "8x H100", "--over", "weights=bf16,fp8", "--over", "batch=1,64"]
-    assert main(["sweep", *words]) == 0
-    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["1", "fp8"],
-        ["64", "fp8"],
-    ]
 
 
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):

@@ -32,18 +32,6 @@ def card():
 # --- Who answers -----------------------------------------------------------------------------------------
 
 
-def test_a_room_without_an_answer_is_not_guessed_and_its_refusal_is_one(monkeypatch):
-    def refuses(*_):
-        raise ValueError("odd layers")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(papers.source, "source_package", lambda key: papers.source)
-        step = predictors.ask("erdil2025", *ASKED)
-    assert step.status == "n/a" and "no chapter" in step.reason
-    monkeypatch.setattr(papers.source, "_answerer", lambda key: refuses)
-    assert predictors.ask("erdil2025", *ASKED).reason == "refused: odd layers"
-
-
 TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
 FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
@@ -277,13 +265,6 @@ def fruit():
     return opened(filter_table.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
 
 
-def test_the_finder_shows_a_page_of_rows_and_then_more(fruit):
-    do, look = fruit
-    assert look("shown()") == TEXTS[:2] and not look("parts.button.hidden")
-    do("parts.button.on.click()")
-    assert look("shown()") == TEXTS
-
-
 # subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
 @pytest.mark.parametrize(
     ("typed", "found"),
@@ -303,21 +284,6 @@ def test_the_finder_finds(fruit, typed, found):
     do, look = fruit
     do(f"type(words, {json.dumps(typed)})")
     assert look("shown()") == found
-
-
-@pytest.mark.parametrize(
-    ("typed", "hash"), [("type(words, 'PLUM red')", "#find?q=PLUM%20red"), ("type(menu, '2')", "#find?n=2")]
-)
-def test_the_address_holds_what_the_finder_is_asked(fruit, typed, hash):
-    do, look = fruit
-    do(typed)
-    assert look("location.hash") == hash
-
-
-def test_an_address_asks_the_finder(fruit):
-    do, look = fruit
-    do("location.hash = '#find?q=red&n=3'; on.hashchange()")
-    assert look("shown()") == TEXTS[2:] and look("words.value + menu.value") == "red3"
 
 
 SECTIONS = {
@@ -340,38 +306,6 @@ def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()
     _, look = opened(f"<script>location.hash = '#find?q={quote(typed)}';{script}({config});</script>")
     assert look("parts.tbody.children[0].children[0].children[0].text") == first
-
-
-def test_a_filter_of_what_the_page_holds():
-    """Elements stay where they are; a Greek letter is found by its name, and the other way round."""
-    texts = ["balance β_eb", "beta_eb in words", "something else"]
-    do, look = opened(
-        filter_table.of_page(".entry", ["form"], "Equations"),
-        "class Option { constructor(text) { this.text = text; } }; menu.dataset = { key: 'form' };",
-        f"{json.dumps(texts)}.forEach((t) => entries.push(Object.assign(element(), {{ textContent: t }})));",
-        "entries.forEach((e, i) => { e.dataset.form = i ? 'step' : 'function'; });",
-    )
-    assert look("menu.children.map((o) => o.text)") == ["function", "step"]
-    # what has no hit goes, but not the section of the filter itself
-    do("[true, false].forEach((m) => sections.push({ contains: () => m, querySelector: () => null }));")
-    for typed in ("βeb", "beta_eb", "betaeb"):
-        do(f"type(words, {json.dumps(typed)})")
-        assert look("entries.map((e) => e.hidden)") == [False, False, True], typed
-        assert look("sections.map((e) => e.hidden)") == [False, True]
-    do("type(menu, 'step')")
-    assert look("entries.map((e) => e.hidden)") == [True, False, True]
-    assert look("parts['.readout'].text") == "1 of 3 entries"
-
-
-@pytest.fixture(scope="module")
-def errata():
-    return appendices.errata()
-
-
-def test_errata_lead_to_their_rows_and_escape_what_they_print(errata):
-    page = "".join(group._repr_markdown_() for group in errata)
-    address = appendices.page_of("erdil2025", "Table 5")
-    assert f'<a href="{address}">Table 5, ' in page and not re.search(r"<b>printed</b> [^<]*<(?!/div>)", page)
 
 
 def test_a_broken_equation_says_the_same():

@@ -4,7 +4,6 @@ import re
 import runpy
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -72,41 +71,6 @@ def test_a_link_of_a_lecture_copy_leads_to_a_copy(path):
     text = "\n".join(cell.source for cell in copied(path) if cell.cell_type == "markdown")
     stems = {stem for stem in re.findall(r"\]\((?!\w+:)([\w/-]+)\.(?:ipynb|md)", text)}
     assert stems <= {story.stem for story in LECTURE["stories"]()}
-
-
-def test_the_build_offers_the_plain_notebooks(tmp_path):
-    """By the extension's own step, on the folder that the download button points to."""
-    extension = runpy.run_path(str(ROOT / "book" / "site" / "ext" / "downloads.py"))
-    page = tmp_path / "_sources" / "book" / "course.ipynb"
-    page.parent.mkdir(parents=True)
-    raw = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("(here)=\n## See [this](#here)")])
-    page.write_text(nbformat.writes(raw), "utf-8")
-    app = SimpleNamespace(outdir=tmp_path, builder=SimpleNamespace(format="html"))
-    extension["rewrite"](app, None)
-    assert nbformat.read(page, as_version=4).cells[0].source == "## See this"
-    assert "downloads: book/site/ext" in (ROOT / "_config.yml").read_text("utf-8")
-
-
-def test_what_follows_a_solution_stays():
-    cells = [
-        nbformat.v4.new_markdown_cell("A\n\n```{solution-start} x\n:class: dropdown\n```\n\nsecret"),
-        nbformat.v4.new_code_cell("secret()"),
-        nbformat.v4.new_markdown_cell("```{solution-end}\n```\n\nB\n\n```{solution} y\nsecret\n```\n\nC"),
-    ]
-    kept = LECTURE["without_solutions"](cells)
-    assert [cell.source.split() for cell in kept] == [["A"], ["B", "C"]]
-    with pytest.raises(ValueError, match="does not end"):
-        LECTURE["without_solutions"]([nbformat.v4.new_markdown_cell("```{solution-start} x\n```")])
-
-
-def test_a_copy_fetches_the_whole_book():
-    """A wheel holds the library alone; chapters also import `book`."""
-    nb = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
-    made = LECTURE["lecture_copy"](nb, "https://example.org/who/book")
-    fetched = "!git clone -q --depth 1 https://example.org/who/book book && pip install -q './book[book]'"
-    assert fetched in made.cells[1].source
-    assert made.cells[1].source.endswith("%cd book")
-    assert len(LECTURE["lecture_copy"](nb).cells) == 2
 
 
 # --- The cheat sheet ---------------------------------------------------------------------------------------

@@ -313,19 +313,3 @@ def test_a_sure_percentile_holds_at_the_slow_end():
     }
     plain, sure = (decide("Llama 3.1 8B", **asked, sure=sure).best for sure in (False, True))
     assert sure.p99["token"][2] <= 0.040 < plain.p99["token"][2]
-
-
-def test_the_terminal_sizes_a_trace(capsys):
-    line = [
-        "decide",
-        "Llama 3.3 70B",
-        "--weights",
-        "fp8",
-        "--trace",
-        str(FOLDER / "azure_conv.csv"),
-        "--chips",
-        "H100",
-    ]
-    assert main([*line, "--counts", "4", "--ttft-p99", "1 s"]) == 0
-    said = capsys.readouterr().out
-    assert "TTFT p99, ms" in said and "of 3,000 simulated requests" in said
