@@ -439,7 +439,7 @@ def test_what_is_worth_typing_is_what_dir_and_help_show():
 
 
 def test_the_help_of_python_lists_the_fields_in_the_groups_of_the_terminal():
-    listed = tokenprice.ask.__doc__.partition("about::")[2]
+    listed = tokenprice.ask.__doc__.partition("topic::")[2]
     groups = re.split(r"\n {8}(?=\w[\w ]+:\n)", listed.partition("Examples")[0])[1:]
     found = {
         name: group.partition(":")[0] for group in groups for name in re.findall(r"\n {10}(\w+):", group)
