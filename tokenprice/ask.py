@@ -1,4 +1,4 @@
-"""One question, one answer: a step or a request on one machine, by the kernel model, a source, or all of them."""
+"""Answer one question about a step or a request on one machine, with the kernel model, a source, or all of them."""
 
 import math
 from collections.abc import Mapping
@@ -37,24 +37,24 @@ OVERLOAD_MESSAGE = (
     "no steady state; {enough} are enough"
 )
 LATER = "kernels of {name} were timed to start later"
-# What is remarked on a question, on the page too.
+# Remarks on a question; the page shows them too.
 REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
 }
-_MIN_SPEEDUP_SHOWN = 1.02  # a gain below this is not worth a line of its own
+_MIN_SPEEDUP_SHOWN = 1.02  # smallest speedup that gets a line of its own
 
 
 @frozen
 class Answer(Screen):
-    """What somebody answers to a :class:`Question`.
+    """One model's answer to a :class:`Question`: a decode step or a request, with its interval.
 
-    ``status`` is ``"ok"``, ``"infeasible"`` or ``"n/a"``, with a ``reason``. ``seconds`` is the time between two
-    tokens of a user, with other users' prompts in between where requests were asked about; ``low`` and ``high`` hold
-    it in ``confidence`` of cases (None where the answerer states no interval). ``step`` is the decode step by named
-    terms, ``request`` what a request takes and costs. With arrivals ``fleet`` says how many machines, and ``apart``
-    how many if prompts are read on machines of their own.
+    ``status`` is ``"ok"``, ``"infeasible"`` or ``"n/a"``, with a ``reason``. ``seconds`` is the time between two tokens
+    of a user (TPOT), including other users' prefills if requests were asked about; ``low`` and ``high`` hold it in
+    ``confidence`` of cases (None if the model states no interval). ``step`` is the decode step by named terms,
+    ``request`` the times and costs of a request. With a request rate, ``fleet`` has the number of machines, and
+    ``disaggregated`` the number with separate prefill machines.
     """
 
     question: Question
@@ -69,33 +69,33 @@ class Answer(Screen):
     confidence: float | None = None
     warnings: tuple = ()
     question_notes: tuple = ()
-    launched: str = ""  # the engine whose command was asked about; shown with the commands of its layout
+    launched: str = ""  # engine of the launch command in the question; its commands are then shown
 
     @property
     def feasible(self) -> bool:
-        """Whether there is a time."""
+        """Whether the question has an answer."""
         return self.status == "ok"
 
     @property
     def machine(self) -> System:
-        """The machine asked about."""
+        """The machine of the question."""
         return self.question.needs_machine()
 
     @property
     def batch(self) -> float:
-        """Sequences decoded together: the batch, or the users who are answered at once."""
+        """Sequences decoded together: the batch, or the users being answered at once."""
         return self.question.workload.batch if self.request is None else self.request.decode_batch
 
     @property
     def seconds(self) -> float:
-        """Seconds between two tokens of a user; ValueError where there is no answer."""
+        """TPOT in seconds; ValueError if there is no answer."""
         if not self.feasible:
             raise ValueError(f"no time: {self.status}: {self.reason}")
         return self.step.total if self.request is None else self.request.tpot
 
     @property
     def interval(self) -> tuple:
-        """Both ends of the interval; None where the answerer states none."""
+        """Both ends of the interval; None if the model states no interval."""
         if self.request is not None:
             return self.request.tpot_interval
         return (
@@ -114,12 +114,12 @@ class Answer(Screen):
 
     @property
     def speed(self) -> float:
-        """Tokens per second of one user."""
+        """Output tokens per second of one user."""
         return 1 / self.seconds
 
     @property
     def throughput(self) -> float:
-        """Tokens per second of all users."""
+        """Output tokens per second of all users."""
         if self.request is None:
             return self.batch / self.seconds
         if self.fleet is not None:
@@ -128,7 +128,7 @@ class Answer(Screen):
 
     @property
     def usd_per_million(self) -> float | None:
-        """Dollars for a million output tokens, prompts not included; None where no price is known."""
+        """Dollars per million output tokens, prompts not included; None if no price is known."""
         if self.question.price_per_chip_hour is None:
             return None
         if self.request is not None:
@@ -139,7 +139,7 @@ class Answer(Screen):
 
     @property
     def price_interval(self) -> tuple:
-        """What a price is multiplied by at both ends of its interval: of the time, and of the sellers."""
+        """Factors from a price to both ends of its interval, from the time's interval and the sellers' prices."""
         if self.request is not None:
             return self.request.price_interval
         factor = self.factor or 1.0
@@ -147,9 +147,9 @@ class Answer(Screen):
 
     @property
     def joules(self) -> float | None:
-        """Joules of the chips for one output token, idle ones of a fleet included; None where power is not known.
+        """Energy of the chips per output token in joules, idle chips of a fleet included; None if power is unknown.
 
-        What prompts take is not included.
+        The energy of prefill is not included.
         """
         idle = 0.0 if self.fleet is None else self.fleet.idle_joules
         if self.machine.chip.power is None or idle is None:
@@ -158,12 +158,12 @@ class Answer(Screen):
 
     @cached_property
     def speedup_if_doubled(self) -> Mapping[str, float]:
-        """How many times as fast a token comes by each resource twice as good; empty for other answerers."""
+        """Speedup of a token for each resource doubled; empty for models other than the kernel model."""
         return self._bought(speedup_if_doubled)
 
     @cached_property
     def narrower(self) -> Mapping[str, float]:
-        """How many times as fast a token comes with weights in fp8 and int4, where these are fewer bits."""
+        """Speedup of a token with weights in fp8 and int4, if these are narrower than the question's."""
         return self._bought(narrower)
 
     def _bought(self, change):
@@ -174,13 +174,13 @@ class Answer(Screen):
 
     @cached_property
     def notes(self) -> tuple:
-        """Remarks on the question, and whether 16 bits would be faster than what it asks for."""
+        """Remarks on the question, and a note if 16-bit weights would be faster than the requested format."""
         asked = self.by == KERNELS and self.feasible and self.request is None
         return self.question_notes + (_note_if_16_bit_is_faster(self.question, self.step) if asked else ())
 
     @property
     def max_sequences(self) -> int | None:
-        """Users, or sequences of a step, that have room beside the weights; None where no memory is stated."""
+        """Users (or sequences of a step) that fit in memory beside the weights; None if memory is unlimited."""
         if self.by != KERNELS or not self.feasible or self.machine.chip.memory_capacity is None:
             return None
         places = self.question.max_sequences(self.question.deployment)
@@ -188,19 +188,19 @@ class Answer(Screen):
 
     @property
     def link(self) -> str:
-        """The address, from the folder of the book on, of the calculator's page that asks the same question."""
+        """Link to the calculator page with this question, relative to the book's folder."""
         from tokenprice.permalink import page_link
 
         q = self.question
         if q.trace is None or self.fleet is None:
             return page_link(q)
-        # what is still in the cache follows from the machines
+        # the number of machines decides what remains in the prefix cache
         machines = self.fleet.replicas if q.trace.blocks else q.replicas
         return page_link(q.replace(replicas=machines), cached=self.fleet.request.cached_tokens)
 
     @property
     def cache_tokens(self) -> tuple | None:
-        """Tokens that memory holds, as an engine's log says when it starts: least, here, and most."""
+        """KV cache size in tokens as an engine's log prints it at start: least, predicted, and most."""
         low, high = launch.logged(self.question, self.launched)
         return (
             tuple(by * self.max_sequences * self.question.longest for by in (low, 1.0, high))
@@ -210,23 +210,23 @@ class Answer(Screen):
 
     @property
     def commands(self) -> dict[str, str]:
-        """The command that starts what is asked about, of each engine."""
+        """Launch command of the question's deployment for each engine."""
         return launch.commands(self.question)
 
     @property
     def bottleneck(self) -> str:
-        """What takes most of the time between two tokens: a term of the step, or the prompts of others."""
+        """Largest part of the time between two tokens: a term of the step, or the prefills of others."""
         waits = self.seconds - self.step.total
         return PREFILL_INTERFERENCE if waits > max(self.step.critical.values()) else self.step.bottleneck
 
     def summary(self) -> str:
-        """The time of a token with its interval and what binds it, or why there is none."""
+        """Return TPOT with its interval and bottleneck, or why there is no answer."""
         if not self.feasible:
             return f"{self.status}: {self.reason}"
         return f"{format_time(self.seconds, *self.interval)}, bound by {self.bottleneck}"
 
     def to_dict(self) -> dict:
-        """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
+        """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
         q = self.question
         weights, cache, kept = q.formats
         found: dict[str, Any] = {
@@ -272,7 +272,7 @@ class Answer(Screen):
         return _plain(found | {"warnings": list(self.warnings), "notes": list(self.notes)})
 
     def screen(self):
-        """The question; TPOT, TTFT, price, memory and what would help; notes, cautions and commands."""
+        """Return the question; TPOT, TTFT, price, memory and speedups; notes, cautions and commands."""
         q = self.question
         who = "" if self.by == KERNELS else f"{predictors.label(self.by)}: "
         title = f"{who}{q.model.name} on {self.machine}, {_format_setup(self)}"
@@ -367,14 +367,14 @@ class Answer(Screen):
 
 
 class Answers(Screen, dict):
-    """The answers of several to one question, by name; shows one line each."""
+    """Answers of several models to one question, by name; prints one line each."""
 
     def to_dict(self) -> dict:
-        """That of each."""
+        """Return :meth:`Answer.to_dict` of each."""
         return {key: answer.to_dict() for key, answer in self.items()}
 
     def screen(self):
-        """A line each."""
+        """Return one line per model."""
         return "", [(predictors.label(key), answer.summary()) for key, answer in self.items()], []
 
 
@@ -382,25 +382,25 @@ def ask(
     question, machine=None, /, *, by: str = KERNELS, chips: Mapping | None = None, measured=None,
     **options: Unpack[AskOptions],
 ) -> Answer | Answers:  # fmt: skip
-    """How fast is this model on this machine, how sure is that, what does it cost, what would help?
+    """Predict how fast a model runs on a machine, how certain that is, what it costs, and what would help.
 
     Parameters
     ----------
     question : Question, or a model
-        A model of the catalogue by name, the path of a config.json, or a Transformer, with the fields of
-        :class:`Question` as options.
+        A model of the catalogue by name, the path of a config.json, a Transformer, or a launch command, with the
+        fields of :class:`Question` as options.
     machine : str, Accelerator or System
         Such as ``"4x H100"``.
     by : str
-        Who answers: the kernel model; a source such as ``"liminal2025"``, a version of one, or ``"principles"`` (the
-        bound); ``"all"`` for a mapping of name to answer.
+        Which model answers: the kernel model (default); a source such as ``"liminal2025"``, or a version of one;
+        ``"principles"`` (the bound); ``"all"`` for a mapping of name to answer.
     chips : Mapping, optional
         Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
     measured : str or list of str, optional
-        What was measured on the same machine, such as ``"users 32: 21.3 ms"``, the printout of a benchmark, or the path
-        of a CSV: the answer is conditioned on it (:mod:`tokenprice.posterior`).
+        Measurements of the same machine, such as ``"users 32: 21.3 ms"``, the printout of a benchmark, or the path
+        of a CSV: the answer is conditioned on them (:mod:`tokenprice.posterior`).
     **options
-        The other fields of :class:`Question`, in words or typed, and ``prices``, by chip.
+        The other fields of :class:`Question`, as text or typed, and ``prices``, by chip.
 
     Raises
     ------
@@ -409,7 +409,7 @@ def ask(
 
     Notes
     -----
-    The options by what they are about::
+    The options by topic::
 
         {fields}
 
@@ -427,10 +427,10 @@ def ask(
         options, notes = given({"model": question, "machine": machine, **options})
         question = read_record(Question, options, chips)
     question.needs_machine()
-    question.price_per_chip_hour  # noqa: B018  which refuses electricity of a chip whose power is not known
+    question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown
     if by == ALL:
         return Answers({key: ask(question, by=key) for key in predictors.keys()})
-    if by != KERNELS:  # whose names are read from the files of all sources
+    if by != KERNELS:  # reads the files of all sources for their names
         validation.one_of("answerer", by, [*predictors.keys(), ALL])
         return _source(by, question)
     found = ask_kernel_model(question)
@@ -445,7 +445,7 @@ ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 
 def _source(key, question):
-    """What a source or the bound answers: a step, and nothing of requests or drafts."""
+    """Answer of a source or of the bound: a step only, without requests or drafts."""
     more = "requests" if question.is_request else "drafts" if question.draft_tokens else ""
     if more:
         reason = f"{predictors.label(key)} does not describe {more}: give batch and context, without drafts"
@@ -456,7 +456,7 @@ def _source(key, question):
 
 
 def ask_kernel_model(question, simulated=True):
-    """The kernel model's answer; its decode step is computed once. ``simulated``: whether fleets are played."""
+    """Answer of the kernel model. ``simulated``: whether to simulate fleets."""
     q, served, running = question, question.deployment, question.workload.batch
     if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
@@ -466,7 +466,7 @@ def ask_kernel_model(question, simulated=True):
         most = served.scheduler.max_num_seqs * served.layout.lanes
         running = min(running, int(q.max_sequences(served)), most)
     together = running
-    if q.is_request and not q.request_rate:  # users who ask again
+    if q.is_request and not q.request_rate:  # closed loop
         fresh = q.prompt_tokens - (q.cached or 0)
         together = decode_batch(served, running, q.output_tokens, fresh, q.reader)
     step = served.step(together, q.workload.context)
@@ -500,7 +500,7 @@ def ask_kernel_model(question, simulated=True):
 
 
 def _unfit(q, deployment, copies):
-    """Why a deployment does not serve a question, as status and reason; None where it does."""
+    """Return why a deployment cannot serve a question, as status and reason; None if it can."""
     if deployment.layout_error:
         return "n/a", deployment.layout_error
     if not q.is_request or q.max_sequences(deployment) >= copies:
@@ -512,7 +512,7 @@ def _unfit(q, deployment, copies):
 
 
 def _note_if_16_bit_is_faster(q, step):
-    """A note where 16 bits would be faster than what was asked for: kernels of fewer bits were timed to start later."""
+    """Note that bf16 would be faster than the requested format, whose kernels were timed to start later."""
     name = calibration.format_name(q.formats[0])
     if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
@@ -522,7 +522,7 @@ def _note_if_16_bit_is_faster(q, step):
 
 
 def _fleets(q, simulated):
-    """The fleet that a question asks about, and beside one whose machines do both the one whose do not."""
+    """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
     how = {"machines": q.replicas, "simulated": simulated}
     if q.reader:
         return fleet(q, q.deployment, reader=q.reader, **how), None
@@ -532,7 +532,7 @@ def _fleets(q, simulated):
 
 
 def _overload_reason(q):
-    """Why so many machines are no answer."""
+    """Explain why this number of machines is overloaded."""
     enough = fleet(q.replace(replicas=None), q.deployment, reader=q.reader, simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
@@ -542,14 +542,16 @@ def _overload_reason(q):
 
 
 def _request(q, step, running):
-    """What a request takes of a machine that decodes by this step for so many users."""
+    """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     read = prefill_profile(q, q.reader or q.deployment)
     asks = {
         "asking": q.workload.batch,
         "protocol": ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths)),
     }
     made = request_for(q, q.deployment, read, step, running, q.reader, **asks)
-    if q.prefill_replicas:  # who ask again wait until so many machines have read the prompts of all
+    if (
+        q.prefill_replicas
+    ):  # in a closed loop, users wait until these machines have prefilled the prompts of all users
         wait = (
             q.workload.batch * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
         )
@@ -558,7 +560,7 @@ def _request(q, step, running):
 
 
 def _no_answer(question, status, reason, reader=None):
-    """Why there is none, and where memory or heads are the reason, a layout of the same chips that fits."""
+    """Build an answer without a time; if memory or heads are the reason, suggest a layout that fits the same chips."""
     remarks = ()
     served = question.deployment
     if reader is None and (status == "infeasible" or served.layout_error and not served.not_described):
@@ -579,7 +581,7 @@ def _fits(question):
 
 
 def _format_setup(answer):
-    """Formats, layout and load in words."""
+    """Format the formats, the layout and the load of an answer."""
     q = answer.question
     weights, cache, kept = q.formats
     parts = [f"weights in {format_dtype(weights)}"]
@@ -599,7 +601,7 @@ def _format_setup(answer):
 
 
 def _format_length(tokens):
-    """Tokens in words: as said where they differ, and their mean."""
+    """Format a length in tokens; a distribution as it was given, with its mean."""
     said = getattr(tokens, "text", "")
     return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
 
@@ -609,7 +611,7 @@ def _format_request_rate(q):
 
 
 def _plain(value):
-    """Python's own numbers, for JSON."""
+    """Convert to plain Python values for JSON."""
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

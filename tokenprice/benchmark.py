@@ -1,6 +1,6 @@
-"""What a benchmark measured: printouts and JSON of the engines' tools, or words, read to numbers in SI units.
+"""Read benchmark results (printouts and JSON of the engines' tools, or words) as numbers in SI units.
 
-What a line says stands in ``benchmark.toml``, a row each.
+``benchmark.toml`` lists the labels of each tool.
 """
 
 import json
@@ -17,13 +17,13 @@ SUCH = "give words such as 'TPOT 21.3 ms, 64 users'"
 
 @cache
 def table():
-    """``benchmark.toml``, read."""
+    """``benchmark.toml``, parsed."""
     return validation.read_package_toml(__file__, "benchmark.toml")
 
 
 @frozen
 class Benchmark:
-    """Numbers that a tool measured, in seconds and tokens a second, and the load that it says it put on the engine."""
+    """Measured numbers of a benchmark (seconds, tokens a second), and the load that it reports."""
 
     measured: dict
     load: dict
@@ -40,19 +40,19 @@ def _plain(label):
 
 
 def begins(text):
-    """Where a benchmark begins in a text; None where it holds none."""
+    """Return where a benchmark's printout begins in a text, or None."""
     pattern = r"^[ \t]*(=+ ?Serving Benchmark Result|=+\s*\n= ?(PYTORCH|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\{)"
     found = re.search(pattern, text, re.MULTILINE)
     return found and found.start()
 
 
 def read(text):
-    """The benchmark that a text holds: a printout, JSON, or words.
+    """Parse a benchmark from a printout, JSON, or words.
 
     Raises
     ------
     ValueError
-        In one line, where the text is cut, holds two benchmarks, or holds what is not understood.
+        In one line, if the text is truncated, holds two benchmarks, or is not understood.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def read(text):
 
 
 def _lines(text):
-    """Lines that say what a printout says."""
+    """Number of lines that have a known label."""
     return sum(_plain(line.rpartition(":")[0]) in table()["labels"] for line in text.splitlines())
 
 
@@ -93,7 +93,7 @@ def _of_printout(text, starts):
 
 
 def _of_guide(text):
-    """The table of GuideLLM: a heading of two lines, and a row for each load."""
+    """Yield labels and values of GuideLLM's table: a heading of two lines, and one row per load."""
     rows = [
         [cell.strip() for cell in line.strip().strip("|").split("|")]
         for line in text.splitlines()
@@ -145,7 +145,7 @@ def _of_words(text):
 
 
 def _printed(pairs):
-    """Numbers of labels and values, by quantity and statistic."""
+    """Return the numbers of labelled values, by quantity and statistic."""
     labels, found, said = table()["labels"], {}, {}
     for label, value in pairs:
         name, number = _plain(label), re.match(_NUMBER, value.strip())
@@ -164,7 +164,7 @@ def _printed(pairs):
 
 
 def _made(found, load):
-    """The record: means rather than medians, and times between tokens for those that are not given."""
+    """Build the record: means rather than medians; inter-token latency stands in for a missing TPOT."""
     best = {name: (found[name, statistic], statistic) for name, statistic in sorted(found, reverse=True)}
     if "itl" in best:
         best.setdefault("tpot", best["itl"])
@@ -173,7 +173,7 @@ def _made(found, load):
 
 
 def _load(n):
-    """The load that numbers of a printout say: lengths in the mean, users, how often each asked."""
+    """Return the load that a printout reports: mean lengths, concurrency or rate, and requests per user."""
     load, done = {name: n[name] for name in table()["load"] if n.get(name, 0) > 0}, n.get("completed")
     for name, tokens in (("prompt_tokens", "total_input"), ("output_tokens", "total_output")):
         if done and n.get(tokens):

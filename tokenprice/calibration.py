@@ -1,4 +1,4 @@
-"""Where the constants of chips and engines come from: tables of timed operators, and fits to whole steps."""
+"""Constants of chips and engines: tables of timed operators, and fits to whole steps."""
 
 import re
 from collections.abc import Mapping
@@ -16,23 +16,23 @@ from inferlib.units import parse
 from tokenprice import kernels
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
-CARDS = 8  # that share a box and its PCIe, where they have no links of their own
-COMPILED_STEP_PREFIX = "TPU"  # a step on such chips is one compiled program: no kernel of its own is started
+CARDS = 8  # PCIe cards per box, if chips have no links of their own
+COMPILED_STEP_PREFIX = "TPU"  # on these chips a step is one compiled program, without kernel launches
 ANY_DTYPE = "any"
 LINKS = "reduce", "library"
 KINDS = {"gemm": "matrix products", "experts": "experts", "attention": "attention"}
-NO_TIME = 1e9  # the share of a term for which a fit found no time
-# Generation of the chips that were timed: the compute capability's first digit.
+NO_TIME = 1e9  # share of a term for which the fit found no time
+# Generation of timed chips: the first digit of their compute capability.
 GENERATION = {
     "A100 80GB": 8, "L40S": 8, "H100 SXM": 9, "H200": 9, "B200": 10, "B300": 10, "GB200 NVL72": 10, "GB300 NVL72": 10,
     "RTX PRO 6000": 12,
 }  # fmt: skip
-FAR = 6  # times as long, or as short, as on its kin: a timing that is farther off is not believed
+FAR = 6  # ratio to the same operator on other chips beyond which a timing is not trusted
 
 
 @frozen
 class Operators(Record):
-    """The kernels of one chip: Mappings of a number format to a Kernel, and Links by chips."""
+    """The kernels of one chip: mappings from number format to Kernel, and links by number of chips."""
 
     exchange: float = quantity("share of a network that dispatch and combine reach", maximum=1)
     gemm: Mapping = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Operators(Record):
     reduce: Mapping = field(default_factory=dict)
     library: Mapping = field(default_factory=dict)
     blocks: Mapping = field(default_factory=dict)
-    lenders: Mapping = field(default_factory=dict)  # kind and format that were not timed on it: whose it has
+    lenders: Mapping = field(default_factory=dict)  # kind and format not timed on the chip: whose kernel
     chip: str = ""
 
     def timed(self, kind, name):
-        """The format whose kernels of a kind (gemm, experts, attention) serve a format: its own if any chip has it."""
+        """Return the format whose kernels (gemm, experts or attention) serve a format: the same if it was timed."""
         found = getattr(self, kind)
         while name not in found and ANY_DTYPE not in found:
             if name == "bf16":
@@ -54,18 +54,18 @@ class Operators(Record):
         return name if name in found else ANY_DTYPE
 
     def kernel(self, kind, name):
-        """The kernel of a kind for a format."""
+        """Return the kernel of a kind for a format."""
         return getattr(self, kind)[self.timed(kind, name)]
 
     def stands_in(self, kind, name):
-        """What stands in for kernels that were not timed on this chip in a format, in words; empty where they were."""
+        """Describe what stands in for kernels not timed on this chip in a format; ``""`` if they were timed."""
         like = self.timed(kind, name)
         whose = self.lenders.get((kind, like))
         other = ([f"in {like}"] if like != name else []) + ([f"of {whose}"] if whose else [])
         return f"{KINDS[kind]} in {name} (using those {' '.join(other)})" if other else ""
 
     def block(self, kind, engine="", width=0, weights="", cache=""):
-        """The block of a kind that was timed nearest to a class of engine, a width of the model and formats."""
+        """Return the timed block of a kind that is nearest in engine class, model width and formats."""
 
         def distance(timed):
             _, of, wide, stored, kept = timed
@@ -78,7 +78,7 @@ class Operators(Record):
         return self.blocks[min(known, key=distance)]
 
     def link(self, n_chips, kind="reduce"):
-        """The all-reduce of ``n_chips``: between the degrees measured by straight lines in their doublings."""
+        """Return the all-reduce of ``n_chips``, interpolated linearly in log2 between measured degrees."""
         links = getattr(self, kind)
         if isinstance(n_chips, Real) and n_chips in links:
             return links[n_chips]
@@ -90,18 +90,18 @@ class Operators(Record):
 
 @cache
 def load_operators():
-    """``operators.toml``, read."""
+    """``operators.toml``, parsed."""
     return validation.read_package_toml(__file__, "operators.toml")
 
 
 @cache
 def engines():
-    """``engines.toml``, read: the constants of each class, and whose software belongs to it."""
+    """``engines.toml``, parsed: constants of each class, and the software that belongs to it."""
     return validation.read_package_toml(__file__, "engines.toml")
 
 
 def engine(name=None):
-    """The constants of a class of engine.
+    """Return the constants of a class of engine.
 
     ``"compiled"`` (TensorRT-LLM, gpt-fast, TurboMind), ``"serving"`` (vLLM and SGLang of 2025 and 2026; also when
     none is given) or ``"python-2024"`` (vLLM before its version 0.8 of early 2025). ``"sglang"`` has the constants of
@@ -117,7 +117,7 @@ def _engine(name):
 
 
 def engine_class(software):
-    """The class of engine that a publisher's name of its software belongs to (``engines.toml``).
+    """Return the class of engine of a software name (``engines.toml``).
 
     Examples
     --------
@@ -130,37 +130,37 @@ def engine_class(software):
 
 @cache
 def driver_memory(name):
-    """Bytes of a chip of the catalogue as its driver shows them, or None where that is not known."""
+    """Memory of a catalogue chip as its driver reports it, in bytes; None if unknown."""
     shown = chip_fact(name, "driver_memory")
     return shown and parse(shown, "B")
 
 
 def memory(chip):
-    """Bytes of a chip as the driver shows them; its own where that is not known, or somebody changed it."""
+    """Memory of a chip in bytes: the driver's figure, or the chip's own if that is unknown or the user changed it."""
     return driver_memory(chip.name) if is_shown(chip) else chip.memory_capacity
 
 
 def is_shown(chip):
-    """Whether it is known what the driver shows of a chip's memory."""
+    """Whether the driver's figure of a chip's memory is known and applies."""
     return bool(driver_memory(chip.name)) and load_chip(chip.name).memory_capacity == chip.memory_capacity
 
 
 def chips_per_node(chip):
-    """Chips that send to one another without a network between boxes: a domain, or cards on PCIe; None if not known."""
+    """Chips connected without a network between boxes: a domain, or cards on PCIe; None if unknown."""
     return CARDS if chip.topology == "PCIe" and chip.scale_up_size == 1 else chip.scale_up_size
 
 
 def slower(chip, tuned=False):
-    """How many times as long a chip takes as the kernels that are lent to it, by its public rows, and how sure that is.
+    """Measured slowdown of a chip relative to the kernels used for it, from public rows, or None.
 
-    The median, least and greatest over publishers, and a factor that widens an interval; None without rows. ``tuned``:
+    Returns the median, the least and the greatest over publishers, and a factor that widens an interval. ``tuned``:
     whether a model is dense and in fp8, for which AMD tunes its builds.
     """
     return engines()["slower"].get(chip, {}).get("dense fp8" if tuned else "other")
 
 
 def correction_factor(chip, tuned=False):
-    """The median of :func:`slower`; 1 without rows."""
+    """Median of :func:`slower`; 1 without rows."""
     return (slower(chip, tuned) or (1.0,))[0]
 
 
@@ -172,13 +172,13 @@ def is_tuned(model, each):
 
 
 def fallback_chip(chip):
-    """The chip whose operators stand for this one: itself, a neighbour, or the H100 where nobody is near."""
+    """Return the chip whose operators are used for this one: itself, its fallback, or the H100."""
     return chip if chip in load_operators()["chips"] else chip_fact(chip, "kernel_fallback") or "H100 SXM"
 
 
 @cache
 def operators(chip):
-    """The kernels and links of a chip of the catalogue, its neighbour's where it has none of its own.
+    """Return the kernels and links of a catalogue chip, or those of its fallback.
 
     Examples
     --------
@@ -206,19 +206,19 @@ def operators(chip):
 
 
 def _made(chip, kind):
-    """What was timed on a chip, of a kind: format or degree to its constants."""
+    """Constants of one kind of operator timed on a chip, by format or number of chips."""
     record, key = (Link, int) if kind in LINKS else (Kernel, str)
     timed = load_operators()["chips"][chip].get(kind, {}).items()
     return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in timed}
 
 
 def _card(name):
-    """Whether a chip is a card of a box whose chips have no links of their own."""
+    """Whether a chip is a PCIe card without links of its own."""
     return load_chip(name).topology == "PCIe"
 
 
 def kin_of(chip, has):
-    """Of the timed chips for which ``has`` holds the nearest: itself, of the same build, generation and bandwidth."""
+    """Return the nearest timed chip for which ``has`` holds: itself, else by form factor, generation and bandwidth."""
     own = load_chip(chip)
 
     def apart(name):
@@ -231,7 +231,7 @@ def kin_of(chip, has):
 
 
 def _multiplying(kernel, name, lent_by, chip, own):
-    """A lent kernel: where its chip multiplies in another format, long products reach what the own ones reach there."""
+    """Adapt a kernel of another chip: if it multiplies in another format, use the own chip's share of that peak."""
     theirs, ours = (
         next((format for format in FORMATS[name].multiplied if format in load_chip(of).peaks), "bf16")
         for of in (lent_by, chip)
@@ -244,8 +244,7 @@ def _multiplying(kernel, name, lent_by, chip, own):
 
 @cache
 def listed_blocks():
-    """``sparse_attention.csv``, read: chip to the rows of its blocks by kind, class of engine, width of the model
-    and formats."""
+    """Rows of ``sparse_attention.csv`` by chip, then by kind, engine class, model width and formats."""
     import csv
 
     found = {}
@@ -257,7 +256,7 @@ def listed_blocks():
 
 
 def timings():
-    """Every timed operator: its chip, what it is, and its constants; links of chips that have links of their own."""
+    """Yield every timed operator: chip, key and constants; links only for chips with links of their own."""
     for chip in load_operators()["chips"]:
         for kind in KINDS if _card(chip) else (*KINDS, *LINKS):
             for name, one in _made(chip, kind).items():
@@ -268,10 +267,10 @@ def timings():
 
 
 def usual_times(chip, of, one):
-    """Seconds of an operator as engines run it, by its constants and an H100: steps of 1 and of 64 rows, and a prompt.
+    """Typical times of an operator in seconds with its constants on an H100: steps of 1 and 64 rows, and a prefill.
 
-    The matrices have 5 MB, each row reads 0.2 MB more, an all-reduce sends 1 MB; a prompt of 4,096 tokens has
-    0.3 GFLOP a token in products, and as much in attention, and 30 kB of scores.
+    Matrices have 5 MB, each row reads 0.2 MB more, an all-reduce sends 1 MB; a prompt of 4,096 tokens needs 0.3 GFLOP
+    per token in products, as much in attention, and 30 kB of scores.
     """
     on, tokens, depth = load_chip("H100 SXM"), 4096, 32 if of[0] == "experts" else 4096
     if isinstance(one, Link):
@@ -287,10 +286,10 @@ def usual_times(chip, of, one):
 
 @cache
 def against_kin():
-    """How far each timed operator is off its kin, the same one on other chips: times as long, or as short.
+    """Compare each timed operator with the same operator on other chips, as a ratio of times.
 
-    A dict of a chip and an operator to what is farthest from 1, for operators that two others have. All are asked for
-    the same work on the same chip, so neither bandwidth nor peak tells.
+    Returns a dict from (chip, operator) to the ratio farthest from 1, for operators timed on at least two other chips.
+    All ratios are for the same work on the same chip, so bandwidth and peak cancel.
     """
     times, found = {(chip, of): usual_times(chip, of, one) for chip, of, one in timings()}, {}
     for (chip, of), own in times.items():
@@ -302,13 +301,13 @@ def against_kin():
 
 
 def believed(chip, of):
-    """Whether an operator was timed on a chip, and not :data:`FAR` from its kin."""
+    """Whether an operator was timed on a chip and is within :data:`FAR` of the same operator on other chips."""
     return 1 / FAR < against_kin().get((chip, of), 1) < FAR
 
 
 @cache
 def timed_blocks():
-    """:func:`listed_blocks` that are :func:`believed`; another chip's stand for the others."""
+    """:func:`listed_blocks` that are :func:`believed`."""
     return {
         chip: {of: row for of, row in rows.items() if believed(chip, of)}
         for chip, rows in listed_blocks().items()
@@ -320,12 +319,12 @@ def _block(row):
     for name in ("start_us", "row_us", "select_us", "position_ns", "token_ns"):
         known[name[:-3]] = float(row[name] or 0) * (1e-6 if name.endswith("us") else 1e-9)
     known |= {name: float(row[name] or NO_TIME) for name in ("projections", "read", "scores")}
-    # kernels of a state multiply chunks of a prompt at this share of the 16-bit peak
+    # the kernels of recurrent states reach this share of the 16-bit peak in prefill
     return Block(**known) if row["width"] else Block(**known, prefill=float(row["projections"] or 1))
 
 
 def block_fallback_chip(chip, kind):
-    """The chip whose timings of a kind of block are used for a chip: its own, or those of the nearest kin."""
+    """Return the chip whose timings of a kind of block are used: itself, or the nearest timed chip."""
 
     def has(name):
         return any(of[0] == kind for of in timed_blocks().get(name, ()))
@@ -334,7 +333,7 @@ def block_fallback_chip(chip, kind):
 
 
 class Later(Mapping):
-    """A mapping whose values are made of those of another one, each when it is asked for first."""
+    """A mapping that makes its values from another mapping's, on first use."""
 
     def __init__(self, of, make):
         self._of, self._make, self._made = cache(of), make, {}
@@ -355,7 +354,7 @@ class Later(Mapping):
 
 
 def blocks_of(chip):
-    """All blocks of a chip, another's where it has none of a kind."""
+    """All blocks of a chip; of kinds that were not timed on it, those of its fallback."""
 
     def rows():
         kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
@@ -366,7 +365,7 @@ def blocks_of(chip):
 
 
 def stored_bytes(name):
-    """Bytes of one stored weight, scales included; a number stands for itself.
+    """Bytes of one stored weight, scales included; a number is returned unchanged.
 
     Examples
     --------
@@ -379,7 +378,7 @@ def stored_bytes(name):
 
 
 def format_name(name):
-    """The format whose kernels serve a weight of so many bytes.
+    """Return the format whose kernels serve weights of a format or of this many bytes.
 
     Examples
     --------
@@ -396,9 +395,9 @@ PARTS = ("attention", "feed-forward", "experts", "shared experts", "router", "he
 
 
 def formats(model, weights, keep=None):
-    """The format of each part of a model's matrices; ``keep`` gives some another, as in ``{"attention": "bf16"}``.
+    """Return the format of each part of a model; ``keep`` overrides parts, as in ``{"attention": "bf16"}``.
 
-    Checkpoints with fewer than 16 bits leave head and router at 16; mixtures of experts in 8 bits scale blocks.
+    Checkpoints below 16 bits keep head and router at 16; mixtures of experts in 8 bits have block scales.
     """
     for part, name in (keep or {}).items():
         validation.one_of("part", part, PARTS)

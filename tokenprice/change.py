@@ -1,4 +1,4 @@
-"""What would have to change to reach a target: each resource alone, as far as it can help."""
+"""How much each resource alone would have to change to reach a target."""
 
 import math
 from collections.abc import Callable
@@ -19,17 +19,17 @@ from tokenprice.request import PrefillProfile, request_of
 from tokenprice.signatures import ChangeOptions
 from tokenprice.uncertainty import step_interval
 
-BEST = 1e9  # times as good: the resource takes no time any more
+BEST = 1e9  # a factor so large that the resource takes no time
 PRICE, CHIPS = "price of a chip", "chips"
 MOST_CHIPS = 512
 
 
 LINKS, KERNELS = ("reduce", "library"), ("gemm", "experts", "attention", "blocks")
-FIXED = ("start", "depth", "row", "select", "position", "token")  # times of a kernel
+FIXED = ("start", "depth", "row", "select", "position", "token")  # fixed times of a kernel
 
 
 def _each(operators, kinds, factor, *names):
-    """Operators with these fields of every kernel or link multiplied."""
+    """Return operators with the named fields of every kernel or link multiplied by a factor."""
     return operators.replace(
         **{
             kind: Later(partial(getattr, operators, kind), lambda one: _times(one, factor, *names))
@@ -49,14 +49,14 @@ def _peaks(chip, times):
 
 
 class Resource(NamedTuple):
-    """One thing that a step needs, and a machine on which it is a number of times as good."""
+    """A resource of a step, and a function that makes a machine with ``by`` times as much of it."""
 
     name: str
     better: str
     made: Callable
 
 
-# of chip, operators, engine and how many times as good
+# of chip, operators, engine and the factor of improvement
 RESOURCES = (
     Resource("memory bandwidth", "more", lambda c, o, e, by: (_times(c, by, "memory_bandwidth"), o, e)),
     Resource("arithmetic peak", "more", lambda c, o, e, by: (_peaks(c, by), o, e)),
@@ -80,10 +80,10 @@ RESOURCES = (
 
 @frozen
 class Change:
-    """One resource alone.
+    """Change of one resource alone.
 
-    ``factor`` is what it must be multiplied with (bandwidths and peaks by more, times and prices by less), or
-    None where it is not enough, or does not matter; ``limit`` is what is left when it is as good as can be.
+    ``factor``: multiplier that the resource needs (above 1 for bandwidths and peaks, below 1 for times and prices);
+    None if no factor is enough or the resource does not matter. ``limit``: what remains if it is as good as can be.
     """
 
     resource: str
@@ -94,7 +94,7 @@ class Change:
 
 @frozen
 class Changes(Screen):
-    """What :func:`change` found: ``now`` and ``target`` in ``unit``, and a Change for each resource."""
+    """Result of :func:`change`: ``now`` and ``target`` in ``unit``, and a Change for each resource."""
 
     now: float
     target: float
@@ -104,21 +104,21 @@ class Changes(Screen):
 
     @property
     def reached(self):
-        """Whether the target is reached already."""
+        """Whether the target is already met."""
         return self.now <= self.target
 
     def __getitem__(self, resource):
-        """The change of one resource."""
+        """Return the change of one resource."""
         known = {change.resource: change for change in self.changes}
         return known[validation.one_of("resource", resource, known)]
 
     def to_dict(self):
-        """Everything as plain numbers and texts, SI units: what ``--json`` prints."""
+        """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
         found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
         return found | {"changes": [vars(c) for c in self.changes], "warnings": list(self.warnings)}
 
     def screen(self):
-        """Time or price now and asked, each resource alone, and cautions."""
+        """Return the current and the target value, a line per resource, and cautions."""
         said = "reached: each may be worse by" if self.reached else "each alone would have to change"
         first = f"{_shown(self.now, self.unit)} now, {_shown(self.target, self.unit)} asked; {said}"
         lines = [("", change.resource, change.words) for change in self.changes]
@@ -128,32 +128,32 @@ class Changes(Screen):
 def change(
     question, machine=None, /, promise=None, *, chips=None, **options: Unpack[ChangeOptions]
 ) -> Changes:
-    """By what factor each resource alone would have to change for a decode step to keep a promise.
+    """Find the factor by which each resource alone would have to change for a decode step to meet a target.
 
-    The kernel model is asked again with a chip, operators or an engine in which one resource is a number of times as
-    good, until the promise holds; with a resource that takes no time at all the limit shows what the others leave.
+    The kernel model is asked again with one resource of chip, operators or engine improved, until the target is met;
+    with a resource that takes no time at all, the limit shows what the other resources leave.
 
     Parameters
     ----------
     question : Question, or a model
-        About a step. Words as for :func:`tokenprice.ask`, those of the promise among them.
+        A decode step. Options as for :func:`tokenprice.ask`, including the target.
     machine : str, Accelerator or System
     promise : SLO
-        Time between tokens, or dollars for a million output tokens of a full machine: one of them.
+        TPOT, or dollars for a million output tokens of a full machine: one of them.
     chips : Mapping, optional
         Chips of your own by name.
 
     Returns
     -------
     Changes
-        For each resource a factor, or None with the limit that is left. Where the promise holds already the factors
-        say by how much each may be worse. Chips are tried in the layouts that go on in the same way, by powers of two
-        up to 512.
+        For each resource a factor, or None with the limit that remains. If the target is already met, the factors
+        say by how much each resource may be worse. Chips are tried by powers of two up to 512, in layouts of the
+        same kind.
 
     Raises
     ------
     ValueError
-        If not exactly one thing is promised, the step has no time, or a price is needed and not known.
+        If the target is not exactly one quantity, the step has no time, or a price is needed and not known.
 
     Examples
     --------
@@ -201,14 +201,14 @@ def change(
 
 
 def improved(served, resource, by):
-    """A deployment with a resource so many times as good."""
+    """Return a deployment with one resource improved by a factor."""
     at = served.machine
     chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
     return served.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
 
 
 def _change(resource, start, target, at, unit):
-    """One resource: bisection between as it is and as good (or bad) as can be."""
+    """Find the factor of one resource by bisection."""
     limit = at(BEST)
     reached = start <= target
     worst = at(1 / BEST) if reached else start
@@ -225,7 +225,7 @@ def _change(resource, start, target, at, unit):
 
 
 def _chips(q, target, start, value, unit):
-    """The number of chips nearest to today's that reaches the target in a layout that goes on in the same way."""
+    """Find the number of chips nearest to the current one that meets the target, in a layout of the same kind."""
     answers, system, served = {}, q.machine, q.deployment
     for count, other in _sizes(served):
         made = served.replace(machine=System(system.chip, count), layout=other)
@@ -245,12 +245,12 @@ def _chips(q, target, start, value, unit):
 
 
 def _sizes(served):
-    """Numbers of chips in a layout of the same kind: more copies where there are copies, else wider."""
+    """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider."""
     model, asked = served.model, served.layout
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
     whole = int(served.machine.count)
-    sizes = [whole // (whole & -whole)]  # its odd part, and that doubled
+    sizes = [whole // (whole & -whole)]  # its largest odd divisor, and doublings of that
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
     names = ("dp",) if asked.dp > 1 else ("tp",)
@@ -270,23 +270,23 @@ def _shown(value, unit):
 
 @unchecked
 def speedup_if_doubled(q, batch, request=None):
-    """How many times as fast a token comes by each resource twice as good: twice a bandwidth, half a latency.
+    """Speedup of a token for each resource doubled: twice a bandwidth or peak, half a time.
 
-    Of a step of so many sequences; of a ``request`` the prompts of others in between count, too.
+    It is for a step of ``batch`` sequences; with ``request``, the prefills of other requests between steps count too.
     """
-    served = q.deployment.unlimited()  # that all fits, the answer has said
+    served = q.deployment.unlimited()  # the answer has already checked that it fits in memory
     now = _token(served, q, batch, request)
     return {r.name: now / _token(improved(served, r, 2), q, batch, request) for r in RESOURCES}
 
 
-NARROWER = "fp8", "int4"  # formats of weights that checkpoints are published in
+NARROWER = "fp8", "int4"  # weight formats in which checkpoints are published
 
 
 @unchecked
 def narrower(q, batch, request=None):
-    """How many times as fast a token comes with weights of fewer bits, each asked as its own question; see doubled.
+    """Speedup of a token with narrower weights, each asked as its own question.
 
-    Kernels of such formats start when they were timed to start: less than the bytes promise, or nothing.
+    Kernels have the timed fixed times of these formats, so the gain may be smaller than the bytes suggest, or nothing.
     """
     stored = calibration.stored_bytes(q.formats[0])
     less = [q.replace(weights=name) for name in NARROWER if calibration.stored_bytes(name) < stored]
@@ -295,7 +295,7 @@ def narrower(q, batch, request=None):
 
 
 def _token(served, q, batch, request):
-    """Seconds of a token, without drafts, and with the prompts of others of a request."""
+    """TPOT in seconds without drafts; with ``request``, including the prefills of others between steps."""
     step = served.replace(draft_tokens=None).step(batch, q.workload.context)
     if request is None:
         return step.total

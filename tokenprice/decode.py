@@ -1,4 +1,4 @@
-"""One decode step, or a prompt, from kernels: the kernel model."""
+"""The kernel model: a decode step or a prefill as a sum of kernels."""
 
 from inferlib.attention import unsupported_features
 from inferlib.equation import unchecked
@@ -18,7 +18,7 @@ from inferlib.transformer import (
 from tokenprice import calibration, kernels, operators, sparse_attention
 from tokenprice.kernels import Engine
 
-# What runs each kind of layer; sparse and pooled attention by blocks of their own.
+# Operators of each kind of layer; sparse and pooled attention are in sparse_attention.
 LAYERS = {
     Attention: operators.gqa, LatentAttention: operators.mla, DeltaAttention: sparse_attention.delta_rule,
     StateSpace: sparse_attention.state_space, FeedForward: operators.dense, Experts: operators.experts,
@@ -26,7 +26,7 @@ LAYERS = {
 
 
 def step(at):
-    """The operators of a step: pairs of how often, and what."""
+    """Yield the operators of a step with their counts."""
     for group in at.model.layers:
         for op in layer(at, group.attention, group.feed_forward):
             yield group.count, op
@@ -35,13 +35,13 @@ def step(at):
         message = at.rows * at.model.d_model * operators.RESULT
         sent = kernels.reduce_time(at.operators.link(2, "library"), message)
         yield at.pp - 1, operators.FixedTime("pipeline", sent)
-    # Copies that share experts keep step with one another, like chips that share a layer.
+    # Copies that share experts synchronise like chips that share a layer.
     software = kernels.engine_time(at.engine, at.layers, at.sequences, at.expert_chips)
     yield 1, operators.FixedTime("engine", software)
 
 
 def layer(at, attention, block):
-    """Attention, then the block, or one of them; after each the chips add their parts."""
+    """Yield the operators of a layer: attention, then the feed-forward block (one may be missing), with all-reduces."""
     added = tuple(operators.all_reduce(at))
     if attention is not None:
         yield from operators_of(attention)(at, attention)
@@ -57,29 +57,29 @@ def layer(at, attention, block):
 
 
 def operators_of(part):
-    """What runs a kind of attention or block; None where nobody has timed it."""
+    """Return the operators of an attention or feed-forward type; None if it has no kernel timings."""
     if sparse_attention.kind_of(part):
         return sparse_attention.sparse
     return None if getattr(part, "top", None) else LAYERS.get(type(part))
 
 
 def unsupported_reason(model):
-    """Why there is no answer for a model, whatever it runs on, or nothing."""
+    """Return why a model is unsupported on any machine, or ``""``."""
     kinds = [group.attention for group in model.layers if group.attention is not None]
     untimed = next((attention for attention in kinds if operators_of(attention) is None), None)
     return "" if untimed is None else f"no kernel timings of {unsupported_features(untimed)}"
 
 
 def whole_layers(model):
-    """Layers with attention and a block; one part alone counts a half, as the software's time for a layer does."""
+    """Number of layers; a layer with only attention or only feed-forward counts 1/2, as in the engine's time."""
     return sum(g.count * (1 if g.attention and g.feed_forward else 1 / 2) for g in model.layers)
 
 
 class ShardedModel:
-    """A deployment with the rows of a step, or of a prompt.
+    """A deployment with the rows of one decode step or one prefill.
 
-    ``tokens`` of each sequence are new: one in a step, more with drafts to verify, and many in a prompt. ``cached``
-    is None in a step; of a prompt it is how many tokens before them are in the cache already.
+    ``tokens``: new tokens per sequence: 1 in a step, more with drafts to verify, many in a prefill. ``cached``: None in
+    a step; in a prefill, the tokens of the prompt that are in the cache.
     """
 
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
@@ -96,18 +96,18 @@ class ShardedModel:
             deployment.machine.chip,
             deployment.expert_lanes,
         )
-        self.held = self.sequences = batch / dp  # of one copy of the attention
-        if (self.pp == 1) is not True:  # with fewer than there are stages, some wait
+        self.held = self.sequences = batch / dp  # per copy of the attention
+        if (self.pp == 1) is not True:  # with fewer sequences than stages, some stages wait
             self.sequences = maximum(self.held / self.pp, minimum(self.held, 1))
         self.rows = self.sequences * tokens
         self.expert_rows = self.rows * (dp if self.travel else 1)
-        # prompts are too long for the all-reduces that run in a recorded graph, and take no time of the software
+        # prefills are too long for the all-reduces in a CUDA graph, and hide the software's time
         self.links, self.engine = ("reduce", deployment.software) if cached is None else ("library", Engine())
         self.engine_class = "compiled" if self.engine.name == "compiled" else "serving"
 
     @unchecked
     def stages(self):
-        """Seconds by term, as a Breakdown takes them: each stage follows the one before, its terms overlap."""
+        """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
         tuned = calibration.is_tuned(self.model, self.formats)
         total, slower = {}, calibration.correction_factor(self.chip.name, tuned)
         for count, op in step(self):

@@ -1,4 +1,4 @@
-"""A model as it is served: one record, which knows its steps, its prompts and what fits."""
+"""A served model: machine, layout, formats, engine and scheduler, with its step, its prefill and its memory."""
 
 from functools import cached_property
 from numbers import Real
@@ -31,30 +31,27 @@ OVER_ENGINE_BUDGET = (
     "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and "
     "caches"
 )
-SEEN = "{system} has", "the driver of {system} shows"  # the second where that is known
-# On every chip beside weights and caches, in bytes: context of the driver, and activations of the 8,192 tokens that
-# engines read at a time (of a model as wide as Llama 3 70B 1.7 GB); and buffers for exchanges. Recorded graphs lie in
-# the tenth that engines do not take.
+SEEN = "{system} has", "the driver of {system} shows"  # the second if the driver's size is known
+# Bytes on every chip besides weights and KV cache: driver context and activations of the 8,192 tokens that engines
+# process at a time (1.7 GB for a model as wide as Llama 3 70B), and buffers for communication. CUDA graphs use the
+# tenth of memory that engines leave free.
 WORKSPACE, BUFFERS = 2e9, 2e9
-DEFAULT_MEMORY_UTILIZATION = (
-    0.9  # of the memory: the default of vLLM and TensorRT-LLM, by their documentation
-)
+DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
 
 
 @frozen
 class Deployment(Record):
     """A model on a machine, in a layout and formats, served by an engine with its scheduler.
 
-    ``layout``: one tensor-parallel instance on all chips when not given. Stages (``pp``) follow one another, each
-    with its part of the batch: a token passes all of them, and as many parts are under way at once.
-    With ``dp`` attention and cache are copied and the batch is divided. With ``ep`` whole experts are spread: inside
-    an instance (``tp``) chips add their parts as before, between copies tokens travel to them and back.
-    ``layer_formats``: parts of the model in another format than ``weights``. ``engine``: the class of engine, see
-    :func:`tokenprice.calibration.engine`, or its constants. ``memory_utilization``: the share of the memory that the
-    engine is told to take; 90 %, their default. ``operators``: the chip's own of ``operators.toml`` when not given.
-    LookupError if an engine or a format is unknown.
-
-    Fields that a :class:`~tokenprice.question.Question` has too are what the question says.
+    ``layout``: default is one tensor-parallel instance on all chips. With pipeline stages (``pp``) a token passes all
+    stages in turn, while each stage works on its own part of the batch. With data parallelism (``dp``) attention and KV
+    cache are copied and the batch is divided. With expert parallelism (``ep``) whole experts are spread: within an
+    instance (``tp``) chips all-reduce as before; between copies, tokens are sent to their experts and back.
+    ``layer_formats``: parts of the model in another format than ``weights``. ``engine``: a class of engine, see
+    :func:`tokenprice.calibration.engine`, or its constants. ``memory_utilization``: share of memory given to the engine
+    (default 90 %). ``operators``: default is the chip's entry in ``operators.toml``.
+    Fields that :class:`~tokenprice.question.Question` has too mean the same. Raises LookupError for an unknown engine
+    or format.
     """
 
     model: Transformer
@@ -72,7 +69,7 @@ class Deployment(Record):
 
     def __post_init__(self):
         count = self.machine.count
-        if self.layout is None:  # numbers of chips may be many, or a symbol
+        if self.layout is None:  # the count may be an array or a symbol
             one = SimpleNamespace(tp=count, pp=1, ep=1, dp=1, lanes=1)
             object.__setattr__(self, "layout", Layout(tp=int(count)) if isinstance(count, Real) else one)
         chip, box = self.machine.chip, self.machine.domain
@@ -82,21 +79,21 @@ class Deployment(Record):
             operators=self.operators or calibration.operators(chip.name),
             software=calibration.engine(self.engine),  # its constants
             formats=calibration.formats(self.model, self.weights, self.layer_formats),  # of each part
-            box=box,  # chips that one fast network joins, or that share a box
+            box=box,  # chips joined by one fast network, or in one box
             layers=whole_layers(self.model),
-            kernels={},  # that were asked for already
+            kernels={},  # cache of :meth:`served`
         )
 
     @classmethod
     def of(cls, model, machine, workload, layout=None, **more):
-        """In the formats of a workload."""
+        """Build a deployment with the formats of a workload."""
         return cls(model, machine, layout, workload.weights, workload.cache, **more)
 
-    # What it is.
+    # --- Layout
 
     @cached_property
     def expert_lanes(self) -> tuple:
-        """Whether tokens travel to experts over the chips of all copies, those chips, and how many share an expert."""
+        """Whether tokens are sent to experts across copies; the chips that share the experts; the chips per expert."""
         at = self.layout
         spread = self.model.sparse and (at.ep == 1) is not True
         travel = spread and at.dp != 1
@@ -105,12 +102,12 @@ class Deployment(Record):
 
     @property
     def in_step(self):
-        """Copies of the attention that meet in every layer, at the experts that they share."""
+        """Number of attention copies that run in lockstep, because they share experts."""
         return 1 if self.model.sparse is False else where(self.layout.ep > 1, self.layout.dp, 1)
 
     @cached_property
     def not_described(self) -> str:
-        """Why the kernel model has no answer, or nothing."""
+        """Return why the kernel model has no answer, or ``""``."""
         at = self.layout
         if reason := unsupported_reason(self.model):
             return reason
@@ -124,7 +121,7 @@ class Deployment(Record):
 
     @cached_property
     def layout_error(self) -> str:
-        """Why the model cannot lie on the chips so, or nothing."""
+        """Return why this layout is invalid for the model, or ``""``."""
         at = self.layout
         uneven = next((n for n in heads(self.model) if n % at.tp), None)
         if uneven:
@@ -133,16 +130,16 @@ class Deployment(Record):
             return f"{format_layout(at)} spreads experts, but the model has none"
         return self.not_described
 
-    # What it does.
+    # --- Times
 
     @decode_model("kernels")
     def step(self, batch, context):
-        """One decode step of so many sequences as kernels, attention, experts, exchanges and the engine.
+        """One decode step of ``batch`` sequences: kernels, attention, experts, communication and engine.
 
-        With drafts by a head of one layer (MTP, EAGLE) one step verifies all drafts and yields
-        ``acceptance_length`` tokens: the terms are those of one token, what drafting takes is a term of its own, and
-        their sum is :func:`tokenprice.speculation.drafted_token_time`. Engines of 2026 run the head within the
-        recorded graph of the step, so a draft takes what its kernels take and no time of the host: nothing is fitted.
+        With drafts by a one-layer head (MTP, EAGLE), one step verifies all drafts and yields ``acceptance_length``
+        tokens. Terms are per token, drafting is a term of its own, and their sum is
+        :func:`tokenprice.speculation.drafted_token_time`. Engines of 2026 run the head within the CUDA graph of the
+        step, so a draft takes the time of its kernels and no host time; nothing is fitted.
         """
         drafted, length = self.draft_tokens or 0, self.acceptance_length
         if drafted:
@@ -161,7 +158,7 @@ class Deployment(Record):
         return (*stages, {"drafting": drafted_token_time(0, drafted, draft, length)})
 
     def _draft_time(self, batch, context):
-        """Seconds of one draft, on the last stage: what the engine takes once a step it takes once."""
+        """Seconds of one draft, on the last pipeline stage; the engine's time per step is counted once."""
         last = self
         if self.layout.pp > 1:
             batch = ShardedModel(self, batch, context).sequences
@@ -176,7 +173,7 @@ class Deployment(Record):
 
     @decode_model("kernels")
     def prefill(self, tokens, cached=0):
-        """How long it takes to read a prompt, by named terms.
+        """Time to prefill a prompt of ``tokens``, of which ``cached`` are in the prefix cache, by named terms.
 
         Examples
         --------
@@ -191,10 +188,10 @@ class Deployment(Record):
             raise NotDescribed(self.not_described)
         return ShardedModel(self, self.layout.lanes, tokens, tokens - cached, cached).stages()
 
-    # What a chip holds.
+    # --- Memory
 
     def _fits(self, caches):
-        """Raise DoesNotFit where weights and caches are more than the engine leaves them."""
+        """Raise DoesNotFit if weights and caches exceed the memory that the engine leaves for them."""
         weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
         left = self.left(weights, have) if self.software.name else have
         if isinstance(weights + caches, Real) and weights + caches > left:
@@ -205,16 +202,16 @@ class Deployment(Record):
             raise DoesNotFit(text.format(seen=seen, **sizes))
 
     def unlimited(self):
-        """The same on chips whose memory has no end."""
+        """Return the same deployment with unlimited memory."""
         chip = self.machine.chip.replace(memory_capacity=None)
         return self.replace(machine=System(chip, self.machine.count, self.machine.domain))
 
     def max_sequences(self, mean, longest=None, reserved=None):
-        """Sequences whose caches fit beside the weights, of a mean length in tokens.
+        """Number of sequences of a mean length (tokens) whose caches fit beside the weights.
 
-        vLLM and SGLang fill what is left as sequences grow; TensorRT-LLM lets nobody in whose whole answer does not
-        fit. ``longest``: the length at which one ends; the mean where all have one length. ``reserved``: the mean
-        length for which TensorRT-LLM keeps memory, the longest if not said. Not rounded; below one if not even one
+        vLLM and SGLang fill memory as sequences grow; TensorRT-LLM admits a request only if its whole answer fits.
+        ``longest``: length at which a sequence ends (default: the mean). ``reserved``: mean length for which
+        TensorRT-LLM reserves memory (default: the longest). The result is not rounded; it is below 1 if not even one
         sequence fits.
         """
         longest = longest or mean
@@ -222,17 +219,17 @@ class Deployment(Record):
         return self.room(self.sequence(mean), self.sequence(longest))
 
     def room(self, mean, longest):
-        """The same for bytes of a mean and a longest sequence; one has the longest."""
+        """Number of sequences that fit, given the bytes of a mean and of the longest sequence; one is the longest."""
         weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
-        if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes nothing
+        if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")
         return self.layout.dp * (self.left(weights, have) - weights - (longest - mean)) / mean
 
     def left(self, weights, have):
-        """Bytes of a chip that the engine leaves to weights and caches, of what the chip has.
+        """Bytes of a chip left for weights and caches, out of ``have``.
 
-        vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes it of what the
-        weights leave.
+        vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes its share of what
+        remains after the weights.
         """
         share, counted, workspace = self.engine_memory
         return share * have - workspace + (1 - counted) * weights
@@ -246,38 +243,38 @@ class Deployment(Record):
 
     @property
     def engine_memory(self) -> tuple:
-        """The share of the memory that the engine takes, the part of the weights in it, and bytes of its own."""
+        """Share of memory that the engine takes, the part of the weights counted in it, and the engine's own bytes."""
         share = self.memory_utilization or DEFAULT_MEMORY_UTILIZATION
         counted = share if self.software.name == "compiled" else 1  # type: ignore[attr-defined]
         return share, counted, WORKSPACE + (BUFFERS if self.layout.tp > 1 else 0)
 
     def weight_bytes(self, part):
-        """Bytes of a weight; what is not a matrix of a layer is kept like the head."""
+        """Bytes of a weight; matrices outside the layers are stored like the head."""
         format = "bf16" if part == "norms" else self.formats.get(part, self.formats["head"])
         return calibration.stored_bytes(format)
 
     def sequence(self, length):
-        """Bytes of one sequence's cache on one chip of its instance, where each chip keeps what it reads."""
+        """Bytes of one sequence's cache on one chip of its instance."""
         groups = [group for group in self.model.layers if group.attention is not None]
         kept = sum(g.count * g.attention.kept(length) / self.kv_shards(g.attention) for g in groups)
         cache = kept * format_bytes(self.kv_cache_dtype)
         states = [
             g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
         ]
-        if states:  # they are counted with the sequences
+        if states:  # recurrent states, per sequence
             cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
         return cache / self.layout.pp
 
     def kv_shards(self, attention):
-        """Into how many parts the chips of an instance cut the cache of a layer: a head of keys stays whole."""
+        """Number of parts into which an instance's chips split a layer's cache; a key-value head is not split."""
         if isinstance(attention, Attention):
             return minimum(self.layout.tp, attention.n_kv_heads)
         return self.layout.tp if isinstance(attention, (DeltaAttention, StateSpace)) else 1
 
-    # By which kernels it is served.
+    # --- Kernels
 
     def served(self, kind, part):
-        """The kernel of a part's matrices, the bytes of a weight, and the chip at the format it multiplies in."""
+        """Return the kernel for a part's matrices, the bytes of a weight, and the chip at the peak of its format."""
         format = self.formats[part]
         if (kind, format) in self.kernels:
             return self.kernels[kind, format]
@@ -297,27 +294,27 @@ class Deployment(Record):
 
 @decode_model("kernels")
 def decode_step(model: Transformer, system: System, workload: Workload, layout: Layout | None = None, **more):
-    """:meth:`Deployment.step` as sources answer it, too; ``more`` are other fields of the deployment."""
+    """:meth:`Deployment.step` with the signature of the sources; ``more`` are other fields of the deployment."""
     return Deployment.of(model, system, workload, layout, **more).step(workload.batch, workload.context)
 
 
 def heads(model):
-    """Heads of each group of layers that has attention."""
+    """Attention heads of each group of layers that has attention."""
     return [group.attention.n_heads for group in model.layers if hasattr(group.attention, "n_heads")]
 
 
 def layouts(model, chip, count):
-    """The layouts worth trying for a model on so many chips.
+    """Return the layouts worth trying for a model on ``count`` chips.
 
     A tensor-parallel degree is a power of two that divides the chips and the heads of every layer.
 
     1. One instance on all chips, if their number is such a degree: ``TP8``.
-    2. Stages, each on the largest degree within a domain, one after another: ``PP2 x TP8``.
-    3. Of a mixture of experts: whole experts spread over the chips of one instance, ``TP8 x EP8``; or attention
-       copied, each copy on any degree up to 8 within a domain, experts spread over all chips:
+    2. Pipeline stages, each with the largest degree within a domain: ``PP2 x TP8``.
+    3. For a mixture of experts: whole experts spread over the chips of one instance, ``TP8 x EP8``; or attention
+       copies, each of any degree up to 8 within a domain, with experts spread over all chips:
        ``attention DP8 with EP8``, ``attention DP4 x TP2 with EP8``, ...
 
-    Copies of a dense model are machines of their own and cost the same a token; they are not tried.
+    Copies of a dense model are separate replicas with the same cost per token; they are not tried.
 
     Examples
     --------

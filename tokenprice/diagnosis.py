@@ -1,8 +1,8 @@
-"""Is what was measured what should be: each number's interval, what would explain a miss, and what to try next.
+"""Compare a benchmark with the prediction: is each number in its interval, what explains a miss, what to try next.
 
-What may be the cause stands in ``causes.toml``. How often the true one is named was counted on numbers that the model
-itself gave for a deployment with one flag changed (``tests/test_check.py``), with noise: that says how well causes are
-told apart, and nothing of machines on which the model is wrong.
+``causes.toml`` lists the possible causes. How often the true cause is named was counted on numbers that the model
+itself predicted, with noise, for a deployment with one flag changed (``tests/test_check.py``). That measures how well
+causes are told apart; it says nothing about machines for which the model is wrong.
 """
 
 import math
@@ -21,15 +21,17 @@ from tokenprice.formatting import format_number, format_time
 from tokenprice.question import Question, given, read_record
 from tokenprice.signatures import AskOptions
 
-NAMED = 2  # explanations that are named at most
-BETTER = 1.03  # a flag that gains less is not worth trying
-NEAR = 1.25  # widths within which all numbers lie where a cause is so: several have noise of their own
-FAR = 3.0  # widths beyond which nothing here explains a number by chance
-PLACES = 0.85  # of the users run at a time, or places are full
+NAMED = 2  # largest number of explanations listed
+BETTER = 1.03  # smallest speedup for which a flag is suggested
+NEAR = 1.25  # an explanation must bring all numbers within this many widths; several numbers add noise
+FAR = 3.0  # more widths than this cannot be chance
+PLACES = (
+    0.85  # fewer running sequences than this share of the users mean that the limit of sequences is reached
+)
 TIMES = ("tpot", "ttft", "e2e")
 LENGTHS = ("prompt_tokens", "output_tokens")
-LINKED = ("switch", "bridge")  # chips with links of their own
-LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # of users who ask again
+LINKED = ("switch", "bridge")  # topologies with a direct link between chips
+LOOP = ("concurrency", "requests_per_user", "fixed_lengths")  # fields of a closed loop
 
 
 @cache
@@ -39,20 +41,20 @@ def table():
 
 
 class Expected(NamedTuple):
-    """What an answer says a benchmark should measure: the middle, and what holds it in 80 % of cases."""
+    """Predicted value of a benchmark's number, with the ends of its 80 % interval."""
 
     middle: float
     low: float
     high: float
 
     def misses(self, value):
-        """How many widths of the interval a value lies from the middle, in logarithms."""
+        """Distance of a value from the middle, in widths of the interval, on a logarithmic scale."""
         width = self.high / self.middle if value > self.middle else self.middle / self.low
         return abs(math.log(value / self.middle)) / math.log(max(width, 1.02))
 
 
 class Explanation(NamedTuple):
-    """A cause, the answer in which it is so, and how many widths its numbers miss the measured ones in the mean."""
+    """A possible cause, the answer with that cause applied, and the root sum of squares of its misses in widths."""
 
     cause: dict
     answer: Answer
@@ -68,7 +70,7 @@ class Explanation(NamedTuple):
 
 
 def expected(answer) -> dict:
-    """What a benchmark of an answer's question should measure, by quantity."""
+    """Predict what a benchmark of the answer's question measures: quantity to :class:`Expected`."""
     q, r = answer.question, answer.request
     found = {"tpot": Expected(answer.seconds, *answer.interval)}
     if r is None:
@@ -79,7 +81,7 @@ def expected(answer) -> dict:
     ends = (r.seconds, *(first + rest * token for first, token in spans))
     late = (
         (1, 1.05, 1 / 1.05) if q.request_rate else (1, ends[2] / ends[0], ends[1] / ends[0])
-    )  # as many as come
+    )  # in an open loop the rate of requests is given
     rates = {
         "output_rate": 1,
         "total_rate": float(q.prompt_tokens) / float(q.output_tokens) + 1,
@@ -93,7 +95,7 @@ def expected(answer) -> dict:
 
 @frozen
 class Check:
-    """What :func:`check` found: an answer, what was measured, what explains a miss, and what to try next."""
+    """Result of :func:`check`: the answer, the benchmark, explanations of a miss, and what to try next."""
 
     answer: Answer
     benchmark: benchmark.Benchmark
@@ -103,13 +105,13 @@ class Check:
 
     @property
     def numbers(self) -> dict:
-        """Every quantity that is compared: what is expected, and what was measured."""
+        """Map each compared quantity to its expected and its measured value."""
         told, measured = expected(self.answer), self.benchmark.measured
         return {name: (told[name], value) for name, value in measured.items() if name in told}
 
     @property
     def misses(self) -> dict:
-        """Widths of its interval that each number lies from the middle."""
+        """Distance of each number from the middle of its interval, in widths."""
         return {name: one.misses(value) for name, (one, value) in self.numbers.items()}
 
     @property
@@ -124,7 +126,7 @@ class Check:
 
     @property
     def far(self) -> bool:
-        """Whether a number misses by so much that it is no matter of luck."""
+        """Whether a number misses by more than chance can explain."""
         return max(self.misses.values()) > FAR
 
     def to_dict(self) -> dict:
@@ -185,7 +187,7 @@ def _said(name, value):
 
 
 def check(command, measured="", machine=None, /, *, chips=None, **options: Unpack[AskOptions]) -> Check:
-    """Whether a benchmark is what a deployment should give, what would explain it if not, and which flag to try next.
+    """Check whether a benchmark is as fast as it should be; if not, name possible causes and a flag to try next.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
 
 
 def _asked(command, measured, machine, chips, options):
-    """The benchmark, the question that it is about, and sentences."""
+    """Return the benchmark, its question, and notes."""
     options, notes = _without(options), ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
@@ -239,12 +241,12 @@ def _asked(command, measured, machine, chips, options):
         said, notes = given(asked)
         if (
             said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
-        ):  # flags of requests are said with them
+        ):  # so that flags for requests are kept
             said, notes = given(asked | {name: seen.load[name] for name in LENGTHS if name in seen.load})
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     said, load = _without(said), _without(seen.load, "acceptance_length")
-    if "request_rate" in {**load, **said}:  # they come by themselves, to one machine
+    if "request_rate" in {**load, **said}:  # open loop; one replica unless given
         load = _without(load, *LOOP) | {"replicas": 1}
         said = _without(said, *({*LOOP} - {*options}))
     if isinstance(said.get("output_tokens"), str):
@@ -261,12 +263,12 @@ def _asked(command, measured, machine, chips, options):
 
 
 def _without(options, *names):
-    """Options that are given, without some."""
+    """Return the options that are not None, without the named ones."""
     return {name: one for name, one in options.items() if one is not None and name not in names}
 
 
 def _file(text):
-    """The text of a file that is named, else the text."""
+    """Return the content of a file if the text is a path, else the text."""
     name = text.strip() if isinstance(text, str) else ""
     if "\n" in name or len(name) > 300 or name.endswith("config.json") or not isfile(name):
         return text
@@ -275,7 +277,7 @@ def _file(text):
 
 
 def changed(row, q, seen):
-    """The question with the changes of a row; None where it cannot be so, or is so already."""
+    """Return the question with a row's changes applied; None if the row does not apply or changes nothing."""
     changes = {name: None if one == "" else one for name, one in row["changes"].items()}
     own, engine, n = (
         calibration.format_name(q.formats[0]).partition(" ")[0],
@@ -306,19 +308,19 @@ def changed(row, q, seen):
 
 
 def _answers(rows, q, seen):
-    """Rows and the answers of what they change; those that cannot be are left out."""
+    """Yield each row with the answer to its changed question; skip rows that do not apply or are infeasible."""
     for row in rows:
         try:
             other = changed(row, q, seen)
             answer = other and ask_kernel_model(other)
         except (ValueError, LookupError):
-            continue  # it cannot be so
+            continue  # impossible for this deployment
         if answer and answer.feasible:
             yield row, answer
 
 
 def _explained(found):
-    """The causes in which every number is inside, the nearest first."""
+    """Return the causes that bring every number near its interval, the closest first."""
     explained = []
     for row, answer in _answers(table()["cause"], found.answer.question, found.benchmark):
         misses = replace(found, answer=answer).misses.values()
@@ -329,7 +331,7 @@ def _explained(found):
 
 
 def _next(found):
-    """The flag to try next and what it should give: without what explains a miss, else what is fastest."""
+    """Return the flag to try next with its answer: the remedy of the best explanation, else the fastest change."""
     q, answer = found.answer.question, found.answer
     if found.explained and (remedy := found.explained[0].cause.get("remedy")):
         return [(remedy, answer)]
@@ -346,5 +348,5 @@ def _next(found):
 
 
 def _flags(command):
-    """Flags of a command with their values."""
+    """Return the flags of a command with their values."""
     return re.findall(r"--\S+(?: (?!--)\S+)?", command)

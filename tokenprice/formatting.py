@@ -1,4 +1,4 @@
-"""Format numbers, intervals, layouts, number formats and tables for people."""
+"""Format numbers, intervals, layouts, number formats and tables as text."""
 
 from html import escape
 
@@ -6,7 +6,7 @@ from tokenprice import calibration
 
 
 def align(rows) -> str:
-    """Rows of texts in columns; the last text of a row may be wider than its column.
+    """Align rows of texts in columns; the last text of a row may be wider than its column.
 
     Examples
     --------
@@ -20,14 +20,14 @@ def align(rows) -> str:
 
 
 class Screen:
-    """Base of what prints as aligned text, and in a notebook as a table."""
+    """Base of results that print as aligned text and show as a table in notebooks."""
 
     def screen(self) -> tuple:
-        """A title, rows of texts, and the lines below them."""
+        """Return a title, rows of texts, and the lines below them."""
         raise NotImplementedError
 
     def text(self, *how, **more):
-        """As aligned text; options are those of ``screen``."""
+        """Return the screen as aligned text; options are those of ``screen``."""
         title, rows, below = self.screen(*how, **more)
         return "\n".join(filter(None, [title, align(rows), *below]))
 
@@ -48,7 +48,7 @@ class Screen:
 
 
 def format_number(value) -> str:
-    """A number with three digits; from 1,000 on rounded to a whole number.
+    """Format with three significant digits, or as an integer from 1,000 on.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def format_number(value) -> str:
 
 
 def format_interval(value, span) -> str:
-    """A number with the ends of its interval (given as factors), which are left out where they print alike.
+    """Format a number with its interval (``span``: both ends as factors), unless the ends print alike.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def format_interval(value, span) -> str:
 
 
 def format_time(seconds, low=None, high=None, more="") -> str:
-    """A time as text: milliseconds, or seconds from 10 s on, with its interval and a remark.
+    """Format a time in milliseconds, or in seconds from 10 s on, with its interval and a remark.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def format_time(seconds, low=None, high=None, more="") -> str:
 
 
 def format_layout(layout) -> str:
-    """A layout as text, such as ``DP8 EP8``; :func:`parse_layout` reads it back.
+    """Format a layout, such as ``DP8 EP8``; :func:`parse_layout` reads it back.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def format_layout(layout) -> str:
 
 
 def format_dtype(value) -> str:
-    """A number format as text: its name, or the bits of a value."""
+    """Format a number format: its name, or the bits per value."""
     if isinstance(value, str):
         return value
     name = calibration.format_name(value)

@@ -1,6 +1,6 @@
-"""What holds whatever the model: an answer that breaks one of these is not given.
+"""Bounds that every answer must satisfy, whatever the model; an answer that breaks one is an error.
 
-Each bound is a function of plain numbers by name, zero or more where it holds; the page prints the same functions.
+Each bound is a function of named numbers that is zero or more where it holds; the page has the same functions.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,11 @@ from tokenprice import workload
 from tokenprice.prefill import STEPS, added_time, chunked_time, prefill_until_first_token
 from tokenprice.request import lane_time
 
-TOLERANCE = 1e-9  # what rounding may do
+TOLERANCE = 1e-9  # relative tolerance for rounding
 
 
 class Bound(NamedTuple):
-    """What it says, and by how much numbers keep it."""
+    """The text of a bound, and its slack as a function of the facts."""
 
     text: str
     slack: Callable
@@ -29,17 +29,17 @@ def _equal(text, name, other):
     return Bound(text, lambda of: TOLERANCE**2 - (of[name] / of[other] - 1) ** 2)
 
 
-# Of any answer: seconds.
+# Bounds of every answer, in seconds.
 STEP = (
     _at_most("the fast end of an interval is below its middle", "token_low", "token"),
     _at_most("the slow end of an interval is above its middle", "token", "token_high"),
 )
-# Of a request, one of a simulation too.
+# Bounds of a request, simulated ones too.
 SERVED = (
     _at_most("a token takes at least its step alone", "alone", "token"),
     _at_most("a first token takes at least its own prompt", "reading", "first_token"),
 )
-# And its tokens a second.
+# Bounds of a request with its throughput.
 REQUEST = (
     *STEP,
     *SERVED,
@@ -48,7 +48,7 @@ REQUEST = (
     _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
     _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
 )
-# Of users who ask again when answered.
+# Bounds of a closed loop.
 LOOP = (
     _at_most("a first token waits for all prompts and for answers ahead at most", "first_token", "everybody"),
     _at_most("users get no more tokens than one of them in his time (Little's law)", "tokens", "received"),
@@ -58,10 +58,10 @@ KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid
 
 
 def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_step=1):
-    """Seconds until all prompts of a copy are read, and the answers made that are ahead of a place.
+    """Upper bound of TTFT in seconds: time to prefill all prompts of a copy and to finish the answers ahead.
 
-    Those beyond the ``held`` wait for rounds of answers: users over held, less one. Copies ``in_step`` wait for one
-    another's prompts, and a user who comes for those of the step in progress, which may be all of another copy.
+    Requests beyond the ``held`` sequences wait for rounds of answers: ``users`` / ``held`` - 1. Copies that run in
+    lockstep (``in_step``) wait for each other's prompts, and a new request waits for those of the current step too.
     """
     rounds = maximum(users / held, 1) - 1
     whole = held * in_step / copies * reading + output_tokens * step
@@ -74,16 +74,16 @@ VIOLATION_MESSAGE = "the answer breaks a bound that needs no model ({}): please 
 
 
 def violated(facts, kinds):
-    """What a broken bound says; None where all hold."""
+    """Return the message of a violated bound; None if all hold."""
     for kind in kinds:
         for bound in KINDS[kind]:
-            if not bound.slack(facts) >= 0:  # nor is NaN an answer
+            if not bound.slack(facts) >= 0:  # NaN counts as a violation
                 return VIOLATION_MESSAGE.format(bound.text)
     return None
 
 
 def of_step(seconds, factor):
-    """What :func:`violated` says of a step and its interval."""
+    """Check the bounds of a step and its interval, as :func:`violated`."""
     factor = factor or 1.0
     return violated(
         {"token": seconds, "token_low": seconds / factor, "token_high": seconds * factor}, ["step"]
@@ -91,7 +91,7 @@ def of_step(seconds, factor):
 
 
 def of_request(q, deployment, request, fleet=None):
-    """What :func:`violated` says of a request, of a loop or of a fleet; None where all bounds hold."""
+    """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
     r, copies, policy = request, deployment.layout.lanes, deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
     in_step = 1 if policy.dp_balance else deployment.in_step
@@ -100,7 +100,7 @@ def of_request(q, deployment, request, fleet=None):
     if r.prefill_machine:
         apart = copies if fleet and r.prefill_machine == r.system else 1
         lanes, added = (r.concurrency, r.output_tokens, apart, 1), r.prompt.total
-    if fleet:  # what is played has contexts of its own
+    if fleet:  # the event loop has contexts of its own
         least = copies, min(workload.support(q.prompt_tokens))
     else:
         least = min(copies, r.concurrency), q.workload.context
@@ -119,13 +119,13 @@ def of_request(q, deployment, request, fleet=None):
         )
         reading = chunked_time(pieces, read, r.step.total)
         among = copies, asking, r.concurrency
-        if r.prefill_machine is not None:  # nobody reads beside it
+        if r.prefill_machine is not None:  # prefill machines do not decode
             among = minimum(q.prefill_replicas or r.concurrency, r.concurrency), asking, r.concurrency
         found |= {
             "everybody": time_to_drain(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
             "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,
         }  # fmt: skip
-        # a user may ask again a token later: so near are first tokens known; in the last of rounds fewer ask
+        # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
         paced = asking * r.output_tokens / (r.seconds + r.tpot)
         found["paced"] = minimum(paced, r.made) if q.requests_per_user else paced
         kinds.append("loop")

@@ -1,7 +1,7 @@
-"""What a kernel takes, what the engine around it adds, and what chips take to agree: each formula once.
+"""Formulas of kernel, engine and communication times, one equation each.
 
-Rates are shares of the data sheet, fixed times are seconds; both are measured per chip and operator and live in
-``operators.toml`` and ``sparse_attention.csv``. The constants of engines live in ``engines.toml``.
+Rates are fractions of the data sheet and fixed times are in seconds. Both are measured per chip and operator, in
+``operators.toml`` and ``sparse_attention.csv``; the constants of engines are in ``engines.toml``.
 """
 
 from functools import partial
@@ -12,12 +12,14 @@ from inferlib.system import Accelerator
 
 equation = partial(equation, "serving", chapter="kernel_model")
 
-POPULARITY = 2  # shape of how often experts are chosen: its inverse is the variance over the squared mean
+POPULARITY = (
+    2  # shape of the experts' popularity (Gamma); its inverse is the squared coefficient of variation
+)
 
 
 @frozen
 class Kernel(Record):
-    """An operator on one chip: a matrix product, a block of experts, attention over the cache."""
+    """Timing constants of one operator on one chip: a matrix product, a block of experts, or attention."""
 
     start: float = quantity("time of a kernel that no bytes explain", "s", zero=True)
     share: float = quantity("share of the memory bandwidth that a kernel reaches", maximum=2)
@@ -32,14 +34,14 @@ class Kernel(Record):
 
 @frozen
 class Block(Kernel):
-    """A whole block of attention, projections and all, or the mixer of a layer that keeps a state
+    """Timing constants of a whole attention block with its projections, or of the mixer of a layer that keeps a state
     (``sparse_attention.csv``)."""
 
     row: float = quantity("time that one more sequence adds to a block", "s", default=0)
     select: float = quantity("time to choose positions, once there are enough", "s", default=0)
     position: float = quantity("time that one more position adds to it", "s", default=0)
     entry: float = quantity("bytes of a chosen position", "B", default=0)
-    # Of a prompt. The fits trade the shares against one another: together they predict, alone they mean little.
+    # Constants of prefill. The fit trades them against one another: they predict together and mean little alone.
     projections: float = quantity("share of the peak that the projections of a prompt reach", default=1)
     read: float = quantity("share of the 16-bit peak that attention of a prompt reaches", default=1)
     scores: float = quantity("share of the bandwidth that scores of a prompt reach", default=1)
@@ -48,7 +50,7 @@ class Block(Kernel):
 
 @frozen
 class Link(Record):
-    """What chips that share a layer use to add their parts together."""
+    """All-reduce constants of a group of tensor-parallel chips."""
 
     latency: float = quantity("time of an all-reduce that no bytes explain", "s", zero=True)
     bandwidth: float = quantity("bytes of the message over the further time of an all-reduce", "B/s")
@@ -56,7 +58,7 @@ class Link(Record):
 
 @frozen
 class Engine(Record):
-    """Time of the software between kernels that nothing hides, by class of engine; fitted to whole steps."""
+    """Software time between kernels that nothing hides, by class of engine; fitted to whole steps."""
 
     layer: float = quantity("small kernels and gaps in one layer", "s", default=0)
     rank: float = quantity("time for every doubling of the chips", "s", default=0)
@@ -75,7 +77,7 @@ class Engine(Record):
 
 @equation(unit="s")
 def start_time(kernel: Kernel, count, inner):
-    """Time of ``count`` products of one kind that no bytes explain."""
+    """Fixed time of ``count`` products of one kind, which does not depend on the bytes read."""
     return count * (kernel.start + kernel.depth * inner)
 
 
@@ -101,16 +103,16 @@ def work_time(kernel: Kernel, chip: Accelerator, work):
 
 @equation(width="1 > 0")
 def block_share(kernel: Kernel, width):
-    """Share of the arithmetic peak that experts of a width reach: rows are sorted and moved however narrow they are."""
+    """Share of the arithmetic peak that experts of a width reach; narrow experts sort and move as many rows."""
     return kernel.prefill * width / (width + kernel.half)
 
 
 @equation(n_experts="1 > 0")
 def distinct_experts(n_experts, n_active, rows):
-    """Distinct experts that rows are expected to reach, when some experts are chosen more often than others.
+    """Expected number of distinct experts reached, when some experts are chosen more often than others.
 
-    The first row reaches its own; popularity is spread like a Gamma distribution of the shape ``POPULARITY``. The
-    shape is that of timings: the loads that aiconfigurator 0.12 takes for traffic (``power_law_1.01``) need 0.81 to
+    The first row reaches ``n_active`` experts; popularity follows a Gamma distribution of shape ``POPULARITY``. The
+    shape was fitted to timings: the loads that aiconfigurator 0.12 takes for traffic (``power_law_1.01``) need 0.81 to
     0.92 of the time of even loads with 16 rows, 0.82 to 0.90 with 64, and about the same with 4 or with 256.
 
     Examples
@@ -124,27 +126,27 @@ def distinct_experts(n_experts, n_active, rows):
 
 @equation(unit="s", data="B", work="FLOP")
 def kernel_time(kernel: Kernel, chip: Accelerator, data, work, count, inner):
-    """Time of ``count`` equal kernels: what is fixed, and the longer of reading and calculating."""
+    """Time of ``count`` equal kernels: their fixed time, plus the longer of reading and arithmetic."""
     longer = maximum(read_time(kernel, chip, data), work_time(kernel, chip, work))
     return start_time(kernel, count, inner) + longer
 
 
 @equation(unit="s")
 def topk_time(block: Block, count, rows, context, enough):
-    """Time of ``count`` blocks that no bytes explain: of every row, and to choose among more positions than enough."""
+    """Fixed time of ``count`` blocks: per row, plus selecting positions when there are more than ``enough``."""
     return count * (block.row * rows + where(context > enough, block.select + block.position * context, 0))
 
 
 @equation(unit="s", products="FLOP", pairs="FLOP", wide_flops="FLOP/s > 0", scored="B")
 def prompt_block_time(block: Block, chip: Accelerator, products, pairs, wide_flops, scored, tokens):
-    """Time of a block for a prompt: its matrices, attention at 16 bits, the scores of its indexer, every token."""
+    """Prefill time of a block: projections, attention at 16 bits, the indexer's scores, and a time per token."""
     work = products / (block.projections * chip.flops) + pairs / (block.read * wide_flops)
     return work + scored / (block.scores * chip.memory_bandwidth) + block.token * tokens
 
 
 @equation(unit="s", message="B")
 def reduce_time(link: Link, message):
-    """Time of one all-reduce inside a box: a fixed part, and one that grows with the message.
+    """Time of one all-reduce inside a box: a latency, and a part that grows with the message.
 
     Examples
     --------
@@ -157,24 +159,24 @@ def reduce_time(link: Link, message):
 
 @equation(unit="s", domain="1 > 0")
 def node_time(engine: Engine, count, n_chips, domain):
-    """Further time of ``count`` all-reduces over more chips than one box holds."""
+    """Extra time of ``count`` all-reduces whose chips span several boxes."""
     return count * engine.box * log2(maximum(n_chips / domain, 1))
 
 
 @equation(unit="s", data="B", bandwidth="B/s > 0", share="1 > 0", latency="s")
 def exchange_time(latency, data, bandwidth, share):
-    """Time to send the tokens of one chip to the chips of their experts, or back."""
+    """Time to send the tokens of one chip to the chips of their experts, or back (all-to-all)."""
     return latency + data / (share * bandwidth)
 
 
 @equation(unit="s", n_chips="1 > 0")
 def engine_time(engine: Engine, n_layers, batch, n_chips):
-    """Time of the software in one step: per layer, per sequence, and for keeping chips together."""
+    """Software time of one step: per layer, per sequence, and for synchronising chips."""
     ranks = log2(n_chips) * (engine.rank + engine.together * batch)
     return engine.layer * n_layers + engine.sequence * batch + ranks
 
 
 @equation(unit="s", kernels="s", attention="s", experts="s", reduces="s", engine="s")
 def step_time(kernels, attention, experts, reduces, engine):
-    """One decode step: what follows one another adds."""
+    """Time of one decode step: the sum of its consecutive parts."""
     return kernels + attention + experts + reduces + engine

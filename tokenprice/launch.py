@@ -1,7 +1,7 @@
-"""A launch command is a question: its flags, and those of a benchmark, are read to the fields of a question.
+"""Read launch commands of vLLM, SGLang and TensorRT-LLM, and benchmark commands, as fields of a question.
 
-What a flag means stands in ``launch_flags.toml``, a row each, for reading and for writing back. A text may hold
-commands of a shell (continued lines, quotes, variables, containers) or a recipe in YAML.
+``launch_flags.toml`` has one row per flag, used to read a command and to write one. The input may be shell text
+(continued lines, quotes, variables, containers) or a recipe in YAML.
 """
 
 import json
@@ -26,7 +26,7 @@ REQUESTS = (
     "max_num_batched_tokens",
     "dp_balance",
     "batching_wait_iters",
-)  # fields of no step
+)  # not used for a single step
 DEGREES = ("tp", "pp", "dp", "ep")
 _HERE = re.compile(r"^[^\n]*<<-?\s*['\"]?(\w+)['\"]?[^\n]*\n(.*?)\n\s*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 VERSION = r"(?:vllm-openai|vllm==|sglang:|sglang(?:\[all\])?==|release):?v?(\d+\.\d+[\w.]*)"
@@ -35,13 +35,13 @@ _FLAG = re.compile(r"--?[A-Za-z]")
 
 @cache
 def table():
-    """``launch_flags.toml``, read."""
+    """The rows of ``launch_flags.toml``."""
     return validation.read_package_toml(__file__, "launch_flags.toml")
 
 
 @cache
 def flags(kind):
-    """The row of every flag of an engine or of ``"benchmark"``, by all its names; idle ones say nothing."""
+    """Map every name of a flag, of an engine or of ``"benchmark"``, to its row; flags without effect have none."""
     rows = {name: row for row in table()["rows"][kind] for name in row["names"].split()}
     for part, switch in (("idle", False), ("idle_switches", True)):
         rows |= {name: {"switch": switch} for name in table()[part].get(kind, "").split()}
@@ -49,29 +49,29 @@ def flags(kind):
 
 
 def plain(name):
-    """A flag without dashes, as the table spells it."""
+    """Return a flag without leading dashes and with hyphens, as the table spells it."""
     return name.lstrip("-").replace("_", "-")
 
 
 def row_of(kind, name):
-    """The row of a flag, or of a setting by its path: its own, else that of the part that holds it; or None."""
+    """Return the row of a flag or of a dotted setting (its own, else that of the enclosing setting), or None."""
     rows, name = flags(kind), plain(name)
     holder = rows.get(name.partition(".")[0])
-    if holder is not None and name not in rows:  # a part of what is read, or of what has no effect
+    if holder is not None and name not in rows:  # nested inside a setting that has a value or no effect
         return {key: one for key, one in holder.items() if key == "beyond"}
     return rows.get(name) or rows.get(name.rpartition(".")[2])
 
 
 def known(name, engine=None):
-    """Whose flag this is, and its row, among an engine's own or those of all, and those of benchmarks; or None."""
+    """Return which engine (or ``"benchmark"``) has this flag, and its row; None if no engine or benchmark has it."""
     if not engine and name.lstrip("-") == "seed":
-        return None  # of a simulation
+        return None  # ``seed`` belongs to a simulation
     kinds = [engine, "benchmark"] if engine else [*ENGINES, "benchmark"]
     return next(((kind, flags(kind)[plain(name)]) for kind in kinds if plain(name) in flags(kind)), None)
 
 
 def unknown(name, engine):
-    """The error for a flag that an engine does not have, with its own flag of the same meaning."""
+    """Return the error for a flag that the engine lacks; it suggests the engine's flag of the same meaning."""
     from difflib import get_close_matches
 
     own, others = flags(engine), [kind for kind in ENGINES if plain(name) in flags(kind)]
@@ -87,7 +87,7 @@ def unknown(name, engine):
 
 
 def _parts(flag, text):
-    """JSON between braces, or pairs such as ``prompt_tokens=256,output_tokens=128``."""
+    """Parse JSON between braces, or pairs such as ``prompt_tokens=256,output_tokens=128``."""
     try:
         found = json.loads(text) if text.lstrip().startswith("{") else None
     except json.JSONDecodeError:
@@ -114,7 +114,7 @@ READ = {
 
 
 class Launch:
-    """What a text, or flags one by one, have said; flags without effect; and those that are not described, and why."""
+    """Settings read from a command or single flags, flags without effect, and unsupported flags with the reason."""
 
     def __init__(self, engine=None):
         self.engine, self.version, self.tool = engine, "", ""
@@ -154,7 +154,10 @@ class Launch:
             self.take(key, one)
 
     def layout(self, model, machine=None):
-        """The layout of the flags, and the chips that it takes: all of a machine, where no command says how many."""
+        """Return the layout that the flags ask for and its number of chips.
+
+        If neither a command nor a flag gives the tensor-parallel degree, the layout uses all chips of ``machine``.
+        """
         said = self.said
         tp, pp, dp, ep = (said.get(name, 1) for name in DEGREES)
         if "model" not in said and machine is not None and "tp" not in said:
@@ -167,12 +170,12 @@ class Launch:
             tp, dp, count, spread = tp // copies, copies, tp * pp, True
         spread = (
             spread or self.engine == "vllm" and dp > 1
-        )  # which cuts experts over all ranks, in either way
+        )  # expert parallelism over all ranks, whichever flag asks for it
         ep = count // pp if spread else min(ep, count // pp)
         return Layout(tp=tp, pp=pp, ep=ep if model.sparse else 1, dp=dp), count
 
     def question(self, options):
-        """The fields that a question takes, and sentences on what the flags say beside; what is given wins."""
+        """Return fields of the question, and notes on the flags; values in ``options`` override flags."""
         said, notes, launched = self.said, [], "model" in self.said
         model = said["model"] if launched else options.get("model")
         model = self._checkpoint(model) if isinstance(model, str) else model
@@ -194,12 +197,12 @@ class Launch:
             found["layout"], count = self.layout(model, machine)
             if machine is not None:
                 found["machine"] = machine = self._machine(machine, count, notes)
-        if "static" in said and machine is not None:  # SGLang's share is that of weights and cache alone
+        if "static" in said and machine is not None:  # SGLang's fraction covers weights and KV cache only
             own = _workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
             found["memory_utilization"] = min(said["static"] + own, 1)
         found |= self._drafted(options, notes)
         asked = {**found, **{name: one for name, one in options.items() if one is not None}}
-        if asked.get("prompt_tokens") is None:  # of a step
+        if asked.get("prompt_tokens") is None:  # a single step
             found = {name: one for name, one in found.items() if name not in REQUESTS}
         elif said.get("longest") and not isinstance(asked["prompt_tokens"], str):
             longest = float(asked["prompt_tokens"]) + float(
@@ -214,7 +217,7 @@ class Launch:
         return found, tuple(notes)
 
     def _checkpoint(self, name):
-        """A model's name, of which a folder of one's own shows the last part."""
+        """Return the catalogue's name of a checkpoint; of an unknown local folder the last part of its path."""
         if isfile(name) or isfile(f"{name}/config.json"):
             return name
         own = re.sub(r".*models--([^/]+)--([^/]+).*", r"\1/\2", name)
@@ -229,7 +232,7 @@ class Launch:
         return last if path else name
 
     def _formats(self, model):
-        """Formats that differ from the checkpoint's; its quantization decides over the type of its arithmetic."""
+        """Return the weight format if it differs from the checkpoint's; ``quantization`` overrides ``dtype``."""
         format, own = "checkpoint", parsing.checkpoint_formats(model)[0]
         if "quantization" in self.said:
             said, formats = str(self.said["quantization"]).lower(), table()["quantization"]
@@ -255,7 +258,7 @@ class Launch:
             return {"draft_tokens": tokens} if said else {}
         method = str(said.get("draft_method", "")).lower()
         if "eagle" in method and "deepseek" in str(self.said.get("model")).lower():
-            method = "mtp"  # the model's own head, which SGLang serves by this name
+            method = "mtp"  # SGLang serves DeepSeek's own MTP head under the name EAGLE
         curve = next((curve for word, curve in table()["drafts"].items() if word in method), None)
         if curve is None or not tokens:
             why = "how many are accepted depends on the text: give acceptance_length"
@@ -270,7 +273,7 @@ class Launch:
         return {"draft_tokens": tokens, "acceptance_length": length}
 
     def _asked(self, options):
-        """Lengths, users or arrivals, and the protocol of the benchmark, with its tool's own defaults."""
+        """Return lengths, concurrency or request rate, and the benchmark's protocol with its tool's defaults."""
         given = {name: one for name, one in options.items() if one is not None}
         tool = next((own for name, own in table()["tools"].items() if name in self.tool), {})
         said = {name: one for name, one in tool.items() if name not in given} | self.said
@@ -292,7 +295,7 @@ class Launch:
             self.beyond |= {"--max-concurrency": "requests come at a rate"} if users else {}
             return found | ({"request_rate": rate} if rate else {})
         users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
-        if requests:  # all at once, where nothing limits them
+        if requests:  # without a concurrency limit all requests start at once
             found |= {"requests_per_user": max(requests / users, 1)}
         if requests or "concurrency" in said or "pace" in said:
             found["concurrency"] = users
@@ -300,7 +303,7 @@ class Launch:
 
 
 def yaml(text):
-    """Settings of a recipe by their paths, or of several."""
+    """Return the settings of a YAML recipe (one document or several), by dotted path."""
     from inferlib.optional_imports import yaml as package
 
     try:
@@ -311,7 +314,7 @@ def yaml(text):
 
 
 def flat(tree, at=""):
-    """What nested settings and lists of them hold, each by its path."""
+    """Flatten nested settings into pairs of dotted path and value."""
     nested = isinstance(tree, dict) or isinstance(tree, list) and any(isinstance(one, dict) for one in tree)
     if not nested:
         return [(at, tree)]
@@ -320,14 +323,17 @@ def flat(tree, at=""):
 
 
 def is_launch(text):
-    """Whether a text is a launch command, a recipe, or the path of a file that holds one, and no name of a model."""
+    """Whether a text is a launch command, a recipe, or the path of a file with one, rather than a model's name."""
     pattern = r"\n|\s--?[A-Za-z]|^vllm serve|^sglang serve|^trtllm-serve|\.(ya?ml|sh)$"
     return isinstance(text, str) and bool(re.search(pattern, text.strip()))
 
 
 @cache
 def read(text):
-    """The launch command, and perhaps the benchmark, of a text; ValueError with one line where it holds none."""
+    """Parse a launch command or recipe, with an optional benchmark command.
+
+    Raises ValueError with a one-line reason if the text has no launch command or more than one.
+    """
     said = text.strip()
     if re.fullmatch(r"\S+\.(ya?ml|sh)", said):
         with open(said, encoding="utf-8") as file:
@@ -367,7 +373,7 @@ def read(text):
 
 
 def _commands(text):
-    """Of every command: engine or benchmark, the words that began it, those after it, and its variables."""
+    """Yield each command: engine or ``"benchmark"``, the words that start it, the words after it, and its variables."""
     env: dict = {}
     for line in re.sub(r"[ \t]*[\\^`][ \t]*\r?\n", " ", text).splitlines():
         line = re.sub(r"^\s*(?:\$|>|root@\S+[#$])\s+", "", line)
@@ -391,7 +397,7 @@ def _commands(text):
 
 
 def _command(tokens, env):
-    """The command of some words, whose last beginning counts: a container's image may have a command of its own."""
+    """Yield the command in these words; the last start counts, since a container image may contain one of its own."""
     env.update(word.split("=", 1) for word in tokens if re.match(r"[A-Za-z_]\w*=", word))
     found = [
         (k + n, kind, " ".join(tokens[k : k + n]))
@@ -404,7 +410,7 @@ def _command(tokens, env):
 
 
 def _pairs(kind, tokens):
-    """Flags and their values in order; a word that belongs to none has no flag."""
+    """Yield flags with their values, in order; for a word that belongs to no flag the flag is None."""
     while tokens:
         token = tokens.pop(0)
         if not _FLAG.match(token):
@@ -425,7 +431,7 @@ def _pairs(kind, tokens):
 
 
 def _recipe(text):
-    """A launch of a recipe in YAML: its settings, or the command that it holds."""
+    """Return the launch described by a YAML recipe: its settings, or the command that it contains."""
     settings = yaml(text)
     held = {path.rpartition(".")[2]: one for path, one in settings.items()}
     parts = [held[key] for key in ("command", "args") if held.get(key)]
@@ -444,9 +450,9 @@ def _recipe(text):
 
 
 def given(options, fields):
-    """The fields that options give, those of a launch command in the place of a model among them, and sentences.
+    """Return the fields that options give, including those of a launch command passed as the model, and notes.
 
-    Names that are not among ``fields`` may be flags of engines and benchmarks.
+    Names that are not in ``fields`` may be flags of engines and benchmarks.
     """
     options = aliases.resolve({name: one for name, one in options.items() if one is not None})
     extra = {name: one for name, one in options.items() if name not in fields and known(name)}
@@ -465,35 +471,35 @@ def given(options, fields):
 
 
 def _engine(said, extra):
-    """The engine whose flags are given, where it is not said."""
+    """Return the engine named in ``said``, else the engine that has most of the extra flags."""
     named = next((kind for kind in ENGINES if isinstance(said, str) and kind in said.lower()), None)
     return named or max(ENGINES, key=lambda kind: sum(plain(name) in flags(kind) for name in extra))
 
 
 def engine_of(text):
-    """The engine that a text launches; vLLM where flags stand alone."""
+    """Return the engine that a launch command starts; vLLM if there are only flags."""
     return read(text).engine if is_launch(text) else "vllm"
 
 
 def logged(question, engine=""):
-    """The tokens of an engine's log over those of an answer: least and greatest of public threads."""
+    """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
     states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
     return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
 
 
 def _workspace(layout):
-    """Bytes of an engine beside weights and cache, as :mod:`tokenprice.decode` has them."""
+    """Memory of the engine besides weights and KV cache, in bytes, as in :mod:`tokenprice.decode`."""
     return 4e9 if layout.tp > 1 else 2e9
 
 
 def commands(question):
-    """The command that starts what is asked about, of each engine that has such a layout."""
+    """Return the launch command of this deployment for each engine that supports its layout."""
     found = {engine: command(question, engine) for engine in ENGINES}
     return {engine: text for engine, text in found.items() if text}
 
 
 def command(question, engine):
-    """The command that starts an engine as a question has it; none where the engine has no such layout.
+    """Return the launch command of a question for an engine, or ``""`` if the engine does not support its layout.
 
     Examples
     --------
@@ -534,7 +540,7 @@ def command(question, engine):
 
 
 def _named(model):
-    """The name of a model on the Hub, where its shape says whose it is."""
+    """Return the model's name on the Hub, if the source of its shape gives one."""
     at = re.match(r"https://huggingface\.co/([^/]+/[^/]+)/", str(model.sources.get("shape", "")))
     own = same_shapes().get(model.name, {}).get("id")
     return own or (model.name.replace(" ", "-") if "/" in model.name else at[1] if at else f"'{model.name}'")

@@ -1,4 +1,4 @@
-"""What is known by name: the models and the chips of the catalogue, as tables."""
+"""Tables of the models and chips in the catalogue."""
 
 from inferlib import catalog
 from tokenprice import sparse_attention
@@ -9,14 +9,14 @@ from tokenprice.uncertainty import new_model
 
 
 class Table(Screen, list):
-    """Rows as dictionaries; shows itself as aligned text."""
+    """Rows as dictionaries; prints as aligned text."""
 
     def __init__(self, rows, columns):
         super().__init__(rows)
         self.columns = columns
 
     def screen(self):
-        """The table; an asterisk marks models and chips beyond the measurements."""
+        """Return the table's cells; an asterisk marks rows beyond the measurements."""
         if not self:
             return "none", [], []
         cells = [[*self.columns, ""]]
@@ -36,7 +36,7 @@ def _cell(value, scale):
 
 
 def chips(word: str = "") -> Table:
-    """The chips whose name holds a word: SI units, price, and whose kernel timings answer for each."""
+    """List chips whose name contains a word: SI units, price, and the chip whose kernel timings each uses."""
     from tokenprice.calibration import fallback_chip
 
     rows = []
@@ -54,9 +54,9 @@ def chips(word: str = "") -> Table:
 
 
 def models(word: str = "") -> Table:
-    """The models whose name holds a word (* beyond the measurements): kind, format, context, parameters.
+    """List models whose name contains a word (* beyond the measurements): kind, format, context, parameters.
 
-    ``beyond`` says why an answer lies beyond the measurements, ``missing`` why there is none.
+    ``beyond``: why an answer is beyond the measurements; ``missing``: why the model has no answer.
     """
     names = {*catalog.models(), *catalog.same_shapes(), *catalog.served()}
     rows = [_model(name) for name in sorted(names, key=str.lower) if word.lower() in name.lower()]
@@ -86,7 +86,7 @@ def _model(name):
 
 
 def kind(model):
-    """Its kinds of attention, those of most layers first, and whether it has experts."""
+    """Return the kinds of attention, most frequent first, and whether the model has experts."""
     found = {}
     for group in model.layers:
         if group.attention is not None:

@@ -1,7 +1,7 @@
-"""The operators of a layer: what one chip starts, reads, multiplies and sends.
+"""Operators of a layer on one chip: kernels with their bytes and FLOP, all-reduces, and fixed times.
 
-Every kind of attention and of block is a generator of operators, in the order in which a token meets them; ``at`` is
-the :class:`~tokenprice.decode.ShardedModel` that runs them. Kinds of 2025 and 2026: ``sparse_attention.py``.
+Each kind of attention or feed-forward block is a generator of operators in order of execution; ``at`` is the
+:class:`~tokenprice.decode.ShardedModel` that runs them. Attention of 2025 and 2026 is in ``sparse_attention.py``.
 """
 
 from typing import NamedTuple
@@ -12,15 +12,15 @@ from tokenprice import calibration, kernels
 from tokenprice.kernels import Kernel, Link
 
 FLOP_PER_WEIGHT = 2
-SENT, RESULT = 1, 2  # bytes of a value on its way to an expert, and of a result that chips exchange
+SENT, RESULT = 1, 2  # bytes per value sent to an expert, and per value of an all-reduced result
 
-# Terms of one pair overlap, so the longer counts; pairs follow one another.
+# Terms of one group overlap, so the longest counts; groups run one after another.
 STAGES = (
     ("weights", "arithmetic"), ("cache", "attention arithmetic"), ("selection",),
     ("expert weights", "expert arithmetic"), ("expert kernels",), ("kernel launch",), ("collective latency",),
     ("collective bandwidth",), ("expert exchange",), ("pipeline",), ("engine",),
 )  # fmt: skip
-# Where the start, the bytes and the FLOP of a kernel are counted.
+# Terms that hold a kernel's start, reading and arithmetic.
 TERMS = {
     "gemm": ("kernel launch", "weights", "arithmetic"),
     "attention": ("kernel launch", "cache", "attention arithmetic"),
@@ -29,19 +29,19 @@ TERMS = {
 
 
 class KernelCall(NamedTuple):
-    """A kernel on one chip: the part of the model that it serves, the bytes it reads, the FLOP it does."""
+    """One kernel on one chip: the part of the model it belongs to, the bytes it reads, and its FLOP."""
 
     part: str
     kind: str
     kernel: Kernel
-    chip: Accelerator  # at the format in which it multiplies
+    chip: Accelerator  # with its peak in the kernel's format
     bytes: float
     flop: float
     inner: float = 0
     many: float = 1
 
     def terms(self, count):
-        """Seconds of so many layers, by term."""
+        """Time of ``count`` layers in seconds, by term."""
         start, read, work = TERMS[self.kind]
         n = count * self.many
         return {
@@ -52,12 +52,12 @@ class KernelCall(NamedTuple):
 
 
 class AllReduce(NamedTuple):
-    """The chips of an instance add their parts of a layer's result together."""
+    """All-reduce over the chips of a tensor-parallel instance."""
 
     link: Link
     message: float
     tp: float
-    boxes: float  # seconds that it takes longer over several boxes
+    boxes: float  # extra seconds if the instance spans several boxes
 
     def terms(self, count):
         empty = kernels.reduce_time(self.link, 0)
@@ -70,7 +70,7 @@ class AllReduce(NamedTuple):
 
 
 class FixedTime(NamedTuple):
-    """Seconds that are a term of their own."""
+    """A fixed time in seconds, as a term of its own."""
 
     term: str
     seconds: float
@@ -80,7 +80,7 @@ class FixedTime(NamedTuple):
 
 
 def gemm(at, part, inner, outer, many=1):
-    """A matrix product of all rows: the weights are read once, and each is multiplied once a row."""
+    """Matrix product of all rows: each weight is read once and multiplied once per row."""
     kernel, size, chip = at.served("gemm", part)
     weights = inner * outer
     return KernelCall(
@@ -89,26 +89,26 @@ def gemm(at, part, inner, outer, many=1):
 
 
 def attention_call(at, attention):
-    """Attention over the cache."""
+    """Attention over the KV cache."""
     kernel = at.operators.kernel("attention", calibration.format_name(at.kv_cache_dtype))
     return KernelCall("cache", "attention", kernel, at.chip, *at.visible_tokens(attention))
 
 
 def gqa(at, attention):
-    """Queries, keys and values by one product; attention; the output."""
+    """Grouped-query attention: one product for queries, keys and values; attention; the output projection."""
     d, heads = at.model.d_model, attention.n_heads / at.tp
     value = attention.value_dim or attention.head_dim
-    # Engines load keys that are the values too into the places of both (vLLM's gemma4.py), and read both.
+    # Where keys serve as values too, engines load them into both places (vLLM's gemma4.py), and read both.
     kept = maximum(attention.n_kv_heads / at.tp, 1) * (
         attention.head_dim + value
-    )  # a head of keys stays whole
+    )  # a key-value head is not split
     yield gemm(at, "attention", d, heads * attention.head_dim + kept + attention.gate / at.tp)
     yield attention_call(at, attention)
     yield gemm(at, "attention", heads * value, d)
 
 
 def mla(at, attention):
-    """Down to the latents, on every chip; queries up and into the latent of keys; attention; values; the output."""
+    """Latent attention (MLA): down-projections on every chip, queries into the latent, attention, values, output."""
     d, heads, rank = at.model.d_model, attention.n_heads / at.tp, attention.kv_rank
     yield gemm(at, "attention", d, (attention.q_rank or 0) + rank + attention.rope_dim)
     yield gemm(at, "attention", attention.q_rank or d, heads * (attention.nope_dim + attention.rope_dim))
@@ -121,7 +121,7 @@ def mla(at, attention):
 
 
 def dense(at, block):
-    """Gate and up by one product, then down."""
+    """Dense feed-forward block: gate and up projections in one product, then down."""
     yield from feed_forward(at, "feed-forward", block, block.d_ff / at.tp)
 
 
@@ -132,12 +132,14 @@ def feed_forward(at, part, block, width, many=1):
 
 
 def experts(at, block):
-    """The router; those experts that the rows reach, each chip its part; the shared expert."""
+    """Mixture of experts: the router, the routed experts that rows reach (sharded), and the shared expert."""
     yield gemm(at, "router", at.model.d_model, block.n_experts)
     kernel, size, chip = at.served("experts", "experts")
     stream = at.model.d_model
     if block.d_latent is not None:
-        stream = block.d_latent  # one for all routed experts, made on every chip, at 16 bits like the router
+        stream = (
+            block.d_latent
+        )  # routed experts share one latent projection, on every chip at 16 bits like the router
         yield gemm(at, "router", at.model.d_model, stream)
         yield gemm(at, "router", stream, at.model.d_model)
     one = block.matrices * stream * block.d_expert / at.expert_chips
@@ -153,13 +155,13 @@ def experts(at, block):
     if (at.deployment.layout.ep == 1) is not True:
         yield FixedTime("engine", where(shared > 0, at.engine.shared, 0))
     if (shared == 0) is not True:
-        # Experts over the chips of all copies leave the shared one whole on each.
+        # With expert parallelism over all copies, every chip holds the shared expert whole.
         width = shared / (1 if at.travel else at.tp)
         yield from feed_forward(at, "shared experts", block, width, where(shared > 0, 1, 0))
 
 
 def all_reduce(at):
-    """An all-reduce of the rows, unless there is one chip only."""
+    """All-reduce of all rows; none on a single chip."""
     if (at.tp == 1) is True:
         return
     n, beyond = maximum(at.tp, 2), at.tp > at.box
@@ -167,14 +169,14 @@ def all_reduce(at):
     if symbolic(beyond):
         pairs = ((getattr(far, name), getattr(link, name)) for name in ("latency", "bandwidth"))
         link = Link(*(where(beyond, *pair) for pair in pairs))
-    elif beyond:  # all-reduces that run in a recorded graph stay in one box
+    elif beyond:  # custom all-reduces in CUDA graphs work within one box
         link = far
     boxes = kernels.node_time(at.engine, 1, at.tp, minimum(at.tp, at.box))
     yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
 
 
 def exchange(at, block):
-    """Dispatch in 8 bits and combine in 16 of one layer's tokens, on the slower of the links they use; seconds."""
+    """Seconds to dispatch (8 bits) and combine (16 bits) one layer's tokens, on the slower link involved."""
     chip, inside = at.chip, at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:

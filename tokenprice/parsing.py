@@ -1,4 +1,4 @@
-"""Read the fields of a question: each function takes the name of a field and what was given."""
+"""Parse the fields of a question: each function takes the name of a field and its value."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
 from tokenprice.scheduler import ORDERS, ROUTERS
 
-# Units of each kind of number, in lower case and without blanks: what one of them is worth.
+# Units of each kind of number, in lower case and without blanks, with their factors.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
 _TOKENS = {large + word: by for large, by in _LARGE.items() for word in ("", "token", "tokens")}
 _SECONDS = {"": 1.0, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
@@ -20,7 +20,7 @@ _SPEED = ("/s", "tok/s", "token/s", "tokens/s")
 _RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
 _SHARE = {"": 1, "%": 100}
 _USD = ("", "$", "usd")
-# What dollars are for, by the name of the field; all others are dollars for a chip and hour.
+# What a dollar amount is per, by field; all other fields are dollars per chip-hour.
 _PAID = {
     "electricity": ("/kwh",),
     "usd_per_million": ("/m", "/mtok", "/million"),
@@ -37,7 +37,7 @@ LENGTHS = (
     "output_tokens",
     "cached",
     "max_num_batched_tokens",
-)  # which alone take commas between thousands
+)  # the only fields in which commas separate thousands
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
 _COMMAS = r"[0-9]{1,3}(?:,[0-9]{3})+"
 _DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
@@ -45,18 +45,18 @@ _LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
 
 
 class Mean(float):
-    """Sequences in the mean of steps, which need not be whole."""
+    """Mean number of sequences over steps; it need not be whole."""
 
 
 class Bytes(float):
-    """Bytes of a value whose format has no name: what bits have been read to."""
+    """Bytes per value of a format without a name, parsed from bits."""
 
 
-_SAME = 0.01  # bytes of a part this near to those of a format are that format
+_SAME = 0.01  # relative tolerance within which bytes per value count as those of a named format
 
 
 def _number(name, value, **limits):
-    """One number that fits, as :func:`inferlib.validation.number` says."""
+    """Validate one number with :func:`inferlib.validation.number`."""
     if isinstance(value, (list, tuple, dict)) or getattr(value, "ndim", 0):
         raise TypeError(
             f"{name} is {validation.short(repr, value)}, but must be one number; several of an option are asked by "
@@ -66,7 +66,7 @@ def _number(name, value, **limits):
 
 
 def _measured(name, text, units, allowed):
-    """The number and the unit that a whole text consists of, and nothing else.
+    """Split a text into a number and its unit; ValueError if the text holds anything else.
 
     Examples
     --------
@@ -82,12 +82,12 @@ def _measured(name, text, units, allowed):
 
 
 def parse_model(name, value) -> Transformer:
-    """A model by its name, the path of a config.json, or a mapping of its keys."""
+    """Return a model from its name, the path of a config.json, or a mapping of its keys."""
     return value if isinstance(value, Transformer) else load_model(value)
 
 
 def parse_tokens(name, value) -> float:
-    """A number of tokens or sequences: ``8192``, ``"8,192"``, ``"8k"`` (8,192), ``"1M"``.
+    """Parse a number of tokens or sequences: ``8192``, ``"8,192"``, ``"8k"`` (8,192), ``"1M"``.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def parse_tokens(name, value) -> float:
 
 
 def _mixed(name, value):
-    """Lengths that differ: ``"2k ± 50%"``, evenly, or quantiles at equal distances, ``"200-1k-8k"``; else None."""
+    """Parse a length distribution: ``"2k ± 50%"`` (uniform) or evenly spaced quantiles ``"200-1k-8k"``; else None."""
     if isinstance(value, workload.LengthDistribution):
         return value
     if isinstance(value, str):
@@ -128,7 +128,7 @@ def _mixed(name, value):
 
 
 def parse_trace(name, value) -> workload.Trace:
-    """A file of requests, as :func:`tokenprice.workload.trace` reads it."""
+    """Read a trace file with :func:`tokenprice.workload.trace`."""
     return (
         value
         if isinstance(value, workload.Trace)
@@ -137,12 +137,12 @@ def parse_trace(name, value) -> workload.Trace:
 
 
 def parse_count(name, value) -> float:
-    """A whole number of sequences or users."""
+    """Parse a whole number of sequences or users; a :class:`Mean` is kept."""
     return value if isinstance(value, Mean) else parse_int(name, value)
 
 
 def parse_int(name, value) -> int:
-    """A whole number of at least one."""
+    """Parse a whole number of at least 1."""
     taken = _number(name, parse_tokens(name, value), minimum=1)
     if taken != int(taken):
         raise ValueError(f"{name} is {value!r}, but must be a whole number")
@@ -150,17 +150,17 @@ def parse_int(name, value) -> int:
 
 
 def parse_positive(name, value) -> float:
-    """A number above zero."""
+    """Parse a number above zero."""
     return _number(name, _measured(name, value, ("",), "a number")[0] if isinstance(value, str) else value)
 
 
 def parse_times(name, value) -> float:
-    """A number of at least one, whole or not."""
+    """Parse a number of at least 1, whole or not."""
     return _number(name, parse_positive(name, value), minimum=1)
 
 
 def parse_rate(name, value) -> float:
-    """So many a second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
+    """Parse a rate per second: ``2.5``, ``"2.5/s"``, ``"150/min"``.
 
     Examples
     --------
@@ -174,23 +174,23 @@ def parse_rate(name, value) -> float:
 
 
 def parse_bool(name, value) -> bool:
-    """Yes or no."""
+    """Parse yes or no."""
     known = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
     return known[validation.one_of(name, str(value).strip().lower(), known)]
 
 
 def order(name, value) -> str:
-    """What an engine does first: ``"decode first"`` or ``"prefill first"``."""
+    """Parse the scheduler's order: ``"decode first"`` or ``"prefill first"``."""
     return validation.one_of(name, str(value).strip().lower(), ORDERS)
 
 
 def router(name, value) -> str:
-    """How requests are dealt to machines: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
+    """Parse the routing policy: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
     return validation.one_of(name, str(value).strip().lower(), ROUTERS)
 
 
 def parse_fraction(name, value) -> float:
-    """A part of a whole, above 0 and at most 1: ``0.4`` or ``"40%"``."""
+    """Parse a fraction above 0 and at most 1: ``0.4`` or ``"40%"``."""
     if isinstance(value, str):
         value, unit = _measured(name, value, _SHARE, "like 0.4 or 40%")
         value /= _SHARE[unit]
@@ -198,9 +198,9 @@ def parse_fraction(name, value) -> float:
 
 
 def parse_cached(name, value) -> float | str:
-    """Tokens of a prompt that are in the cache, or their share of it, which stays a text.
+    """Parse the cached tokens of a prompt; a share of the prompt is kept as text.
 
-    A bare number up to 1 is a share: one token of a prompt is never meant.
+    A bare number up to 1 is a share, because nobody means one token of a prompt.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def parse_cached(name, value) -> float | str:
 
 
 def parse_seconds(name, value) -> float:
-    """A time: ``0.5``, ``"500 ms"``, ``"1.2 s"``; or as a speed, ``"50 tokens/s"``, which is ``"20 ms"``.
+    """Parse a time in seconds: ``0.5``, ``"500 ms"``, ``"1.2 s"``; or a speed, ``"50 tokens/s"``, which is ``"20 ms"``.
 
     Examples
     --------
@@ -240,14 +240,14 @@ def parse_seconds(name, value) -> float:
             return number * _SECONDS[unit]
         value = number
     value = _number(name, value)
-    # a bare number, if it can be seconds: nobody waits for a token for more than one, or a minute for the first
+    # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
     if value > (1 if name.startswith("tpot") else 60):
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
     return value
 
 
 def parse_dollars(name, value) -> float:
-    """Dollars: ``2.5``, ``"$2.50"``, ``"2.5 usd"``, ``"$2/h"``."""
+    """Parse dollars: ``2.5``, ``"$2.50"``, ``"2.5 usd"``, ``"$2/h"``."""
     if isinstance(value, str):
         said, paid = re.sub(r"^\s*\$", "", value), ("", *_PAID.get(name, _HOUR))
         units = ("", *paid) if said != value else {usd + one for usd in _USD for one in paid}
@@ -260,7 +260,7 @@ def parse_dollars(name, value) -> float:
 
 
 def parse_prices(prices, own=()) -> dict:
-    """Chip to (lowest price, whose it is, highest price or None), of numbers, pairs, or mappings of sellers."""
+    """Map chips to (lowest price, its seller, highest price or None), from numbers, pairs, or mappings of sellers."""
     found = {}
     for name, price in validation.instance("prices", prices, Mapping).items():
         sellers = dict(price) if isinstance(price, Mapping) else None
@@ -279,7 +279,7 @@ def parse_prices(prices, own=()) -> dict:
 
 
 def parse_machine(name, value, chips=None) -> System:
-    """A machine: ``"4x H100"``, ``"4 H100"``, ``"H100x4"``, ``"H100:4"``, ``"H200"``, a chip, or a System as it is.
+    """Parse a machine: ``"4x H100"``, ``"4 H100"``, ``"H100x4"``, ``"H100:4"``, ``"H200"``, a chip or a System.
 
     Examples
     --------
@@ -290,7 +290,7 @@ def parse_machine(name, value, chips=None) -> System:
 
 
 def parse_layout(name, value) -> Layout:
-    """How a model lies on its chips: ``"TP8"``, ``"PP2 x TP8"``, ``"attention DP8 with EP64"``, ``"one chip"``.
+    """Parse a parallel layout: ``"TP8"``, ``"PP2 x TP8"``, ``"attention DP8 with EP64"``, ``"one chip"``.
 
     Examples
     --------
@@ -311,9 +311,9 @@ def parse_layout(name, value) -> Layout:
 
 
 def parse_dtype(name, value) -> str | Bytes:
-    """A number format by one of its names, or bits of a value: ``"FP8"``, ``"nvfp4"``, ``"awq"``, ``4``, ``"4.85"``.
+    """Parse a number format: a name, or bits per value (``"FP8"``, ``"nvfp4"``, ``"awq"``, ``4``, ``"4.85"``).
 
-    Returns the library's name of it, or bytes of a value, which pass as they are.
+    Returns the library's name of the format, or :class:`Bytes` per value if it has no name.
     """
     if isinstance(value, Bytes):
         return value
@@ -335,7 +335,7 @@ def parse_dtype(name, value) -> str | Bytes:
 
 
 def parse_layer_formats(name, value) -> dict:
-    """Parts of a model in another format: a mapping, or ``"attention=bf16, head=fp16"``."""
+    """Parse the formats of single parts: a mapping, or ``"attention=bf16, head=fp16"``."""
     if isinstance(value, (list, tuple)):
         value = ",".join(value)
     if isinstance(value, str):
@@ -352,22 +352,22 @@ def parse_layer_formats(name, value) -> dict:
 
 
 def parse_engine(name, value) -> str:
-    """A class of engine, or software that belongs to one: ``"vllm"`` is ``"serving"``, ``"trtllm"`` ``"compiled"``.
+    """Return the class of an engine: ``"vllm"`` is ``"serving"``, ``"trtllm"`` is ``"compiled"``.
 
-    ``"sglang"`` keeps its name, since its scheduler reads prompts first.
+    ``"sglang"`` keeps its name, because its scheduler prefills first.
     """
     validation.instance(name, value, str)
     classes, said = calibration.engines()["class"], value.strip().lower()
     if said in classes:
         return said
-    named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, perhaps with its version
+    named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, optionally with a version
     if named and any(re.search(pattern, said) for pattern, _ in calibration.engines()["software"]):
         return "sglang" if said.startswith("sglang") else calibration.engine_class(said)
     return validation.one_of(name, value, [*classes, "vllm", "sglang", "trtllm"])
 
 
 def parse_acceptance_length(name, value) -> float | str:
-    """Tokens that a step with drafts yields: a number, or a curve that somebody measured."""
+    """Parse the acceptance length of speculative decoding: a number, or the name of a measured curve."""
     try:
         number = _measured(name, value, ("",), "")[0] if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
@@ -378,7 +378,7 @@ def parse_acceptance_length(name, value) -> float | str:
 
 
 def checkpoint_formats(model):
-    """The format of a model's matrices, of the parts in another one, and of its cache, as its checkpoint states.
+    """Formats of a checkpoint: of its matrices, of the parts that differ, and of its KV cache.
 
     Examples
     --------
@@ -397,12 +397,12 @@ def checkpoint_formats(model):
 
 
 def _whole(format):
-    """A format of all matrices: which of them scale blocks follows from the model."""
+    """Return the format for all matrices; which of them scale blocks follows from the model."""
     return "fp8" if format == "fp8 block" else format
 
 
 def _named(bytes, sparse):
-    """The format of so many bytes, if it is one."""
+    """Return the name of the format with this many bytes per value, or the bytes if none fits."""
     name = calibration.format_name(bytes)
     size = calibration.stored_bytes(bytes)
     if abs(calibration.stored_bytes(name) / size - 1) > _SAME:

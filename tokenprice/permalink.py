@@ -1,7 +1,7 @@
-"""The address of the calculator's page that asks the same question.
+"""Link to the calculator page with the same question.
 
-A model that the page does not know by name travels as what is counted of it: its dimensions, parameters and formats;
-a file of requests as what a formula takes of it.
+A model that the page does not know by name is sent as its dimensions, parameter counts and formats; a trace as the
+summary that the closed form uses.
 """
 
 import json
@@ -20,9 +20,9 @@ from tokenprice.question import SLO, Question, recorded
 from tokenprice.uncertainty import new_model
 
 PAGE = "calculator.html"
-STORED = (*calibration.PARTS, "norms")  # parts of a model that are stored apart
-NO_WINDOW = 1e15  # positions: a window that no context reaches
-# Fields that the page leaves to Python and the terminal, and why.
+STORED = (*calibration.PARTS, "norms")  # parts of a model whose parameters are stored separately
+NO_WINDOW = 1e15  # a window in positions longer than any context
+# Fields that the page does not have, with the reason.
 LEFT_OUT = {
     "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
     "requests_per_user": "the page asks what goes on for long",
@@ -39,18 +39,18 @@ LEFT_OUT = {
     "tpot_p99": "the page prints the call that simulates",
     "ttft_p99": "the page prints the call that simulates",
 }
-# What of a call is no field, and why no link holds it.
+# Arguments of a call that are not fields, with the reason why no link holds them.
 BESIDE = {
     "chips": "the page tries one chip, or all that were timed and have a price",
     "counts": "the page tries every number of chips",
     "layouts": "the page tries every layout",
 }
-# What of a layer takes no time of its own: small vectors, which are stored all the same.
+# Small vectors of a layer: stored, but without time of their own.
 VECTORS = (
     "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
     "same_value", "norm_all_heads", "norms", "convolution_bias",
 )  # fmt: skip
-# Numbers of a chip that the page lets a reader change, and how many SI units each of its units has.
+# Numbers of a chip that a reader can change on the page, and the page's unit in SI.
 CHIP = {
     "memory_capacity": 1e9, "memory_bandwidth": 1e12, "scale_up_bandwidth": 1e9, "scale_up_size": 1,
     "scale_out_bandwidth": 1e9, "power": 1,
@@ -58,7 +58,7 @@ CHIP = {
 
 
 def without_vectors(part):
-    """An attention or block without its small vectors; a window is a number where no positions are picked."""
+    """Return an attention or block without its small vectors; dense attention without a window gets a huge one."""
     names = {f.name: f.default for f in fields(part)}
     less = {name: names[name] for name in VECTORS if name in names}
     if isinstance(part, Attention):
@@ -71,7 +71,7 @@ def without_vectors(part):
 
 
 def dimensions(part, at=""):
-    """The numbers of a part by name; what is a flag, none, or no gate belongs to its kind."""
+    """Return the nonzero numbers of a part by name; flags, and fields that are None, belong to its kind instead."""
     found = {}
     for f in fields(part):
         value = getattr(part, f.name)
@@ -84,7 +84,7 @@ def dimensions(part, at=""):
 
 
 def kind(part, names):
-    """What two parts have in common that differ in numbers only, in a word."""
+    """Return the kind of a part as text: class, names of its numbers, and flags that are set."""
     flags = (name for name, value in vars(part).items() if value is True)
     return " ".join([type(part).__name__, *names, *flags])
 
@@ -97,12 +97,12 @@ def _placed(part):
 
 
 def model_dimensions(model, formats=None) -> dict:
-    """What the page knows of a model, in its checkpoint's formats or others; ValueError where it is not described."""
+    """Describe a model to the page, in its checkpoint's formats or others; ValueError if it is unsupported."""
     if refusal := unsupported_reason(model):
         raise ValueError(refusal)
     parts = dict(model.parameters())
     stored = {part: parts.pop(part, 0) for part in STORED}
-    stored["head"] += sum(parts.values())  # what is kept with it
+    stored["head"] += sum(parts.values())  # other parameters are stored with the head
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
@@ -119,7 +119,7 @@ def model_dimensions(model, formats=None) -> dict:
 
 
 def formats_of(model, weights, kept, cache):
-    """Formats of weights, of each part and of the cache: names, or bytes of a weight and whose kernels serve it."""
+    """Formats of weights, of each part and of the cache: a name, or bytes per weight and the kernel format used."""
 
     def named(format):
         return format if isinstance(format, str) else [float(format), calibration.format_name(format)]
@@ -127,13 +127,13 @@ def formats_of(model, weights, kept, cache):
     return [named(weights), list(map(named, calibration.formats(model, weights, kept).values())), cache]
 
 
-PROMPT_GROUPS = 100  # prompts that stand for those of a file
+PROMPT_GROUPS = 100  # groups that represent the prompts of a trace
 
 
 def trace_summary(question, cached) -> dict:
-    """What a formula takes of a file of requests: means, answers, and how many prompts are like each of a few.
+    """Summarise a trace for the closed form: mean lengths, output lengths, and groups of prompts of similar size.
 
-    These have as many fresh tokens together as others: the longest, which are few, decide how long one waits.
+    Each group has the same total of uncached tokens, so the few longest prompts, which decide the wait, are kept apart.
     """
     prompts, held = question.prompt_tokens.support, workload.support(cached)
     held = held if len(held) > 1 else held * len(prompts)
@@ -158,17 +158,17 @@ def trace_summary(question, cached) -> dict:
 
 
 def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more) -> str:
-    """The address, from the folder of the book on, of the page that asks a question, or what to rent.
+    """Return the calculator's address (relative to the book's folder) for a question, or for ``decide`` with an SLO.
 
-    ``cached``: tokens of the prompts of a trace that are in the cache; ``more``: words of the call beside the
-    records, such as ``prices``. ValueError where the page cannot ask the same: what, and why.
+    ``cached``: tokens of a trace's prompts found in the prefix cache. ``more``: arguments besides the records, such as
+    ``prices``. Raises ValueError, with the reason, if the page cannot ask the same.
 
     Examples
     --------
     >>> page_link(Question("Llama 3 8B", "H100", batch=8))
     'calculator.html#ask?mode=step&batch=8&model=Llama%203%208B&machine=1x%20H100%20SXM'
     """
-    # the page opens with numbers of its own where a question leaves them out
+    # the page has default numbers of its own for fields that are left out
     alone = {} if question.request_rate or promise else {"concurrency": 1}
     mode = "decide" if promise else "request"
     given = {"mode": mode, **alone} if question.is_request else {"mode": "step", "batch": 1}
@@ -205,7 +205,7 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
 
 
 def _beside(question, more):
-    """Words of a call that are no fields: prices by chip, of a reader's too, one chip to try."""
+    """Return arguments that are not fields as text: prices by chip (prefill chip included), and a single chip."""
     more, prices = {name: value for name, value in more.items() if value is not None}, {}
     chips = more.get("chips")
     if isinstance(chips, (list, tuple)) and len(chips) == 1:
@@ -235,7 +235,7 @@ def _beside(question, more):
 
 
 def _shown(name):
-    """A model's name; of a file no folder, which is the reader's own business."""
+    """Return a model's name; of a file only its last part, to keep the reader's folders private."""
     path = Path(name)
     return path.name if path.is_absolute() or path.suffix == ".json" or name.startswith(".") else name
 
@@ -245,7 +245,7 @@ def _packed(value):
 
 
 def _changed(chip, price):
-    """The numbers of a chip that are not the catalogue's, in the units of the page."""
+    """Return the numbers of a chip that differ from the catalogue's, in the page's units."""
     if chip.name not in catalog.chips():
         raise ValueError(f"no link holds chip {chip.name!r}: the page knows the chips of the catalogue alone")
     stated = catalog.load_chip(chip.name)

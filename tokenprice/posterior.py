@@ -1,11 +1,11 @@
-"""What was measured on one's own machine conditions the answer: a level and two slopes, known better by every row.
+"""Condition a prediction on measurements of the user's own machine: Bayesian regression of a level and two slopes.
 
-The logarithm of measured over predicted is a + b (log2(users) - 6) / 3 + c (log2(prompt) - 11) / 3, and noise. The
-model's errors on public deployments say how far a, b and c are from zero (``[own]`` in ``calibration.toml``); rows of
-one's own make of that a posterior, three by three. Where an answer is less sure than those deployments, all four widths
-grow alike. That the noise grows too was chosen on 184 rows of seven publishers, of which intervals with the same noise
-held half after three rows. On others it is too careful: of 45 rows of four deployments on MI300X intervals hold 100 %
-after three rows where the same noise holds 95 to 99, and of 17 deployments of 2026 they hold 96 % where it holds 92.
+The logarithm of measured over predicted is a + b (log2(users) - 6) / 3 + c (log2(prompt) - 11) / 3 plus noise. The
+model's errors on public deployments give the prior widths of a, b and c (``[own]`` in ``calibration.toml``); the
+user's rows give the posterior. Where an answer is less certain than those deployments, all four widths grow by the
+same factor. Letting the noise grow too was chosen on 184 rows of seven publishers: with constant noise, intervals held
+half of them after three rows. Elsewhere this is too careful: of 45 rows of four deployments on MI300X, intervals hold
+100 % after three rows (95 to 99 % with constant noise); of 17 deployments of 2026 they hold 96 % (92 %).
 """
 
 import csv
@@ -19,13 +19,13 @@ from inferlib.optional_imports import np
 from tokenprice import benchmark, invariants, predictors
 from tokenprice.uncertainty import load_calibration
 
-FAR = 3  # widths of an interval beyond which a row is no calibration
-FROM = 3  # rows from which times to the first token are conditioned
+FAR = 3  # interval widths beyond which a row is refused as calibration
+FROM = 3  # rows needed before TTFT is conditioned
 SHARE = 1.2816  # standard deviations that hold 80 % of a normal distribution, each way
 
 
 def features(users, tokens):
-    """What multiplies the level and both slopes.
+    """Return the features of the level and of both slopes.
 
     Examples
     --------
@@ -37,23 +37,23 @@ def features(users, tokens):
 
 @frozen
 class Posterior:
-    """Level and slopes after some rows: their mean, their covariance, and the noise of a single row."""
+    """Level and slopes after some rows: mean, covariance, and the noise of a single row."""
 
     mean: "np.ndarray"
     covariance: "np.ndarray"
     noise: float
 
     def ratio(self, x) -> float:
-        """How many times as long as predicted."""
+        """Predicted ratio of measured to predicted time."""
         return float(np.exp(x @ self.mean))
 
     def width(self, x) -> float:
-        """The factor that holds 80 % of rows, each way."""
+        """Factor, each way, that holds 80 % of rows."""
         return float(np.exp(SHARE * np.sqrt(x @ self.covariance @ x + self.noise**2)))
 
 
 def conditioned(widths, x, logs) -> Posterior:
-    """The posterior of rows: features a line each, and logarithms of measured over predicted.
+    """Return the posterior given rows: ``x`` has their features, ``logs`` the logarithms of measured over predicted.
 
     ``widths``: standard deviations of the level, both slopes, and the noise.
     """
@@ -64,13 +64,13 @@ def conditioned(widths, x, logs) -> Posterior:
 
 
 def before(kind, factor, x) -> tuple:
-    """The widths of public deployments, so much wider that without rows they give an answer its own interval."""
+    """Return the prior widths, scaled up so that without rows the answer keeps its own interval."""
     widths = load_calibration()["own"][kind]
     return tuple(max(math.log(factor) / math.log(conditioned(widths, [], []).width(x)), 1) * np.array(widths))
 
 
 def read(measured) -> list:
-    """Rows of what was measured: fields of a question, and seconds of a token and of a first token.
+    """Parse measured rows: fields of a question, and TPOT and TTFT in seconds.
 
     Each is a text (``"users 32: 21.3 ms"``, ``"users 1 prompt 8k: 9.1 ms, TTFT 410 ms"``), what a benchmark printed,
     or the path of such a file, or of a CSV with columns such as ``concurrency``, ``isl``, ``osl``, ``tpot_ms``.
@@ -102,10 +102,10 @@ def read(measured) -> list:
 
 
 def condition(answer, measured, answered):
-    """An answer that knows what was measured on its machine.
+    """Condition an answer on measurements of its machine.
 
-    ``answered``: the function of a question that answers it. ValueError where a row is no calibration: beyond three
-    widths something else differs, or the model is wrong; and faster than the data sheet allows nothing runs.
+    ``answered``: function that answers a question. Raises ValueError if a row is beyond three widths of its interval
+    (something else differs, or the model is wrong), or if the result would be faster than the data sheet allows.
     """
     q = answer.question
     if q.request_rate or not answer.feasible:
@@ -173,7 +173,7 @@ def _applied(answer, rows):
 
 
 def slowed(step, ratio):
-    """A breakdown whose every term takes so many times as long."""
+    """Scale every term of a breakdown by a factor."""
 
     def times(part):
         return {name: times(one) for name, one in part.items()} if hasattr(part, "items") else part * ratio

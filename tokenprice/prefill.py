@@ -1,4 +1,4 @@
-"""A prompt is a step with many rows: how long it takes, what it costs the others, when the first token comes."""
+"""Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
 from functools import partial
 from numbers import Real
@@ -12,14 +12,14 @@ from tokenprice.uncertainty import load_calibration
 
 equation = partial(equation, "serving", chapter="price")
 
-STEPS = 2  # the step in progress, and the one that the prompt is read with
+STEPS = 2  # the step in progress, and the step that prefills the prompt
 
 
 @equation(copies="1 > 0")
 def interleaved_prefills(own, each, copies):
-    """Passes of prompts between two tokens where copies keep step: with so many ``own`` prompts, and ``each`` other's.
+    """Prefills between two tokens with copies in lockstep: ``own`` from the copy, ``each`` from every other copy.
 
-    Copies that share experts wait for one another's prompts, and read together those that fall into one step.
+    Copies that share experts wait for one another's prefills; prefills that fall into one step run together.
 
     Examples
     --------
@@ -33,10 +33,10 @@ def interleaved_prefills(own, each, copies):
 
 @equation(unit="s", output_tokens="1 > 0", prompt_time="s")
 def prefill_interference(users, output_tokens, prompt_time):
-    """What one token waits for the prompts of other users, when each asks again as soon as it is answered.
+    """Mean delay of one token by other users' prefills, in a closed loop.
 
-    While a user gets ``output_tokens``, each of the others finishes once and sends a prompt: so many prompts are
-    read among so many of the user's tokens.
+    While a user receives ``output_tokens``, each of the others finishes once and sends one prompt, so ``users`` - 1
+    prompts are prefilled among ``output_tokens`` tokens.
 
     Examples
     --------
@@ -47,31 +47,30 @@ def prefill_interference(users, output_tokens, prompt_time):
 
 
 def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1):
-    """:func:`prefill_interference` where so many ``copies`` of so many users keep step; ``seen``: prompts waited for
-    before."""
+    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each; ``seen``: prompts waited for
+    before the first token."""
     own = prefill_interference(maximum(users - seen, 1), output_tokens, pieces)
     return interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
 
 
 @equation(unit="s", step="s", others="s")
 def token_time(step, others):
-    """Time between two tokens of a user: the step, and the prompts of others in between."""
+    """Time between two tokens of a user (TPOT): the step, and the prefills of others in between."""
     return step + others
 
 
 @equation(unit="s", prompt_time="s", step="s")
 def chunked_time(chunks, prompt_time, step):
-    """Time to read a prompt in pieces, each of which shares a step with the tokens of others."""
+    """Time to prefill a prompt in chunks, each of which shares a step with the tokens of others."""
     return prompt_time + chunks * step
 
 
 @frozen
 class ArrivalProcess(Record):
-    """How requests come.
+    """How the requests of a closed loop arrive: each user asks again when answered.
 
-    A closed loop of users, each of whom asks again when answered: ``rounds`` is how often, if all ask for the first
-    time at once; None where they start apart, or the service has run for long. Answers of equal length
-    (``equal``) keep users in a row.
+    ``requests_per_user``: rounds, if all users start at once; None if they start apart, or if the service has run for
+    long. ``fixed_lengths``: with outputs of equal length, users ask right after one another.
     """
 
     requests_per_user: float | None = None
@@ -79,9 +78,9 @@ class ArrivalProcess(Record):
 
     @property
     def group(self):
-        """Prompts read until one's own is, own included, but for the burst and those that come at random.
+        """Prompts prefilled up to and including one's own, without those of the burst and of random arrivals.
 
-        Users in a row ask right after one another, so each of the steps that a prompt waits for reads another.
+        With fixed lengths, users ask one after another, so each step that a prompt waits for prefills another prompt.
         """
         return 1 + STEPS if self.fixed_lengths else 1
 
@@ -91,9 +90,9 @@ STEADY = ArrivalProcess()
 
 @equation()
 def prompts_ahead(burst, group, users):
-    """Prompts read until one's own is, own included: those in step, and half of all in the burst at the start.
+    """Prompts prefilled up to and including one's own: the group, and on average half of the burst at the start.
 
-    ``burst`` is the part of all requests that belong to it.
+    ``burst``: the share of requests that belong to the burst.
 
     Examples
     --------
@@ -105,9 +104,9 @@ def prompts_ahead(burst, group, users):
 
 @equation(prompts="1 > 0", copies="1 > 0")
 def balance_steps(prompts, copies, timeout):
-    """Steps for which a prompt is held until each copy has one, of so many ``prompts`` a step and copy.
+    """Steps for which a prompt is held back until each copy has one, at ``prompts`` per step and copy.
 
-    The longest of so many waits at random is the logarithm of their number, and 0.4, times as long as one in the mean.
+    The longest of n exponential waits is about ln n + 0.4 times the mean wait.
 
     Examples
     --------
@@ -119,19 +118,19 @@ def balance_steps(prompts, copies, timeout):
 
 @equation(pieces="1 > 0")
 def queued_prefills(others, between, pieces):
-    """Prompts that stand in line when a user of a loop asks again, after an answer as long as ``between`` of them.
+    """Mean number of prompts queued when a user of a closed loop asks, after an answer as long as ``between`` prefills.
 
-    Time is counted in steps, for answers go on in those alone. So it is a queue of equal services whose line is
-    ``r / 2(1 - r)`` at a load ``r`` of the others who are answered, and who comes finds the others as they are without
-    them (mean value analysis in Schweitzer's form; a quadratic equation). An answer ends with a step, as the next of
-    the ``pieces`` of a prompt begins: at random times a half of it were left, so another half is met. Where pieces
-    are parts of a step (below 1), others are read in one's own, as many as come in a step and fit.
+    Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services with
+    mean length ``r / 2(1 - r)`` at load ``r``; an arriving user sees the queue of the other users (mean value analysis
+    in Schweitzer's form, a quadratic equation). An answer ends at the end of a step, when the next of the ``pieces`` of
+    a prompt begins: at random times half a piece would remain, so half a piece is added. If a step holds several
+    prompts (``pieces`` below 1), others that arrive in one's own step and fit are prefilled with it.
 
     Examples
     --------
     >>> round(queued_prefills(others=63, between=100, pieces=1), 2)
     1.44
-    >>> queued_prefills(others=63, between=0, pieces=1)  # who is not answered stands in line
+    >>> queued_prefills(others=63, between=0, pieces=1)  # all others are queued
     63
     """
     more = 2 * (others - between) - 1
@@ -142,21 +141,21 @@ def queued_prefills(others, between, pieces):
 
 @equation(output_tokens="1 > 0", budget="1 > 0")
 def concurrent_answers(users, output_tokens, prompt_tokens, budget):
-    """Users of a loop whose answers go on together: a step has a token for each, and reads the prompts that begin."""
+    """Users of a closed loop decoding at once, when a step's budget covers one token of each and the new prompts."""
     return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
 @equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
 def first_token_time(door, ahead, prompt_time, turn, step):
-    """Time to the first token: the way in and out, prompts up to one's own, and the steps in between."""
+    """Time to first token: service overhead, prefills up to one's own, and the steps in between."""
     return door + ahead * prompt_time + turn + STEPS * step
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
 def queue_time(users, room, machine_time):
-    """Wait for a place in memory, when more users ask than there is room for caches.
+    """Wait for memory when more users ask than sequences fit.
 
-    Those beyond the room wait until as many places have come free, one with each request that is done.
+    Users beyond ``room`` wait until a place is free; each finished request frees one.
     """
     return maximum(users - room, 0) * machine_time
 
@@ -165,9 +164,10 @@ READ_AND_WORK = ("weights", "arithmetic"), ("expert weights", "expert arithmetic
 
 
 def added_time(read, step, beside=1):
-    """Seconds that the pass of a prompt adds to a step with sequences ``beside`` it: weights are read once for both.
+    """Seconds that a prefill adds to a step with ``beside`` sequences: weights are read once for both.
 
-    Nothing is fitted. Prompts of 128 tokens of Qwen3 235B, read among as many users, took a fourth of their own pass.
+    Nothing is fitted. Prompts of 128 tokens of Qwen3 235B, prefilled among as many users, took a fourth of their time
+    alone.
     """
     seconds, together = read.total, minimum(beside, 1)
     for weights, work in READ_AND_WORK:
@@ -179,9 +179,9 @@ def added_time(read, step, beside=1):
 
 
 def launch_floor(model, engine=None):
-    """Least seconds of a prompt's pass: many small kernels, which an engine that serves starts one by one.
+    """Lower bound of a prefill in seconds, from kernels that the host launches one by one.
 
-    Plain attention is one kernel, and never waits for the host.
+    Plain attention is one kernel and never waits for the host.
     """
     if all(isinstance(group.attention, (Attention, type(None))) for group in model.layers):
         return 0.0
@@ -189,9 +189,9 @@ def launch_floor(model, engine=None):
 
 
 def prefill_until_first_token(deployment, prompt_time, pieces=1):
-    """Seconds of a prompt's passes as its own first token sees them; the tokens of others go along with them.
+    """Seconds of a prompt's prefill up to its first token; the tokens of others run along.
 
-    A prompt of a mixture of experts takes longer than its kernels, and none is faster than the host starts it.
+    A mixture of experts takes longer than its kernels, and no prefill is faster than the host can launch it.
     """
     late = where(deployment.model.sparse, load_calibration()["first_token"]["late"], 1)
     return maximum(late * prompt_time, pieces * launch_floor(deployment.model, deployment.engine))

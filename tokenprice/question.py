@@ -1,7 +1,7 @@
-"""What is asked and what is promised: the fields, their words and their help, declared once.
+"""Questions and SLOs: every field with its parser, help, unit and example, declared once.
 
-The options of the terminal, the fields of the page, the keys of a link, ``to_dict`` and the documentation are made
-from the fields of these two records.
+The terminal's options, the page's form, link keys, ``to_dict`` and the documentation are generated from the fields of
+these two records.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ REQUEST = (
     "request_rate",
     "replicas",
 )
-# What decide finds by itself.
+# Fields that decide chooses itself.
 CHOSEN = (
     "machine",
     "batch",
@@ -47,7 +47,7 @@ CHOSEN = (
     "acceptance_length",
 )
 
-# What an engine does with requests, and nothing to a step.
+# Fields that affect requests but not a single step.
 SERVING = (
     "prefill_machine",
     "prefill_replicas",
@@ -57,7 +57,7 @@ SERVING = (
     "router",
     "dp_balance",
 )
-# What cannot be asked of requests that arrive by themselves, and why.
+# Fields that contradict request_rate (open loop), with the reason.
 BESIDE_ARRIVALS = {
     "concurrency": "belongs to users who ask again, not to request_rate: leave one of them out; the sequences that an "
     "engine runs at most are max_num_seqs",
@@ -65,7 +65,7 @@ BESIDE_ARRIVALS = {
     "paid_hours_used": "follows from request_rate: leave one of them out",
 }
 
-# Options of a question by what they are about; what stands nowhere is asked in Python only.
+# Options by topic; a field in no group is available in Python only.
 GROUPS = {
     "machine": ("machine", "layout", "engine", "memory_utilization", *SERVING),
     "load": (
@@ -81,24 +81,24 @@ GROUPS = {
 
 
 def group_of(name):
-    """What an option is about; None where it is asked in Python only."""
+    """Return the topic of an option; None if it is available in Python only."""
     return next((group for group, names in GROUPS.items() if name in names), None)
 
 
 def parsed_field(read, help, unit="", example=""):
-    """A field that is read by ``read(name, value)``; None where it is not given."""
+    """Declare an optional field that is parsed by ``read(name, value)``."""
     about = {"read": read, "help": help, "unit": unit, "example": example}
     return dataclasses.field(default=None, metadata=about)
 
 
 def help_of(about):
-    """The help of a field: what it is, its default, an example."""
+    """Return the help of a field with its example."""
     return about["help"] + (f", e.g. {about['example']}" if about["example"] else "")
 
 
 @frozen
 class ParsedRecord(Record):
-    """Base of the records whose fields are read when they are made; typed values pass as they are."""
+    """Base of records that parse string fields on construction; typed values are kept."""
 
     def __post_init__(self):
         for f in fields(self):
@@ -113,10 +113,12 @@ class ParsedRecord(Record):
         return list(cls.__dataclass_fields__)
 
     def words(self) -> dict[str, Any]:
-        """The fields that were given, as the words that read back to the same record."""
+        """Return the given fields as text that parses to the same record."""
         given = {name: getattr(self, name) for name in self.names()}
         said = {name: _spelled(name, value) for name, value in given.items() if value is not None}
-        return {name: word for name, word in said.items() if word != ""}  # found in a file that is named
+        return {
+            name: word for name, word in said.items() if word != ""
+        }  # empty for lengths that a trace gives
 
     def __repr__(self):
         given = ", ".join(f"{name}={value!r}" for name, value in self.words().items())
@@ -143,10 +145,10 @@ def _spelled(name, value):
 
 @frozen
 class Question(ParsedRecord):
-    """A model, a machine and the work: a decode step of a batch, or requests of a number of users.
+    """A model, a machine and the work: one decode step of a batch, or requests of users.
 
-    Every field takes words, such as ``Question("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")``.
-    Formats that are not given are those of the model's checkpoint.
+    Every field accepts text, such as ``Question("Llama 3.3 70B", "4x H100", weights="FP8", batch=32, context="8k")``.
+    Formats default to those of the model's checkpoint.
 
     Raises
     ------
@@ -338,7 +340,7 @@ class Question(ParsedRecord):
             alone = self.prompt_tokens * part
             object.__setattr__(
                 self, "cached", mixed or (alone if alone > 1 else 0)
-            )  # no cache holds parts of one
+            )  # a cache holds whole tokens only
         if self.cached is not None and min(workload.support(self.cached)) >= min(
             workload.support(self.prompt_tokens)
         ):
@@ -358,7 +360,7 @@ class Question(ParsedRecord):
             )
 
     def _record(self):
-        """Prompts and answers of the trace, and their arrivals where nobody says how fast it is played."""
+        """Set prompt and output lengths from the trace, and its request rate unless one is given."""
         for name, found in (("prompt_tokens", self.trace.prompt), ("output_tokens", self.trace.output)):
             if getattr(self, name) not in (None, found):
                 raise ValueError(f"{name} stands in the trace: leave one of them out")
@@ -369,12 +371,12 @@ class Question(ParsedRecord):
 
     @property
     def is_request(self) -> bool:
-        """Whether prompts and answers are asked about, not a single step."""
+        """Whether the question is about requests rather than a single decode step."""
         return self.prompt_tokens is not None
 
     @cached_property
     def formats(self) -> tuple:
-        """Formats of weights and cache, and of the parts that differ: as given, else as the checkpoint states."""
+        """Formats of weights, KV cache and of layers that differ: as given, else the checkpoint's."""
         own, kept, own_cache = parsing.checkpoint_formats(self.model)
         if self.weights in (None, own if isinstance(own, str) else calibration.format_name(own)):
             return own, self.kv_cache_dtype or own_cache, (kept | dict(self.layer_formats or {})) or None
@@ -382,7 +384,7 @@ class Question(ParsedRecord):
 
     @cached_property
     def workload(self) -> Workload:
-        """Batch, mean context and formats of its steps."""
+        """Batch, mean context and formats of the decode steps."""
         weights, cache, _ = self.formats
         if self.prompt_tokens is not None and self.output_tokens is not None:
             users = 1 if self.request_rate else self.concurrency or 1
@@ -390,7 +392,7 @@ class Question(ParsedRecord):
         return Workload(self.batch or 1, 4096 if self.context is None else self.context, weights, cache)
 
     def step(self) -> "Question":
-        """The same question about one decode step, of one sequence for each user at the mean context.
+        """The decode step of this question: one sequence for each user, at the mean context.
 
         Examples
         --------
@@ -402,19 +404,19 @@ class Question(ParsedRecord):
 
     @cached_property
     def deployment(self) -> Deployment:
-        """The model as it is served."""
+        """The model on its machine, in its layout."""
         return self.on(self.needs_machine(), self.layout)
 
     @cached_property
     def reader(self) -> Deployment | None:
-        """The model as its prompts are read, if by another machine; in a fleet of equal ones in the same layout."""
+        """The deployment of separate prefill machines, or None; equal machines of a fleet have the same layout."""
         if self.prefill_machine is None:
             return None
         same = self.request_rate and self.prefill_machine == self.machine
         return self.deployment if same else self.on(self.prefill_machine)
 
     def on(self, machine, layout=None) -> Deployment:
-        """The model as it is served on a machine, in a layout: all that is said of it, by the names of its fields."""
+        """Deploy the model on a machine: layout (default: chosen), formats, engine and scheduler as in the question."""
         weights, cache, kept = self.formats
         said, served = vars(self), {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
         own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
@@ -425,20 +427,20 @@ class Question(ParsedRecord):
         )
 
     def max_sequences(self, deployment) -> float:
-        """How many of its sequences fit beside the weights; below one if not even one does."""
+        """Sequences that fit in memory beside the weights; below 1 if none fits."""
         mean = self.workload.context
-        # a sequence grows at an even rate, so it ends as far above its mean as it begins below
+        # context grows evenly, so it ends as far above the mean as it begins below
         return deployment.max_sequences(mean, self.longest, 2 * mean - (self.prompt_tokens or mean))
 
     @property
     def prefill_chunks(self) -> float:
-        """Steps in which a prompt is read, in the mean; below 1 where several are read in one."""
+        """Mean number of steps that prefill one prompt; below 1 if a step prefills several."""
         budget = (self.reader or self.deployment).scheduler.max_num_batched_tokens
         return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
 
     @cached_property
     def answers(self) -> tuple:
-        """Equally likely lengths of answers: as given, else drawn for arrivals and equal for users who ask again."""
+        """Equally likely output lengths: as given, else geometric in an open loop and fixed in a closed loop."""
         if self.trace is not None:
             return workload.parts(self.trace.output.support)
         alike = self.request_rate is None if self.fixed_lengths is None else self.fixed_lengths
@@ -448,7 +450,7 @@ class Question(ParsedRecord):
 
     @property
     def longest(self) -> float:
-        """Tokens of the longest sequence."""
+        """Length of the longest sequence in tokens."""
         if not self.is_request:
             return self.workload.context
         if self.trace is not None:
@@ -456,9 +458,9 @@ class Question(ParsedRecord):
         return max(workload.support(self.prompt_tokens)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
-        """Dollars for one chip and hour, with the electricity of its rated power; None where no price is known.
+        """Dollars per chip-hour, with electricity at rated power; None if no price is known.
 
-        ``price`` of a question is that of its machine's chip; a reader of another kind has its own.
+        The question's ``price`` is that of its machine's chip; a prefill machine of another chip has its own.
         """
         mine = self.machine is None or chip.name == self.machine.chip.name
         price = price or (self.price if mine and self.price is not None else chip.price)
@@ -470,22 +472,22 @@ class Question(ParsedRecord):
 
     @property
     def price_per_chip_hour(self) -> float | None:
-        """Dollars for one chip and hour that is used: the price over the utilisation; None where none is known."""
+        """Dollars per used chip-hour: price over utilisation; None if no price is known."""
         price = self.price if self.machine is None else self.hourly(self.machine.chip)
         return None if price is None else price / (self.paid_hours_used or 1)
 
     def price_ratio(self, chip) -> float:
-        """How many times as much the most expensive seller asks."""
+        """Ratio of the most expensive seller's price to the usual one."""
         highest, price = (self.hourly(chip, dollars) for dollars in (self.price_max, None))
         return highest / price if self.price_max and highest and price else 1.0
 
     @property
     def resolved_layout(self) -> Layout:
-        """How the model lies on the chips: one instance on all where nothing else is said."""
+        """Parallel layout of the deployment (default: one tensor-parallel instance)."""
         return self.deployment.layout
 
     def needs_machine(self) -> System:
-        """The machine; ValueError where none was given."""
+        """Return the machine; ValueError if none was given."""
         if self.machine is None:
             raise ValueError("machine is missing: say how many of which chip, such as '4x H100'")
         return self.machine
@@ -493,7 +495,7 @@ class Question(ParsedRecord):
 
 @frozen
 class SLO(ParsedRecord):
-    """What is promised to every user; what is None may be anything."""
+    """Service-level objectives of every user; None means no limit."""
 
     tpot: float | None = parsed_field(
         parsing.parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
@@ -519,18 +521,18 @@ class SLO(ParsedRecord):
 
     @property
     def percentiles(self) -> dict:
-        """What is promised for 99 of 100 requests: ``"first"`` or ``"token"`` to seconds."""
+        """The p99 limits: ``"first"`` (TTFT) or ``"token"`` (TPOT) to seconds."""
         found = {"first": self.ttft_p99, "token": self.tpot_p99}
         return {what: seconds for what, seconds in found.items() if seconds is not None}
 
     def limit(self, name) -> float:
-        """The most that a time may be in the mean: no more than what it may be for 99 of 100 requests."""
+        """Limit of a mean time in seconds: the smaller of the limits of its mean and its p99."""
         given = (getattr(self, name), getattr(self, f"{name}_p99"))
         return min((seconds for seconds in given if seconds is not None), default=inf)
 
 
 def list_fields(indent):
-    """The fields of a question by what they are about, as documentation lists them."""
+    """List the fields of a question by topic, for documentation."""
     groups = {}
     for f in fields(Question)[1:]:
         groups.setdefault(group_of(f.name) or "in Python only", []).append(f"{f.name}: {help_of(f.metadata)}")
@@ -541,12 +543,12 @@ def list_fields(indent):
 
 
 def given(options):
-    """Options with those of a launch command, of flags and of other tools' names as fields; and sentences on them."""
+    """Resolve a launch command, flags and aliases in options to fields; also return notes on them."""
     return launch.given(options, {*Question.names(), *SLO.names(), "prices"})
 
 
 def read_record(kind, options, chips=None):
-    """A record of words, with chips and a price list of one's own, and an error that suggests near names of fields."""
+    """Build a Question or SLO from text fields, with own chips and prices; unknown fields get a suggestion."""
     options, _ = given(options)
     prices = options.get("prices")
     options = {name: value for name, value in options.items() if name != "prices"}
@@ -570,9 +572,9 @@ def read_record(kind, options, chips=None):
 
 
 def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
-    """A question and a promise, from records or from words; the promise may stand where a machine would.
+    """Return a question and an SLO, from records or text; the SLO may be passed in place of a machine.
 
-    ``leave_out``: of ``decide``, fields that a launch command gives and it finds by itself.
+    ``leave_out``: fields that ``decide`` chooses itself, ignored if only a launch command gives them.
     """
     if isinstance(machine, SLO):
         machine, promise = None, machine
@@ -599,7 +601,7 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
 
 
 def recorded(q, cached):
-    """What of a trace a formula takes, and what it leaves to a simulation."""
+    """Return notes on what the closed form uses of the trace and what only a simulation plays."""
     trace, come = q.trace, ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
         uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"

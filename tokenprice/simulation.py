@@ -1,4 +1,4 @@
-"""A fleet or a loop of users, request by request: the percentiles that no formula gives."""
+"""Simulate a fleet or a closed loop request by request, for percentiles that no formula gives."""
 
 from collections import Counter
 from dataclasses import replace
@@ -19,16 +19,16 @@ from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 PERCENTILES = (50, 90, 99)
-WARM_UP = 3  # times each user of a loop has been answered before a request is counted
+WARM_UP = 3  # answers per user before requests are counted
 
 
 @frozen
 class Simulation(Screen):
-    """What happened to each of the counted requests, in seconds.
+    """Times of each counted request, in seconds.
 
-    ``first`` is the time to the first token and ``token`` the mean time of the tokens after it, of each request;
-    ``gaps`` holds the times between two tokens, and ``many`` how often each came. ``preempted``: how often a sequence
-    was computed again, for want of memory.
+    ``first``: TTFT of each request. ``token``: mean time per token after the first, of each request. ``gaps``: distinct
+    times between two tokens, and ``many`` how often each occurred. ``preempted``: how often a sequence was recomputed
+    because memory was full.
     """
 
     answer: Answer
@@ -41,18 +41,18 @@ class Simulation(Screen):
     preempted: int = 0
 
     def percentile(self, what, share) -> float:
-        """A percentile of ``"first"``, ``"token"`` or ``"gaps"``: ``share`` per cent do not exceed it."""
+        """Percentile of ``"first"``, ``"token"`` or ``"gaps"`` (``share`` in per cent)."""
         if what != "gaps":
             return float(np.percentile(getattr(self, what), share))
         return float(np.percentile(self.gaps, share, weights=self.many, method="inverted_cdf"))
 
     def mean(self, what) -> float:
-        """The mean of the same; that of gaps is over tokens, the others over requests."""
+        """Mean of the same; of gaps over tokens, of the others over requests."""
         return float(np.average(getattr(self, what), weights=self.many if what == "gaps" else None))
 
     @property
     def kinds(self) -> dict:
-        """Names of what was counted: answers of one token have no time between two."""
+        """The quantities that were counted; one-token outputs have no time between tokens."""
         return {what: name for what, name in KINDS.items() if what == "first" or len(self.gaps)}
 
     @property
@@ -87,7 +87,7 @@ class Simulation(Screen):
         }  # fmt: skip
 
     def screen(self):
-        """The answer, times in milliseconds by kind, and how often the promise was kept."""
+        """Return the answer, times in milliseconds by quantity, and how many requests met the SLO."""
         known = {"first": self.answer.request.ttft, "gaps": self.answer.seconds}
         rows = [("", "ask", "mean", *(f"p{share}" for share in PERCENTILES))]
         for what, name in self.kinds.items():
@@ -127,16 +127,16 @@ def simulate(
 ) -> Simulation:
     """Simulate single requests: percentiles of their times, and the price of a token that met its SLO.
 
-    With ``request_rate`` requests arrive at random, with a trace as recorded. With ``concurrency`` each user asks again
-    when answered, and lengths of answers lie within a tenth of their mean (``fixed_lengths``: all are equal). Machines
-    schedule as :class:`tokenprice.scheduler.Scheduler` says; times of prompts and steps are those of the kernel model.
+    With ``request_rate``, requests arrive at random; with a trace, as recorded. With ``concurrency``, each user asks
+    again when answered, and output lengths lie within a tenth of their mean (``fixed_lengths``: all are equal). The
+    scheduler is :class:`tokenprice.scheduler.Scheduler`; times of prefills and steps are those of the kernel model.
 
     Parameters
     ----------
     question, machine, promise, chips, **options
         As for :func:`tokenprice.change`; a request, with ``request_rate``, a trace or ``concurrency``.
     requests : int
-        Number of requests that are counted.
+        Number of requests counted.
     seed : int
         Seed of the random numbers.
 
@@ -173,7 +173,7 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
 
 
 def _arrivals(many, count, seed, slower):
-    """Requests that arrive at random: machines are independent, so one of each kind is simulated."""
+    """Simulate random arrivals; machines are independent, so one of each kind is enough."""
     server = many.server.slower(slower)
     made = server.played(many.request_rate, count, seed, many.replicas)
     if many.prefill_machine:
@@ -185,7 +185,7 @@ def _arrivals(many, count, seed, slower):
 
 
 def _trace(q, many, count, seed, slower):
-    """Requests of a trace, repeated from its start if it is short; a machine gets each at random or by its cache."""
+    """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
     reads, server = q.reader or q.deployment, many.server.slower(slower)
     asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
     passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
@@ -238,7 +238,7 @@ def _trace(q, many, count, seed, slower):
 
 
 def _loop(q, request, count, seed, slower):
-    """A closed loop; users begin together if rounds are counted. Copies with equally many users are simulated once."""
+    """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
     read = None if q.reader else prefill_profile(q, q.deployment)
     server = server_of(q, q.deployment, read).slower(slower)
     costs = (

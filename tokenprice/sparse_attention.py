@@ -1,8 +1,8 @@
-"""Attention that chooses, pools or keeps a state: the operators of 2025 and 2026, and where they were timed.
+"""Operators of sparse, pooled and linear attention (2025 and 2026), and the chips on which they were timed.
 
-Sparse and pooled attention were timed as whole blocks, projections and choice of positions included: a block stands
-in place of products and attention, never beside them. Layers that keep a state read and write it in every step,
-however long the context is.
+Sparse and pooled attention were timed as whole blocks, including projections and the choice of positions: a block
+replaces the products and the attention kernel. Layers with a recurrent state read and write it in every step,
+whatever the context.
 """
 
 from functools import cache
@@ -24,17 +24,17 @@ from tokenprice import calibration, kernels
 from tokenprice.kernels import Block
 from tokenprice.operators import FLOP_PER_WEIGHT, RESULT, FixedTime, KernelCall, gemm
 
-# Matrices of a block that every chip holds whole, and those kept at 16 bits.
+# Matrices of a block that every chip holds whole, and matrices kept at 16 bits.
 WHOLE = ("query down", "latent down", "pool", "index query", "index key", "index weights")
 WIDE = ("latent up", "pool")
-INDEX, INDEX_WIDE = 132, 256  # bytes of a key of an indexer: 8 bits and a scale, or 16 bits
-TILE = 128  # positions of a block of keys and values that is chosen at once
-SCORE = 8  # bytes of a score, written and read
-CHUNK = 64  # tokens of a prompt that a layer with a state multiplies at once
+INDEX, INDEX_WIDE = 132, 256  # bytes of an indexer key: 8 bits with a scale, or 16 bits
+TILE = 128  # positions per block of keys and values that is chosen at once
+SCORE = 8  # bytes to write and read one score
+CHUNK = 64  # tokens of a prompt that a layer with a recurrent state processes at once
 
 
 class SparseAttentionBlock(NamedTuple):
-    """A block of attention in a step: its weights, what it reads of the cache, and its choice of positions."""
+    """A block of attention in a step: its weights, the cache it reads, and the selection of positions."""
 
     block: Block
     chip: Accelerator
@@ -42,7 +42,7 @@ class SparseAttentionBlock(NamedTuple):
     cached: float
     rows: float
     context: float
-    enough: float  # positions beyond which it chooses
+    enough: float  # positions beyond which it selects
 
     def terms(self, count):
         weights, cached = (kernels.read_time(self.block, self.chip, n) for n in (self.weights, self.cached))
@@ -55,9 +55,9 @@ class SparseAttentionBlock(NamedTuple):
 
 
 def kind_of(attention):
-    """The kind of block that was timed for sparse and pooled attention, or nothing."""
+    """Return the kind of timed block for sparse or pooled attention, or ``""``."""
     if isinstance(attention, CompressedAttention):
-        # Nobody timed layers of a window alone; those that pool far apart come nearest.
+        # Layers with only a window were not timed; layers that pool at long distances come nearest.
         return "pooled" if attention.top is None else "pooled, chosen"
     if getattr(attention, "top", None) is None:
         return ""
@@ -67,7 +67,7 @@ def kind_of(attention):
 
 
 def sparse(at, attention):
-    """One block: its matrices, the keys of its indexer, and the positions that it chooses (or all that it pools)."""
+    """Sparse attention as one block: its matrices, the indexer's keys, and the chosen (or all pooled) positions."""
     kind = kind_of(attention)
     _, size, chip = at.served("gemm", "attention")
     formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.kv_cache_dtype)
@@ -87,7 +87,7 @@ def sparse(at, attention):
     )
     cached = at.rows * (
         index + entry * _visible(attention, context)
-    )  # every drafted token chooses for itself
+    )  # each drafted token selects its own positions
     enough = context if attention.top is None else attention.top * ratio
     yield SparseAttentionBlock(
         block, chip, sum(n * each for n, each in held), cached, at.rows, context, enough
@@ -95,7 +95,7 @@ def sparse(at, attention):
 
 
 def _matrices(at, attention, size):
-    """Weights of a block on one chip and bytes of each, matrix by matrix."""
+    """Yield, for each matrix of a block, its weights on one chip and the bytes of one."""
     pooled = isinstance(attention, CompressedAttention)
     for name, n in attention.matrices(at.model.d_model).items():
         cut = at.kv_shards(attention) if name in ("key", "value") else 1 if name in WHOLE else at.tp
@@ -103,7 +103,7 @@ def _matrices(at, attention, size):
 
 
 def _visible(attention, context):
-    """Positions that a token attends to: all it may, those its indexer picks, or the newest and the pooled ones."""
+    """Positions that a token attends to: all visible ones, those the indexer picks, or the newest and the pooled."""
     if not isinstance(attention, CompressedAttention):
         return visible_context(attention, context)
     newest = minimum(context, attention.window)
@@ -114,7 +114,7 @@ def _visible(attention, context):
 
 
 def _prompt_work(at, attention, kind):
-    """FLOP of attention on one chip, and bytes of the indexer's scores, for the new tokens of a prompt."""
+    """FLOP of attention on one chip and bytes of the indexer's scores, for the new tokens of a prompt."""
     whole = attention.prompt_flops(at.cached + at.tokens, absorbed=True)
     before = attention.prompt_flops(at.cached, absorbed=True)
     flop = {part: at.sequences * (n - before[part]) for part, n in whole.items()}
@@ -126,7 +126,7 @@ def _prompt_work(at, attention, kind):
 
 
 def hyper_connections(at):
-    """Hyper-connections mix four residual streams before and after both parts of a layer."""
+    """Hyper-connections: mix four residual streams before and after both parts of a layer."""
     values, mixers = 2 * at.rows * at.model.d_model * RESULT, 2 * 96 * at.model.d_model * format_bytes("fp32")
     for kind, data in (("streams in", 5 * values + mixers), ("streams out", 9 * values)):
         block = at.operators.block(kind, at.engine_class)
@@ -134,7 +134,7 @@ def hyper_connections(at):
 
 
 def delta_rule(at, attention):
-    """Queries, keys, values and gate; strength and decay; a short convolution and the state; the output."""
+    """Gated delta rule: queries, keys, values and gate; strength and decay; convolution and state; output."""
     d, n, rank = at.model.d_model, attention.n_heads, attention.decay_rank
     values, channels = n * attention.value_dim, attention.channels()
     gate = values if attention.gate_rank is None else 0
@@ -152,7 +152,7 @@ def delta_rule(at, attention):
 
 
 def state_space(at, attention):
-    """One product in, a short convolution and the state, one product out."""
+    """State-space layer (Mamba 2): input projection, short convolution and state, output projection."""
     d, inner = at.model.d_model, attention.n_heads * attention.head_dim
     yield gemm(at, "attention", d, (inner + attention.channels() + attention.n_heads) / at.tp)
     yield from state(at, attention, "mamba", attention.state_flops())
@@ -160,31 +160,31 @@ def state_space(at, attention):
 
 
 def state(at, attention, kind, flop):
-    """A convolution over the last inputs, and the state of 32 bits: in a step both are read and written."""
+    """Short convolution and 32-bit recurrent state; a decode step reads and writes both."""
     kept, inputs = attention.state()["state"] * format_bytes("fp32"), attention.channels() * RESULT
     if at.cached is None:
         inputs, kept = 2 * attention.kernel * inputs * at.tokens, (1 + at.tokens) * kept
     else:
         inputs, kept = 2 * inputs * at.tokens, 2 * kept
-    # Nobody timed the state of Mamba 2: that of the gated delta rule lends its shares.
+    # The state of Mamba 2 was not timed: that of the gated delta rule stands in for it.
     timed = "delta state" if kind == "mamba" else f"{kind} state"
     for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
         block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
         yield KernelCall("state", "attention", block, at.chip, read, at.rows * work / at.tp)
 
 
-# Which models were measured.
+# --- Models that were measured
 
 
 @cache
 def load_rows():
-    """``sparse_attention.toml``, read: by kind of attention, the models that were measured and the factors that hold
-    80 %."""
+    """``sparse_attention.toml``: for each kind of attention the measured models, and the factors that hold 80 %
+    of cases."""
     return validation.read_package_toml(__file__, "sparse_attention.toml")
 
 
 def measured_as(model):
-    """The kind of ``sparse_attention.toml`` that a model belongs to, the least certain of its layers; empty if none."""
+    """Return a model's kind in ``sparse_attention.toml``: that of its least certain layers; ``""`` if none."""
     kinds = [group.attention for group in model.layers]
     if any(isinstance(attention, StateSpace) for attention in kinds):
         return "borrowed"  # the state of Mamba 2 was not timed
@@ -196,7 +196,7 @@ def measured_as(model):
 
 
 def in_catalogue_group(model, names):
-    """Whether a model, or another one of its shape, is among those of the catalogue with such names."""
+    """Whether a model, or another model of the same shape, is among the named models of the catalogue."""
     return model.name in names or _shape(model) in map(_shape_of, names)
 
 
@@ -210,7 +210,7 @@ def _shape_of(name):
 
 
 def timed_kinds(attention):
-    """The kinds of timed blocks that run a layer's attention, its streams or its state."""
+    """Return the kinds of timed blocks for a layer's attention, its residual streams or its state."""
     if isinstance(attention, DeltaAttention):
         kind = "delta" if attention.decay_rank is None else "channel"
         return f"{kind} convolution", f"{kind} state"
@@ -221,14 +221,14 @@ def timed_kinds(attention):
 
 
 def block_fallbacks(model, chip):
-    """The chips whose timings stand for a model's blocks of attention that a chip has none of."""
+    """Return the other chips whose timings stand in for a model's attention blocks on this chip."""
     kinds = sorted({kind for group in model.layers for kind in timed_kinds(group.attention)})
     names = dict.fromkeys(calibration.block_fallback_chip(chip, kind) for kind in kinds)
     return [name for name in names if name != chip]
 
 
 def stand_ins(deployment):
-    """What stands in for kernels that were not timed on its chip in the formats of its parts, in words."""
+    """Describe what stands in for kernels that were not timed on the deployment's chip in its formats."""
     own, stored = deployment.operators, deployment.model.parameters() | {"head": 1}
     attentions = [group.attention for group in deployment.model.layers if group.attention is not None]
     if all(map(kind_of, attentions)):
@@ -245,7 +245,7 @@ def stand_ins(deployment):
 
 
 def unscored_reason(model):
-    """Of a model whose kind was measured on others only: what is missing, as a caution ends; empty of any other."""
+    """Say which models of a kind were scored, for a model that was not (end of a caution); else ``""``."""
     known = load_rows().get(measured_as(model), {"models": ()})["models"]
     if not known or in_catalogue_group(model, known):
         return ""
@@ -253,7 +253,7 @@ def unscored_reason(model):
 
 
 def cautions(model):
-    """What the answer to a kind of model lacks; the factors of ``sparse_attention.toml`` were measured with it."""
+    """Return cautions for a model whose attention was measured elsewhere (factors: ``sparse_attention.toml``)."""
     lent = "no kernel timings for the state of Mamba 2; using those of the gated delta rule"
     state = (lent,) if measured_as(model) == "borrowed" else ()
     return state + ((model.notes["assumed"],) if "assumed" in model.notes else ())

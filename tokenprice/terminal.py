@@ -1,4 +1,4 @@
-"""The command ``tokenprice``: a word for each verb; its options are the fields of the records."""
+"""The command ``tokenprice``: one subcommand per verb, with the fields of the records as options."""
 
 import argparse
 import json
@@ -14,12 +14,12 @@ BENCHMARK = (
     "what it printed, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may stand below the command"
 )
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
-# Aliases of the terminal alone; all others are in tokenprice.aliases.
+# Aliases of the terminal only; all others are in tokenprice.aliases.
 ALSO = {"machine": ["--chip", "--gpu"], "chips": ["--chip"]}
 
 
 def main(argv=None):
-    """Answer one command line; returns 0 (answered), 1 (no answer) or 2 (a mistake, in one line on stderr)."""
+    """Run one command line; return 0 (answered), 1 (no answer) or 2 (an error, in one line on stderr)."""
     try:
         given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
         as_json, name = given.pop("json"), given.pop("command")
@@ -49,7 +49,7 @@ def as_option(text):
 
 
 def _print(text):
-    """Print, whatever the encoding of the terminal."""
+    """Print in any encoding of the terminal."""
     if sys.stdout is None:
         return
     encoding = sys.stdout.encoding or "utf-8"
@@ -60,7 +60,7 @@ def _print(text):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Mistakes are one line, with near names; the width of the terminal is looked up for help alone."""
+    """Argument parser with one-line errors that suggest near names; only help uses the width of the terminal."""
 
     width: int | None = 100
 
@@ -98,7 +98,7 @@ class _Parser(argparse.ArgumentParser):
 def _parsed(words):
     """Parse a command line; only the parser of its command is built."""
     at = next((k for k, word in enumerate(words) if word in COMMANDS), 0)
-    if words and words[0].startswith("-"):  # options that stand before their command
+    if words and words[0].startswith("-"):  # options before the command
         words = [*words[at:], *words[:at]]
     if words and words[0] in COMMANDS:
         rest, flags = _of_engines(words[0], words[1:])
@@ -191,7 +191,7 @@ def _command(name):
 
 
 def _options(parser, kind, leave_out=()):
-    """The options of a record in their groups; the model, and then the machine, may be given by their place."""
+    """Add the fields of a record as options, in groups; model and machine are positional arguments."""
     from tokenprice.question import group_of, help_of
 
     groups = {}
@@ -219,7 +219,7 @@ def _options(parser, kind, leave_out=()):
 
 
 def _other_flags(name):
-    """An option's aliases as flags."""
+    """Return an option's aliases as flags."""
     from tokenprice.aliases import ALIASES
 
     others = [other for other, own in ALIASES.items() if own == name and other != "gpu"]
@@ -227,7 +227,7 @@ def _other_flags(name):
 
 
 def _answer(name, given):
-    """The answer as numbers (for JSON), as text, and the exit code."""
+    """Return the answer as numbers (for JSON), as text, and the exit code."""
     import tokenprice
 
     linked = given.pop("link", False)
@@ -315,7 +315,7 @@ def _own_chips(given):
 
 
 def _prices(pairs, path):
-    """Dollars for a chip and hour: a number, or the lowest and the highest."""
+    """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
     from inferlib import config, validation
     from tokenprice.parsing import parse_dollars
 

@@ -1,4 +1,4 @@
-"""How far an answer may be off: errors of rows that the fit has not seen, wider for what was not measured."""
+"""Uncertainty of an answer: errors on rows left out of the fit, wider where a question was not measured."""
 
 import math
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from tokenprice import calibration, sparse_attention
 
 @cache
 def load_calibration():
-    """``calibration.toml``, read: errors of rows left out, and what was measured at all."""
+    """``calibration.toml``: errors of rows left out of the fit, and the range of the measurements."""
     return validation.read_package_toml(__file__, "calibration.toml")
 
 
 def error_bar(model, layout=None, engine=None):
-    """The error of rows left out for questions like this one, and the factors that hold 80 % of them.
+    """Error of left-out rows for questions like this one, with the factors that hold 80 % of them.
 
-    A dict of ``error`` and ``factor``, and the factor of a time to the ``first`` token.
+    Returns a dict of ``error``, ``factor`` (of a step), and ``first`` (the factor of TTFT).
     """
     copies = layout is not None and layout.dp > 1
     kind = "copies" if copies else "experts" if model.sparse else "dense"
@@ -31,7 +31,7 @@ def error_bar(model, layout=None, engine=None):
 
 
 def step_bar(kind, engine=None):
-    """``error`` and ``factor`` of a step: dense, experts, or with copies of the attention; one engine has its own."""
+    """Return ``error`` and ``factor`` of a step: dense, experts, or data-parallel copies; old vLLM has its own."""
     old = calibration.engine(engine).name == "python-2024"
     return load_calibration()["step"]["python-2024" if old else kind][
         "unknown" if engine in (None, "eager") else "known"
@@ -40,11 +40,10 @@ def step_bar(kind, engine=None):
 
 @frozen
 class Caution:
-    """A respect in which a question goes beyond what was measured, and so widens the interval.
+    """A respect in which a question goes beyond the measurements, which widens the interval.
 
-    ``name`` is its factor in ``calibration.toml``; ``text`` names facts in braces; ``beyond`` is a function of the
-    facts, above zero where it holds, and one where it widens by the whole factor. The page prints the same function
-    as JavaScript.
+    ``name`` is its factor in ``calibration.toml``. ``text`` has facts in braces. ``beyond`` is a function of the
+    facts: above zero the caution holds, and at one it widens by the whole factor. The page has it in JavaScript too.
     """
 
     name: str
@@ -53,12 +52,12 @@ class Caution:
 
     @property
     def factor(self):
-        """How much wider it makes an interval, each way."""
+        """Factor by which it widens an interval, each way."""
         return load_calibration()["widen"][self.name]
 
 
 def doublings(value, most):
-    """How often the farthest measured value doubles until it is this one."""
+    """Number of doublings from the largest measured value to this one."""
     return log2(maximum(value, 1) / most)
 
 
@@ -67,7 +66,7 @@ def _most(what, name):
     return Caution(name, text, lambda facts: doublings(facts[name], facts[f"most_{name}"]))
 
 
-# Conditions on a step. Facts that end in a name are 1 where the name is unknown to the measurements, else 0.
+# Cautions on a step. Facts such as ``new_chip`` are 1 where the measurements do not cover a name, else 0.
 CAUTIONS = (
     _most("context", "context"),
     _most("batch", "batch"),
@@ -97,20 +96,20 @@ CAUTIONS = (
 
 
 def holding(declared, facts):
-    """The cautions that hold, each with what :attr:`Caution.beyond` says."""
+    """Return the cautions that hold, each with its value of :attr:`Caution.beyond`."""
     return {caution: by for caution in declared if (by := caution.beyond(facts)) > 0}
 
 
 def widen_interval(factor, held):
-    """The factor of an interval with that of every caution that holds: errors of their own add by their squares."""
+    """Widen an interval's factor by the cautions that hold; independent errors add in squares (of logarithms)."""
     wider = [min(by, 1) * math.log(caution.factor) for caution, by in held.items()]
     return math.exp(math.hypot(math.log(factor), *wider))
 
 
 def ratio_factor(first, second):
-    """The factor that holds the ratio of two answers about one model and chip, given the factor of each.
+    """Factor that holds the ratio of two answers about one model and chip, from the factor of each.
 
-    What a prediction misses in both cancels, as in measured pairs; what widens one interval alone does not.
+    Errors that both predictions share cancel, as in measured pairs; what widens only one interval does not.
 
     Examples
     --------
@@ -122,14 +121,14 @@ def ratio_factor(first, second):
 
 
 def limits():
-    """The facts that no question changes: how far the measurements go."""
+    """Return the facts that do not depend on the question: the range of the measurements."""
     seen = load_calibration()
     most = {f"most_{name}": seen[name] for name in ("context", "batch", "tp", "expert_chips")}
     return most | {"least_params": seen["params"]}
 
 
 def chip_facts(name, tuned=False):
-    """What the measurements say of a chip, of dense models in fp8 (``tuned``) or of others."""
+    """Return the facts about a chip, for dense models in fp8 (``tuned``) or for others."""
     lender, by = calibration.fallback_chip(name), calibration.slower(name, tuned)
     other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     known = ""
@@ -143,14 +142,14 @@ def chip_facts(name, tuned=False):
 
 
 def format_facts(weights):
-    """What the measurements say of a number format."""
+    """Return the facts about a number format."""
     name = calibration.format_name(weights)
     known = [calibration.format_name(format) for format in load_calibration()["formats"]]
     return {"format": name, "new_format": float(name not in known)}
 
 
 def new_model(model):
-    """1 for a model that no measurement is of, nor of another one of its shape, else 0."""
+    """1 if neither the model nor another of its shape was measured, else 0."""
     names = load_calibration()["models"] + [
         name for kind in sparse_attention.load_rows().values() for name in kind["models"]
     ]
@@ -158,12 +157,12 @@ def new_model(model):
 
 
 def sentences(held, facts):
-    """The texts of those cautions that hold."""
+    """Return the texts of the cautions that hold."""
     return tuple(caution.text.format(**facts) for caution in held)
 
 
 def facts(deployment, batch, context, step=None):
-    """What cautions are asked of: how far a question, and its step where there is one, goes beyond the measurements."""
+    """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
     model, system, layout = deployment.model, deployment.machine, deployment.layout
     tp, dp, pp, ep = layout.tp, layout.dp, layout.pp, layout.ep
     shared = system.chip.topology == "PCIe"
@@ -188,7 +187,7 @@ def facts(deployment, batch, context, step=None):
 
 
 def step_interval(deployment, batch, context, step=None):
-    """The factor that holds a step's time in ``confidence`` of cases, and what has widened it, a sentence each."""
+    """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
     model, found = deployment.model, facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)

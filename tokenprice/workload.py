@@ -1,4 +1,4 @@
-"""A mix: prompts and answers of many lengths, spread evenly or as a file of requests has them, and what they share."""
+"""Request lengths: fixed, spread over quantiles or read from a trace file, and the prefixes that prompts share."""
 
 import re
 from functools import cached_property
@@ -12,12 +12,12 @@ from inferlib.ops import ceil
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 
-TOKENS_PER_BLOCK = 512  # tokens of a prompt that have one name, as in Mooncake's traces
-PARTS = 60  # equally likely lengths that stand for a spread
-WINDOW = 20  # requests of a window in which arrivals are counted
-MOST = 2_000_000  # requests of a file
-LONGEST = 4_000_000  # bytes of a line
-# How files call arrival, prompt and answer, and the seconds of one unit of an arrival.
+TOKENS_PER_BLOCK = 512  # tokens per hashed block of a prompt, as in Mooncake's traces
+PARTS = 60  # equally likely lengths that represent a distribution
+WINDOW = 20  # requests per window when the burstiness of arrivals is measured
+MOST = 2_000_000  # largest number of requests in a file
+LONGEST = 4_000_000  # largest length of a line in bytes
+# Field names of arrival, prompt and output in trace files, and the unit of an arrival in seconds.
 NAMES = (
     ("arrival", "prompt", "output", 1.0),
     ("timestamp", "input_length", "output_length", 1e-3),  # Mooncake
@@ -27,9 +27,9 @@ NAMES = (
 
 
 class LengthDistribution(float):
-    """Equally likely numbers of tokens; whoever does not ask for more has a number, their mean.
+    """A length distribution as equally likely token counts; as a number it is their mean.
 
-    ``said`` is how they were asked for; nothing where they were found in a file.
+    ``said``: the text it was parsed from; empty for lengths from a file.
     """
 
     support: tuple
@@ -51,7 +51,7 @@ class LengthDistribution(float):
 
 
 def interpolate_quantiles(quantiles, said) -> LengthDistribution:
-    """What lies between so many quantiles, of which two that are neighbours have equal parts of all between them.
+    """Build a distribution from evenly spaced quantiles: equal probability between neighbours, uniform in between.
 
     Examples
     --------
@@ -68,32 +68,32 @@ def interpolate_quantiles(quantiles, said) -> LengthDistribution:
 
 
 def support(length) -> tuple:
-    """Equally likely numbers of tokens, or the one that there is."""
+    """Return the equally likely token counts; a fixed length is the only one."""
     return length.support if isinstance(length, LengthDistribution) else (length,)
 
 
 def uncached_tokens(prompt, cached) -> list:
-    """Tokens of each of the equally likely prompts that are not in the cache."""
+    """Uncached tokens of each of the equally likely prompts."""
     prompts, held = support(prompt), support(cached)
     held = held if len(held) > 1 else held * len(prompts)
     return [whole - part for whole, part in zip(prompts, held, strict=True)]
 
 
 def prefill_chunks(prompt, cached, chunk):
-    """Steps in which a prompt is read, so many tokens in each, in the mean; a part of one where several fit into it."""
+    """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; a fraction if several prompts fit in one."""
     steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
     return sum(steps) / len(steps)
 
 
 def array(length):
-    """Equally likely lengths as an array; a number or a symbol as it is."""
+    """Return the equally likely lengths as an array; a number or a symbol unchanged."""
     if not isinstance(length, LengthDistribution):
         return length
     return np.array(length.support)
 
 
 def mean_breakdown(read) -> Breakdown:
-    """The mean of readings of many prompts: each term as long as it counts."""
+    """Mean breakdown of many prefills; a term counts only for prompts where its group is the longest."""
     stages = []
     for stage in read.grouped:
         each = [sum(group.values()) for group in stage]
@@ -104,9 +104,9 @@ def mean_breakdown(read) -> Breakdown:
 
 
 def drawn(mean) -> tuple:
-    """Equally likely lengths of answers that end with equal probability after each token, and have this mean.
+    """Equally likely output lengths of a geometric distribution with this mean.
 
-    The means of equal parts of an exponential distribution, so the mean is kept, behind the first token.
+    They are means of equal parts of an exponential distribution, which keeps the mean; each has one token or more.
 
     Examples
     --------
@@ -120,19 +120,19 @@ def drawn(mean) -> tuple:
 
 
 def squared_cv(lengths) -> float:
-    """Variance of equally likely lengths over the square of their mean; 0 where all are equal."""
+    """Squared coefficient of variation of equally likely lengths: variance over squared mean; 0 if all are equal."""
     return fsum(one**2 for one in lengths) * len(lengths) / fsum(lengths) ** 2 - 1
 
 
 def parts(lengths) -> tuple:
-    """A few equally likely lengths in place of many: the means of equal parts of them, in order."""
+    """Reduce many equally likely lengths to at most ``PARTS``: the means of equal parts, in order."""
     ordered, n = sorted(lengths), min(PARTS, len(lengths))
     ends = [k * len(ordered) // n for k in range(n + 1)]
     return tuple(fsum(ordered[low:high]) / (high - low) for low, high in pairwise(ends))
 
 
 def mean_context(q) -> float:
-    """Tokens before a token of an answer, in the mean of all tokens: long answers have more of them."""
+    """Mean context of an output token; it is weighted by tokens, so long outputs count more."""
     if q.trace is not None:
         pairs = tuple(zip(q.prompt_tokens.support, q.output_tokens.support, strict=True))
         return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(
@@ -143,9 +143,9 @@ def mean_context(q) -> float:
 
 @frozen
 class Trace(Record):
-    """Requests as somebody recorded them: seconds since the first, tokens, and the names of the blocks of a prompt.
+    """A recorded trace: arrival times in seconds since the first, token counts, and block hashes of each prompt.
 
-    ``skipped`` requests of the file have no answer and are left out.
+    ``skipped``: number of requests without output, which are left out.
     """
 
     path: str
@@ -160,12 +160,12 @@ class Trace(Record):
 
     @property
     def rate(self) -> float:
-        """Requests a second."""
+        """Mean rate in requests per second."""
         return (len(self.arrivals) - 1) / self.arrivals[-1]
 
     @cached_property
     def bursts(self) -> float | None:
-        """How many times as much requests of a window vary as those that come at random; None where windows lack."""
+        """Index of dispersion of arrivals: 1 for a Poisson process; None if there are fewer than two windows."""
         windows = len(self.arrivals) // WINDOW
         if windows < 2:
             return None
@@ -177,7 +177,7 @@ class Trace(Record):
 
     @cached_property
     def distances(self) -> tuple:
-        """Of each block, those before it included, how many others were used since: what it takes to be kept."""
+        """Reuse distance of each block: other blocks used since its last use, at least that of the blocks before it."""
         from bisect import bisect_left, insort
 
         used: list = []
@@ -193,12 +193,12 @@ class Trace(Record):
             for place, name in enumerate(names):
                 if name in when:
                     del used[bisect_left(used, when[name])]
-                when[name] = (number, -place)  # the end of a prompt is forgotten first
+                when[name] = (number, -place)  # blocks at the end of a prompt are evicted first
                 insort(used, when[name])
         return tuple(found)
 
     def cached(self, room) -> LengthDistribution:
-        """Tokens of each prompt that a cache of so many still holds, which forgets what was used longest ago."""
+        """Tokens of each prompt found in a prefix cache of ``room`` tokens with LRU eviction."""
         held = (sum(back * TOKENS_PER_BLOCK <= room for back in each) for each in self.distances)
         return LengthDistribution(
             [min(n * TOKENS_PER_BLOCK, all - 1) for n, all in zip(held, self.prompt.support, strict=True)]
@@ -206,11 +206,11 @@ class Trace(Record):
 
     @property
     def shared(self) -> LengthDistribution:
-        """Tokens of each prompt that some prompt before it began with."""
+        """Tokens of each prompt that begin an earlier prompt (an unlimited cache)."""
         return self.cached(float_info.max)
 
     def routes(self, cached, lines) -> list:
-        """The machine of each request: that which holds half of its prompt or more, else the one drawn for it."""
+        """Assign a machine to each request: the one that caches half of its prompt, else that in ``lines``."""
         where: dict = {}
         found = []
         for number, drawn in enumerate(lines):
@@ -227,12 +227,11 @@ class Trace(Record):
 
 
 def trace(name, path) -> Trace:
-    """A file of requests: JSON lines or a table of arrival, prompt and output, with names of public traces too.
+    """Read a trace: JSON lines or CSV of arrival, prompt and output; names of public traces are accepted too.
 
-    The file may be compressed (gzip, or zstd with the extra ``traces``); ``-`` is the standard input. What prompts
-    share is ``hash_ids``, names of their blocks of 512 tokens (numbers, or ranges such as ``0 4-9``), or a ``prefix``
-    by name with the tokens ``shared``.
-    Requests without an answer (0 tokens of output) are left out and counted.
+    The file may be compressed (gzip, or zstd with the extra ``traces``); ``-`` is the standard input. Shared prefixes
+    are given by ``hash_ids``, the hashes of 512-token blocks (numbers, or ranges such as ``0 4-9``), or by the name of
+    a ``prefix`` with the number of tokens ``shared``. Requests without output (0 tokens) are left out and counted.
     """
     file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
     came, prompts, outputs, blocks = [], [], [], []
@@ -253,7 +252,7 @@ def trace(name, path) -> Trace:
                 skipped += 1
                 continue
             came.append(_when(names[0], when) * names[3])
-            # equal lengths are one object: so a million requests take little memory
+            # equal lengths share one object, so that a million requests take little memory
             prompts.append(known.setdefault(prompt, prompt))
             outputs.append(known.setdefault(output, output))
             blocks.append(_blocks(row, prompt))
@@ -278,11 +277,11 @@ def trace(name, path) -> Trace:
 
 
 class _Unread(ValueError):
-    """What is no line of a file of requests."""
+    """A line that is neither JSON nor a row of a table."""
 
 
 def _rows(path):
-    """The lines of a file, one after another, as mappings."""
+    """Yield the rows of a file as mappings."""
     import csv
     import gzip
     import json
@@ -320,7 +319,7 @@ def _rows(path):
 
 
 def _lines(file):
-    """The lines of a file as texts; none is longer than a row can be."""
+    """Yield the decoded lines of a file; ValueError for a line that is too long."""
     code = "utf-8-sig"
     while line := file.readline(LONGEST):
         if len(line) == LONGEST:
@@ -330,12 +329,12 @@ def _lines(file):
 
 
 def _names(row):
-    """How a file calls what requests have."""
+    """Return the entry of ``NAMES`` whose field names a row has, or None."""
     return next((one for one in NAMES if isinstance(row, dict) and {*one[:3]} <= {*row}), None)
 
 
 def _field(row, field):
-    """What a row says under a name; ValueError where it does not say it."""
+    """Return a field of a row; ValueError if it is missing."""
     if not isinstance(row, dict) or row.get(field) is None:
         raise ValueError(f"has no {field}, which the first has")
     return row[field]
@@ -349,7 +348,7 @@ def _number(field, value):
 
 
 def _when(field, came):
-    """An arrival as a finite number, or the seconds of a date."""
+    """Return an arrival time in seconds, from a number or an ISO date."""
     try:
         when = float(came)
     except (ValueError, TypeError, OverflowError):
@@ -367,7 +366,7 @@ def _when(field, came):
 
 
 def _blocks(row, prompt):
-    """Names of the blocks of a prompt that may be in a cache: no more than the prompt has."""
+    """Return the block hashes of a prompt; ValueError if there are more than the prompt has blocks."""
     found, most = row.get("hash_ids") or (), -(-prompt // TOKENS_PER_BLOCK)
     allowed = "but must be names of blocks: a list of numbers, or ranges such as '0 4-9'"
     if isinstance(found, str):
