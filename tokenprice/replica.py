@@ -68,7 +68,7 @@ class Request:
 
     __slots__ = (
         "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
-        "end", "again", "extra", "user", "entry",
+        "end", "again", "extra", "user", "entry", "copy",
     )  # fmt: skip
 
     def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
@@ -80,51 +80,44 @@ class Request:
 
 
 class Copy:
-    """One copy's memory, line and sequences; ``made`` counts its steps, so nothing is touched while nothing changes."""
+    """One copy's line, the prompts it reads, and its running sequences by the number of their request.
+
+    ``kept``: tokens of memory for prompts that are read; with ``reserve`` for all. ``contexts``: those of the sequences,
+    were no step made yet. ``base`` and ``slope``: seconds of a step, and what each step that is made adds; ``full``:
+    steps after which memory is full.
+    """
 
     def __init__(self):
-        self.line, self.reading, self.heap, self.newest = deque(), [], [], []
-        self.n = self.made = self.waited = 0
-        self.held = self.contexts = 0.0
-        self.stopped = 0  # sequences that pause while prompts are prefilled, if the engine prefills first
-        self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
+        self.line, self.reading, self.running = deque(), [], {}
+        self.waited = 0
+        self.kept = self.contexts = self.base = self.slope = 0.0
+        self.full = inf
+
+    @property
+    def sequences(self):
+        """Sequences that are read or decode."""
+        return len(self.reading) + len(self.running)
 
     @property
     def load(self):
         """Requests that wait, prefill or decode in this copy."""
-        return len(self.line) + len(self.reading) + self.n
-
-    def join(self, request, entry):
-        """Start to decode a sequence; ``entry`` tells its entries in the heaps from older ones of the same request."""
-        request.since, request.entry = self.made, entry
-        self.n += 1
-        self.contexts += request.prompt + request.done
-        heappush(self.heap, (self.made + request.output - request.done, entry, request))
-        heappush(self.newest, (-request.number, entry, request))
-
-    def leave(self, request):
-        """Remove a sequence that ends or is preempted."""
-        request.entry = None
-        self.n -= 1
-        while self.heap and self.heap[0][2].entry != self.heap[0][1]:
-            heappop(self.heap)
-
-    def youngest(self):
-        """The sequence that arrived last."""
-        while True:
-            _, entry, request = heappop(self.newest)
-            if request.entry == entry:
-                return request
+        return len(self.line) + self.sequences
 
 
 class Replica:
-    """Copies that keep step (mostly one): a step lasts as long as that of the slowest copy."""
+    """Copies that keep step (mostly one): a step lasts as long as that of the slowest copy.
+
+    Nothing of a sequence is touched while nothing changes: its tokens follow from ``steps``, which counts those made.
+    """
 
     def __init__(self, costs, scheduler):
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
+        self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = 0  # requests that wait, prefill or decode in it
+        self.load = self.n = self.steps = 0  # requests in it, and sequences that decode
+        self.stopped = 0  # sequences that pause while prompts are prefilled, if the engine prefills first
+        self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
 
     def add(self, request, copy=None):
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
@@ -136,32 +129,68 @@ class Replica:
         if copy is None:
             copy = min(self.copies, key=lambda one: one.load)
         copy.line.append(request)
+        self.prompted[copy] = True
         self.load += 1
 
     def fill(self, copy, sequences):
         """Let the copy decode these sequences from the start, as many as fit into its memory."""
         for r in sequences:
             held = r.prompt + (r.output if self.scheduler.reserve else r.done)
-            if copy.held + held <= self.costs.tokens:
-                copy.held += held
-                copy.join(r, next(self.ids))
+            if self.used(copy) + held <= self.costs.tokens:
+                copy.kept += held if self.scheduler.reserve else 0
+                self.join(copy, r)
                 self.load += 1
 
-    def pack(self, copy, budget):
+    def used(self, copy):
+        """Tokens of memory that a copy has given away."""
+        grown = 0 if self.scheduler.reserve else copy.contexts + len(copy.running) * self.steps
+        return copy.kept + grown
+
+    def join(self, copy, request):
+        """Start to decode a sequence; ``entry`` tells its place in the heap from older ones of the same request."""
+        request.since, request.entry, request.copy = self.steps, next(self.ids), copy
+        copy.running[request.number] = request
+        copy.contexts += request.prompt + request.done - self.steps
+        heappush(self.heap, (self.steps + request.output - request.done, request.entry, request))
+        self.n += 1
+        self.update(copy)
+
+    def leave(self, request):
+        """Remove a sequence that ends or is preempted."""
+        copy, request.entry = request.copy, None
+        request.done += self.steps - request.since
+        del copy.running[request.number]
+        copy.contexts -= request.prompt + request.done - self.steps
+        while self.heap and self.heap[0][2].entry != self.heap[0][1]:
+            heappop(self.heap)
+        self.n -= 1
+        self.update(copy)
+
+    def update(self, copy):
+        """What the steps of a copy take from now on, and how many its memory allows."""
+        n, copy.base, copy.slope, copy.full = len(copy.running), 0.0, 0.0, inf
+        if n:
+            base, copy.slope = self.costs.step(n)
+            copy.base = base + copy.slope * copy.contexts / n
+            if not self.scheduler.reserve:
+                copy.full = (self.costs.tokens - copy.kept - copy.contexts) / n
+
+    def pack(self, copy):
         """Tokens of this step by prompt, pairs of a request and tokens; admits waiting requests while memory lasts."""
-        found, whole = [], self.scheduler.reserve
+        found, policy = [], self.scheduler
+        budget = policy.max_num_batched_tokens - (len(copy.running) if policy.rides else 0)
         for r in copy.reading:
             take = min(r.left, budget)
             if take > 0:
                 found.append((r, take))
                 budget -= take
-        while budget >= 1 and copy.line and copy.n + len(copy.reading) < self.scheduler.max_num_seqs:
+        while budget >= 1 and copy.line and copy.sequences < policy.max_num_seqs:
             r = copy.line[0]
-            need = r.context + (r.output - r.done if whole else 0)
-            if copy.held + need > self.costs.tokens and copy.n + len(copy.reading):
+            need = r.context + (r.output - r.done if policy.reserve else 0)
+            if self.used(copy) + need > self.costs.tokens and copy.sequences:
                 break
             copy.line.popleft()
-            copy.held += need
+            copy.kept += need
             copy.reading.append(r)
             if r.begun is None:
                 r.begun = self.clock
@@ -172,84 +201,67 @@ class Replica:
 
     def preempt(self, copy):
         """Preempt the newest sequences until the others fit; their caches are freed and computed again later."""
-        while copy.held > self.costs.tokens and copy.n > 1:
-            last = copy.youngest()
-            copy.leave(last)
-            last.done += copy.made - last.since
+        while self.used(copy) > self.costs.tokens and len(copy.running) > 1:
+            last = copy.running[max(copy.running)]
+            self.leave(last)
             now = last.prompt + last.done
-            copy.held -= now
-            copy.contexts -= now
             last.seconds *= now / last.fresh if last.fresh else 1.0
             last.context = last.left = last.fresh = now
             last.again += 1
             self.preempted += 1
             copy.line.appendleft(last)
+            self.prompted[copy] = True
 
     def event(self, until):
         """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
-        policy, copies, done = self.scheduler, self.copies, []
-        hold = self.held()
-        packs, read = self.packed() if not hold else ([()] * len(copies), 0.0)
+        done, hold = [], self.held()
+        packs = [] if hold else [(copy, self.pack(copy)) for copy in self.prompted]
+        read = max((sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs), default=0.0)
         each, grows = self.decode_time(packs)
-        pause, steps = bool(read) and not policy.rides, 1
-        if any(packs):
+        pause, steps = bool(read) and not self.scheduler.rides, 1
+        if any(pack for _, pack in packs):
             seconds = read + (0.0 if pause else each)
         else:
             steps = self.alike(until, hold, each, grows)
             seconds = steps * (each + grows * (steps - 1) / 2)
         self.clock += seconds
         self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
-        for copy, pack in zip(copies, packs, strict=True):
+        for copy in self.prompted:
             copy.waited = copy.waited + steps if hold and copy.line else 0
-            if pause and copy.n:
-                copy.stopped = copy.stopped or copy.n
-                copy.pause += seconds
-                copy.paused += copy.n * seconds
-            elif copy.n:
-                self.decoded(copy, steps, seconds, done)
+        if pause:
+            self.stopped = self.stopped or self.n
+            self.pause += seconds if self.n else 0.0
+            self.paused += self.n * seconds
+        elif self.n:
+            self.decoded(steps, seconds, done)
+        for copy, pack in packs:
             self.prefilled(copy, pack, done)
         return done
 
     def held(self):
         """Steps for which prompts are held back from now on."""
-        policy, copies = self.scheduler, self.copies
-        want = [copy for copy in copies if copy.line or copy.reading]
-        if (
-            not want
-            or not (policy.dp_balance or policy.batching_wait_iters)
-            or any(c.reading for c in copies)
-        ):
+        policy, want = self.scheduler, self.prompted
+        if not want or not (policy.dp_balance or policy.batching_wait_iters) or any(c.reading for c in want):
             return 0
-        waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in copies)
+        waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in self.copies)
         hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
         return max(hold - waited, 0)
-
-    def packed(self):
-        """What each copy reads in this step, and the seconds of the slowest."""
-        packs, read, policy = [], 0.0, self.scheduler
-        for copy in self.copies:
-            budget = policy.max_num_batched_tokens - (copy.n if policy.rides else 0)
-            packs.append(self.pack(copy, budget) if copy.line or copy.reading else ())
-            read = max(read, sum(tokens / r.fresh * r.seconds for r, tokens in packs[-1] if r.fresh))
-        return packs, read
 
     def decode_time(self, packs):
         """Seconds of a step without prompts, of the slowest copy, and what each further step takes longer."""
         each = grows = 0.0
         for copy in self.copies:
-            if copy.n:
-                base, slope = self.costs.step(copy.n)
-                if base + slope * copy.contexts / copy.n > each:
-                    each, grows = base + slope * copy.contexts / copy.n, slope
+            if copy.base + copy.slope * self.steps > each:
+                each, grows = copy.base + copy.slope * self.steps, copy.slope
         if not each:
-            shortest = next((r.prompt for pack in packs for r, _ in pack), 0.0)
+            shortest = next((r.prompt for _, pack in packs for r, _ in pack), 0.0)
             base, slope = self.costs.step(1)
             each = base + slope * shortest
         return each, grows
 
     def alike(self, until, hold, each, grows):
         """Steps that change nothing: until an answer ends, a prompt is held no longer, one comes, or memory is full."""
-        steps = min((copy.heap[0][0] - copy.made for copy in self.copies if copy.n), default=1)
+        steps = self.heap[0][0] - self.steps if self.heap else 1
         if hold:
             steps = min(steps, hold)
         left, plain = until - self.clock, each - grows / 2
@@ -257,30 +269,24 @@ class Replica:
             steps = min(
                 steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
             )
-        if not self.scheduler.reserve:
-            for copy in self.copies:
-                if copy.n and copy.held + copy.n * steps > self.costs.tokens:
-                    steps = max(min(steps, int((self.costs.tokens - copy.held) / copy.n)), 1)
-        return steps
+        room = min(copy.full for copy in self.copies) - self.steps
+        return max(int(room), 1) if room < steps else steps
 
-    def decoded(self, copy, steps, seconds, done):
-        """Every sequence of a copy has so many tokens more; those whose answer ends leave."""
-        copy.made += steps
-        copy.contexts += copy.n * steps
-        if not self.scheduler.reserve:
-            copy.held += copy.n * steps
-        later = copy.n - copy.stopped  # sequences that joined during the pause waited for less of it
-        self.count((seconds + copy.pause) / steps, copy.stopped * steps)
-        rest = (copy.paused - copy.stopped * copy.pause) / later if later else 0.0
+    def decoded(self, steps, seconds, done):
+        """Every sequence has so many tokens more; those whose answer ends leave."""
+        self.steps += steps
+        later = self.n - self.stopped  # sequences that joined during the pause waited for less of it
+        self.count((seconds + self.pause) / steps, self.stopped * steps)
+        rest = (self.paused - self.stopped * self.pause) / later if later else 0.0
         self.count((seconds + rest) / steps, later * steps)
-        copy.stopped, copy.pause, copy.paused = 0, 0.0, 0.0
-        while copy.heap and copy.heap[0][0] <= copy.made:
-            r = copy.heap[0][-1]
-            copy.leave(r)
-            copy.contexts -= r.prompt + r.output
-            self.finish(copy, r, done)
-        if copy.held > self.costs.tokens and not self.scheduler.reserve:
-            self.preempt(copy)
+        self.stopped, self.pause, self.paused = 0, 0.0, 0.0
+        while self.heap and self.heap[0][0] <= self.steps:
+            r = self.heap[0][-1]
+            self.leave(r)
+            self.finish(r.copy, r, done)
+        for copy in self.copies:
+            if self.steps >= copy.full:
+                self.preempt(copy)
 
     def prefilled(self, copy, pack, done):
         """What was read of prompts; those that are read have their first token."""
@@ -289,14 +295,16 @@ class Replica:
             if r.left > 0:
                 continue
             copy.reading.remove(r)
+            copy.kept -= 0 if self.scheduler.reserve else r.context
             if r.first is None:
                 r.first, r.done = self.clock, 1
-                if not self.scheduler.reserve:
-                    copy.held += 1
             if r.done >= r.output:
                 self.finish(copy, r, done)
-                continue
-            copy.join(r, next(self.ids))
+            else:
+                self.join(copy, r)
+        self.update(copy)
+        if not copy.line and not copy.reading:
+            del self.prompted[copy]
 
     def count(self, seconds, tokens):
         """Note that so many tokens came, each this many seconds after the one before."""
@@ -305,7 +313,7 @@ class Replica:
 
     def finish(self, copy, request, done):
         """End a request with its last token: free its memory and note the time."""
-        copy.held -= request.prompt + request.output
+        copy.kept -= request.prompt + request.output if self.scheduler.reserve else 0
         self.load -= 1
         request.end = self.clock
         done.append(request)
@@ -451,6 +459,7 @@ def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
         (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3
     )
     made = Played(first, waits, token, seconds, many, 1.0, sum(one.preempted for one in fleet))
-    lives = sum(r.first - r.came + (r.output - 1) * made.gap for r in kept)
+    gap = made.gap
+    lives = sum(r.first - r.came + (r.output - 1) * gap for r in kept)
     time = kept[-1].came - kept[0].came
     return replace(made, running=lives / max(time, 1e-12) / len(fleet)) if len(kept) > 1 else made

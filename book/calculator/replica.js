@@ -46,25 +46,47 @@ globalThis.inferlibReplica = (() => {
   };
 
   const replica = (at, policy) => {
-    const copies = Array.from({ length: at.in_step }, () => ({ line: [], head: 0, reading: [], heap: [], n: 0,
-      made: 0, waited: 0, held: 0, contexts: 0, stopped: 0, pause: 0,
-      paused: 0 }));
+    const copies = Array.from({ length: at.in_step }, () => ({ line: [], head: 0, reading: [],
+      running: new Map(), waited: 0, kept: 0, contexts: 0, base: 0, slope: 0, full: Infinity }));
     const own = { clock: 0, load: 0, begun: 0, each: 0, preempted: 0, gaps: [], copies };
+    const prompted = new Set(), heap = []; // sequences by the step in which they end
     const waits = (copy) => copy.line.length > copy.head;
-    const holds = (copy) => copy.line.length - copy.head + copy.reading.length + copy.n;
-    let ids = 0;
+    const sequences = (copy) => copy.reading.length + copy.running.size;
+    let ids = 0, made = 0, n = 0, stopped = 0, paused = 0, wait = 0;
+    const used = (copy) => copy.kept + (policy.reserve ? 0 : copy.contexts + copy.running.size * made);
+    const update = (copy) => {
+      const size = copy.running.size;
+      Object.assign(copy, { base: 0, slope: 0, full: Infinity });
+      if (!size) return;
+      const [base, slope] = at.step(size);
+      copy.slope = slope;
+      copy.base = base + slope * copy.contexts / size;
+      if (!policy.reserve) copy.full = (at.tokens - copy.kept - copy.contexts) / size;
+    };
     const join = (copy, r) => {
-      r.since = copy.made;
-      copy.n++;
-      copy.contexts += r.prompt + r.done;
-      push(copy.heap, [copy.made + r.output - r.done, ids++, r]);
+      Object.assign(r, { since: made, entry: ids++, copy });
+      copy.running.set(r.number, r);
+      copy.contexts += r.prompt + r.done - made;
+      push(heap, [made + r.output - r.done, r.entry, r]);
+      n++;
+      update(copy);
+    };
+    const leave = (r) => {
+      const { copy } = r;
+      r.entry = null;
+      r.done += made - r.since;
+      copy.running.delete(r.number);
+      copy.contexts -= r.prompt + r.done - made;
+      while (heap.length && heap[0][2].entry !== heap[0][1]) pop(heap);
+      n--;
+      update(copy);
     };
     // Sequences that a copy decodes from the start on, as far as there is memory for them.
-    own.fill = (copy, sequences) => {
-      for (const r of sequences) {
+    own.fill = (copy, begun) => {
+      for (const r of begun) {
         const held = r.prompt + (policy.reserve ? r.output : r.done);
-        if (copy.held + held > at.tokens) continue;
-        copy.held += held;
+        if (used(copy) + held > at.tokens) continue;
+        if (policy.reserve) copy.kept += held;
         join(copy, r);
         own.load++;
       }
@@ -76,133 +98,120 @@ globalThis.inferlibReplica = (() => {
         r.extra = base + slope * r.prompt;
       } else if (own.begun <= r.came && r.came < own.clock) r.extra = (r.came - own.begun) % own.each;
       copy.line.push(r);
+      prompted.add(copy);
       own.load++;
     };
-    const packOf = (copy, budget) => {
+    const packOf = (copy) => {
       const found = [];
-      for (const r of copy.reading) {
-        const take = Math.min(r.left, budget);
-        if (take > 0) { found.push([r, take]); budget -= take; }
-      }
-      while (budget >= 1 && waits(copy) && copy.n + copy.reading.length < policy.seqs) {
+      let budget = policy.budget - (policy.rides ? copy.running.size : 0);
+      const take = (r) => {
+        const tokens = Math.min(r.left, budget);
+        if (tokens > 0 || !r.left) found.push([r, tokens]);
+        budget -= Math.max(tokens, 0);
+      };
+      copy.reading.forEach(take);
+      while (budget >= 1 && waits(copy) && sequences(copy) < policy.seqs) {
         const r = copy.line[copy.head], need = r.context + (policy.reserve ? r.output - r.done : 0);
-        if (copy.held + need > at.tokens && copy.n + copy.reading.length) break;
+        if (used(copy) + need > at.tokens && sequences(copy)) break;
         copy.head++;
         if (copy.head > 4096) { copy.line = copy.line.slice(copy.head); copy.head = 0; }
-        copy.held += need;
+        copy.kept += need;
         copy.reading.push(r);
         if (r.begun == null) r.begun = own.clock;
-        const take = Math.min(r.left, budget);
-        found.push([r, take]);
-        budget -= take;
+        take(r);
       }
       return found;
     };
     const preempt = (copy) => {
-      while (copy.held > at.tokens && copy.n > 1) {
-        const newer = (a, b) => (b.came > a.came || (b.came === a.came && b.number > a.number) ? b : a);
-        const last = copy.heap.map((entry) => entry[2]).reduce(newer), heap = copy.heap;
-        copy.heap = [];
-        heap.forEach((entry) => { if (entry[2] !== last) push(copy.heap, entry); });
-        last.done += copy.made - last.since;
+      while (used(copy) > at.tokens && copy.running.size > 1) {
+        const last = copy.running.get(Math.max(...copy.running.keys()));
+        leave(last);
         const now = last.prompt + last.done;
-        copy.held -= now;
-        copy.contexts -= now;
-        copy.n--;
         if (last.fresh) last.seconds *= now / last.fresh;
         last.context = last.left = last.fresh = now;
         own.preempted++;
         copy.line = [last].concat(copy.line.slice(copy.head));
         copy.head = 0;
+        prompted.add(copy);
       }
     };
-    const finish = (copy, r, done) => {
-      copy.held -= r.prompt + r.output;
+    const finish = (r, copy, done) => {
+      if (policy.reserve) copy.kept -= r.prompt + r.output;
       own.load--;
       r.end = own.clock;
       done.push(r);
     };
+    const toHold = () => {
+      const want = [...prompted];
+      if (!want.length || !(policy.balance || policy.wait) || want.some((c) => c.reading.length)) return 0;
+      const alive = copies.filter((copy) => waits(copy) || sequences(copy)).length;
+      const most = (want.length < alive && policy.balance) || policy.wait;
+      return Math.max(most - Math.max(...want.map((copy) => copy.waited)), 0);
+    };
     own.event = (until) => {
-      const done = [], packs = copies.map(() => null);
-      const want = copies.filter((c) => waits(c) || c.reading.length);
-      let hold = 0, reads = false, read = 0;
-      if (want.length && (policy.balance || policy.wait) && !copies.some((c) => c.reading.length)) {
-        const waited = Math.max(...want.map((c) => c.waited)), alive = copies.filter(holds).length;
-        hold = Math.max(((want.length < alive && policy.balance) || policy.wait) - waited, 0);
-      }
-      if (want.length && !hold) copies.forEach((copy, k) => {
-        if (!waits(copy) && !copy.reading.length) return;
-        const pack = packs[k] = packOf(copy, policy.budget - (policy.rides ? copy.n : 0));
-        reads = reads || pack.length > 0;
+      const done = [], hold = toHold(), packs = hold ? [] : [...prompted].map((copy) => [copy, packOf(copy)]);
+      let read = 0, each = 0, grows = 0, steps = 1, seconds;
+      for (const [, pack] of packs) {
         let sum = 0;
         for (const [r, tokens] of pack) if (r.fresh) sum += tokens / r.fresh * r.seconds;
         read = Math.max(read, sum);
-      });
-      let each = 0, grows = 0, steps = 1, seconds;
-      for (const copy of copies) if (copy.n) {
-        const [base, slope] = at.step(copy.n), took = base + slope * copy.contexts / copy.n;
-        if (took > each) { each = took; grows = slope; }
       }
+      for (const copy of copies) {
+        const took = copy.base + copy.slope * made;
+        if (took > each) { each = took; grows = copy.slope; }
+      }
+      const some = packs.find(([, pack]) => pack.length), pause = read > 0 && !policy.rides;
       if (!each) {
-        const first = packs.find((pack) => pack && pack.length), [base, slope] = at.step(1);
-        each = base + slope * (first ? first[0][0].prompt : 0);
+        const [base, slope] = at.step(1);
+        each = base + slope * (some ? some[1][0][0].prompt : 0);
       }
-      const pause = read > 0 && !policy.rides;
-      if (reads) seconds = read + (pause ? 0 : each);
+      if (some) seconds = read + (pause ? 0 : each);
       else {
-        steps = Infinity;
-        for (const copy of copies) if (copy.n) steps = Math.min(steps, copy.heap[0][0] - copy.made);
-        if (steps === Infinity) steps = 1;
+        if (heap.length) steps = heap[0][0] - made;
         if (hold) steps = Math.min(steps, hold);
         const left = until - own.clock, plain = each - grows / 2;
         if (left < steps * (plain + grows * steps / 2)) {
           const most = 2 * left / (plain + Math.sqrt(plain * plain + 2 * grows * left));
           steps = Math.min(steps, Math.max(Math.trunc(most - 1e-9) + 1, 1));
         }
-        if (!policy.reserve) for (const copy of copies)
-          if (copy.n && copy.held + copy.n * steps > at.tokens)
-            steps = Math.max(Math.min(steps, Math.trunc((at.tokens - copy.held) / copy.n)), 1);
+        const room = copies.reduce((least, copy) => Math.min(least, copy.full), Infinity) - made;
+        if (room < steps) steps = Math.max(Math.trunc(room), 1);
         seconds = steps * (each + grows * (steps - 1) / 2);
       }
       own.clock += seconds;
       own.each = each;
       own.begun = own.clock - (steps === 1 ? seconds : each);
-      copies.forEach((copy, k) => {
-        copy.waited = hold && waits(copy) ? copy.waited + steps : 0;
-        if (pause && copy.n) {
-          copy.stopped ||= copy.n;
-          copy.pause += seconds;
-          copy.paused += copy.n * seconds;
-        } else if (copy.n) {
-          copy.made += steps;
-          copy.contexts += copy.n * steps;
-          if (!policy.reserve) copy.held += copy.n * steps;
-          const later = copy.n - copy.stopped; // those that joined meanwhile wait less
-          const rest = later ? (copy.paused - copy.stopped * copy.pause) / later : 0;
-          count(own, (seconds + copy.pause) / steps, copy.stopped * steps);
-          count(own, (seconds + rest) / steps, later * steps);
-          copy.stopped = copy.pause = copy.paused = 0;
-          while (copy.heap.length && copy.heap[0][0] <= copy.made) {
-            const r = pop(copy.heap)[2];
-            copy.n--;
-            copy.contexts -= r.prompt + r.output;
-            finish(copy, r, done);
-          }
-          if (copy.held > at.tokens && !policy.reserve) preempt(copy);
+      for (const copy of prompted) copy.waited = hold && waits(copy) ? copy.waited + steps : 0;
+      if (pause && n) {
+        stopped ||= n;
+        wait += seconds;
+        paused += n * seconds;
+      } else if (n) {
+        made += steps;
+        const later = n - stopped; // those that joined meanwhile wait less
+        const rest = later ? (paused - stopped * wait) / later : 0;
+        count(own, (seconds + wait) / steps, stopped * steps);
+        count(own, (seconds + rest) / steps, later * steps);
+        stopped = wait = paused = 0;
+        while (heap.length && heap[0][0] <= made) {
+          const r = heap[0][2];
+          leave(r);
+          finish(r, r.copy, done);
         }
-        for (const [r, tokens] of packs[k] || []) {
+        for (const copy of copies) if (made >= copy.full) preempt(copy);
+      }
+      for (const [copy, pack] of packs) {
+        for (const [r, tokens] of pack) {
           r.left -= tokens;
           if (r.left > 0) continue;
           copy.reading.splice(copy.reading.indexOf(r), 1);
-          if (r.first == null) {
-            r.first = own.clock;
-            r.done = 1;
-            if (!policy.reserve) copy.held++;
-          }
-          if (r.done >= r.output) { finish(copy, r, done); continue; }
-          join(copy, r);
+          if (!policy.reserve) copy.kept -= r.context;
+          if (r.first == null) { r.first = own.clock; r.done = 1; }
+          if (r.done >= r.output) finish(r, copy, done); else join(copy, r);
         }
-      });
+        update(copy);
+        if (!waits(copy) && !copy.reading.length) prompted.delete(copy);
+      }
       return done;
     };
     own.run = (until = FAR) => {
