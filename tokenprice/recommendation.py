@@ -36,6 +36,8 @@ COLUMNS = {
     "kept, %": ("kept", 100), "tokens/s": ("rate", 1), "headroom": ("headroom", 1), "queue, ms": ("wait", 1e3),
     "slow queue, ms": ("wait_high", 1e3), "$/month": ("usd_per_hour", MONTH),
 }  # fmt: skip
+# Columns of an offer on its own, which the table of offers leaves out to be narrow.
+DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated, where percentiles are promised, and requests of each.
@@ -274,7 +276,8 @@ class Decision(formatting.Screen):
             for place, offer in enumerate(self.offers[:most], 1):
                 notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
                 marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
-                rows.append({"": f"{place}", **offer.cells(), "notes": "".join(f"[{n}]" for n in marks)})
+                cells = {name: text for name, text in offer.cells().items() if name not in DETAILS}
+                rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
             columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
             rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
             below = [f"[{n}] {note}" for note, n in footnotes.items()]
