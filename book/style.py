@@ -277,6 +277,9 @@ def _name_lines(ax):
         )  # fmt: skip
 
 
+_BRACE = r"{\color{%s}{\underbrace{%s}_{\text{%s}}}}"
+
+
 class Named:
     """An equation whose terms are named under braces, in the colours that their kinds have in figures.
 
@@ -284,8 +287,7 @@ class Named:
     """
 
     def __init__(self, function, terms):
-        brace = r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}"
-        wrapped = [(part, brace % (KINDS[kind][0], words)) for words, (part, kind) in terms.items()]
+        wrapped = [(part, _BRACE % (KINDS[kind][0], "%s", words)) for words, (part, kind) in terms.items()]
         self.function, self.shown = function, function.equation.with_names(wrapped)
 
     def __repr__(self):
@@ -293,6 +295,22 @@ class Named:
 
     def _repr_markdown_(self):
         return self.shown
+
+
+def step_equation(step):
+    """The time of a step as an equation: milliseconds of each kind of time, named under a brace in its colour."""
+    from book.explorer.kernel_model_text import Text  # which imports this module
+
+    def added(terms):
+        kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()
+        return " + ".join(
+            _BRACE % (KINDS[kind][0], f"{1e3 * seconds:.2f}", kind) for kind, seconds in kinds.items()
+        )
+
+    stages = (", ".join(map(added, groups)) for groups in step.grouped)
+    each = (rf"\max\left({stage}\right)" if "," in stage else stage for stage in stages)
+    total = rf"{1e3 * step.total:.2f}\ \text{{ms}}"
+    return Text(f"\\begin{{equation*}}\nt = {' + '.join(each)} = {total}\n\\end{{equation*}}")
 
 
 def axes(ax, **size):
