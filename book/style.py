@@ -361,8 +361,8 @@ def stack(table, reasons=()):
     return ax
 
 
-def breakdown_bars(steps):
-    """Bars of several answers, their hidden terms as outlines below.
+def breakdown_bars(steps, hidden=True):
+    """Bars of several answers, their hidden terms as outlines below if ``hidden``.
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
@@ -370,12 +370,12 @@ def breakdown_bars(steps):
     table = pd.DataFrame(counted, dtype=float)
     table = table.reindex([*TERMS, *table.index.difference([*TERMS])]).dropna(how="all").fillna(0)
     ax = stack(1e3 * table, {name: step.summary() for name, step in steps.items() if not step.feasible})
-    for y, name in enumerate(counted):
-        hidden = {term: 1e3 * seconds for term, seconds in steps[name].overlapped.items()}
-        for term, time in hidden.items():
+    for y, name in enumerate(counted if hidden else ()):
+        under = {term: 1e3 * seconds for term, seconds in steps[name].overlapped.items()}
+        for term, time in under.items():
             ax.barh(y + 0.37, time, height=0.1, color="none", edgecolor=TERMS.get(term, FAINT), linewidth=1.2)
-        if hidden:
+        if under:
             # one label beside the longest, so that labels of bars of like length do not run into each other
-            names = ", ".join(sorted(hidden, key=hidden.get, reverse=True))
-            ax.text(max(hidden.values()), y + 0.37, f" {names}, hidden", va="center", fontsize=7)
+            names = ", ".join(sorted(under, key=under.get, reverse=True))
+            ax.text(max(under.values()), y + 0.37, f" {names}, hidden", va="center", fontsize=7)
     return ax
