@@ -277,6 +277,9 @@ def _name_lines(ax):
         )  # fmt: skip
 
 
+_BRACE = r"{\color{%s}{\underbrace{%s}_{\text{%s}}}}"
+
+
 class Named:
     """An equation whose terms are named under braces, in the colours that their kinds have in figures.
 
@@ -284,8 +287,7 @@ class Named:
     """
 
     def __init__(self, function, terms):
-        brace = r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}"
-        wrapped = [(part, brace % (KINDS[kind][0], words)) for words, (part, kind) in terms.items()]
+        wrapped = [(part, _BRACE % (KINDS[kind][0], "%s", words)) for words, (part, kind) in terms.items()]
         self.function, self.shown = function, function.equation.with_names(wrapped)
 
     def __repr__(self):
@@ -293,6 +295,22 @@ class Named:
 
     def _repr_markdown_(self):
         return self.shown
+
+
+def step_equation(step):
+    """The time of a step as an equation: milliseconds of each kind of time, named under a brace in its colour."""
+    from book.explorer.kernel_model_text import Text  # which imports this module
+
+    def added(terms):
+        kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()
+        return " + ".join(
+            _BRACE % (KINDS[kind][0], f"{1e3 * seconds:.2f}", kind) for kind, seconds in kinds.items()
+        )
+
+    stages = (", ".join(map(added, groups)) for groups in step.grouped)
+    each = (rf"\max\left({stage}\right)" if "," in stage else stage for stage in stages)
+    total = rf"{1e3 * step.total:.2f}\ \text{{ms}}"
+    return Text(f"\\begin{{equation*}}\nt = {' + '.join(each)} = {total}\n\\end{{equation*}}")
 
 
 def axes(ax, **size):
@@ -343,8 +361,8 @@ def stack(table, reasons=()):
     return ax
 
 
-def breakdown_bars(steps):
-    """Bars of several answers, their hidden terms as outlines below.
+def breakdown_bars(steps, hidden=True):
+    """Bars of several answers, their hidden terms as outlines below if ``hidden``.
 
     ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
     """
@@ -352,12 +370,12 @@ def breakdown_bars(steps):
     table = pd.DataFrame(counted, dtype=float)
     table = table.reindex([*TERMS, *table.index.difference([*TERMS])]).dropna(how="all").fillna(0)
     ax = stack(1e3 * table, {name: step.summary() for name, step in steps.items() if not step.feasible})
-    for y, name in enumerate(counted):
-        hidden = {term: 1e3 * seconds for term, seconds in steps[name].overlapped.items()}
-        for term, time in hidden.items():
+    for y, name in enumerate(counted if hidden else ()):
+        under = {term: 1e3 * seconds for term, seconds in steps[name].overlapped.items()}
+        for term, time in under.items():
             ax.barh(y + 0.37, time, height=0.1, color="none", edgecolor=TERMS.get(term, FAINT), linewidth=1.2)
-        if hidden:
+        if under:
             # one label beside the longest, so that labels of bars of like length do not run into each other
-            names = ", ".join(sorted(hidden, key=hidden.get, reverse=True))
-            ax.text(max(hidden.values()), y + 0.37, f" {names}, hidden", va="center", fontsize=7)
+            names = ", ".join(sorted(under, key=under.get, reverse=True))
+            ax.text(max(under.values()), y + 0.37, f" {names}, hidden", va="center", fontsize=7)
     return ax

@@ -91,7 +91,7 @@ def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
 def test_pieces_of_all_chips_cover_every_tensor_evenly(layout):
     mesh = p.Mesh(2, 3, 2)
     chips = [(x, y, z) for x in range(2) for y in range(3) for z in range(2)]
-    plan = (schedules.attention_schedule if layout in schedules.ATTENTIONS else schedules.schedule)(layout)
+    plan = schedules.schedule(layout)
     for tensor in (t for part in plan.values() for t in part if isinstance(t, schedules.Tensor)):
         grid = np.zeros((12, 12))
         for chip in chips:
@@ -336,7 +336,7 @@ def test_configurations_are_those_of_the_tables():
 
 def test_attention_over_the_batch_moves_what_its_drawing_says():
     """Both exchanges of the schedule: a chip's piece of queries or results, less the part that stays."""
-    plan = schedules.attention_schedule("multiquery over batch")["activations"]
+    plan = schedules.schedule("multiquery over batch")["activations"]
     drawn = moved(plan, MESH, {"B": 640, "H": PALM.heads * PALM.head_dim})
     assert p.batch_attention_volume(PALM, MESH, 640, p.EXACT) == pytest.approx(drawn)
 

@@ -6,6 +6,7 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 import inferlib
+from book import style
 from book.principles import figures
 from book.principles.introduction import RUNNING
 from inferlib import catalog, principles
@@ -133,13 +134,13 @@ def test_a_step_reads_all_that_was_written_before():
 @pytest.mark.parametrize("batch", [1, 64])
 def test_what_does_not_fit_is_written_where_its_bar_would_stand(batch):
     """GPT-3 with 64 users of 4,096 tokens needs more than 640 GB; with one it does not."""
-    ax = figures.draw_kinds(RUNNING.replace(model="GPT-3 175B", batch=batch))
+    ax = style.breakdown_bars(figures.kinds(RUNNING.replace(model="GPT-3 175B", batch=batch)))
     assert any("but 8 × H100 SXM has 640 GB" in text.get_text() for text in ax.texts) == (batch == 64)
 
 
 def test_bounds_of_a_step_that_does_not_fit_are_a_sentence():
-    ax = figures.draw_bounds(figures.full(RUNNING.replace(machine="1x H100"), 1024))
-    assert "no step: needs 141 GB" in ax.texts[0].get_text()
+    ax = style.breakdown_bars(figures.bounds(figures.full(RUNNING.replace(machine="1x H100"), 1024)))
+    assert "needs 141 GB" in ax.texts[0].get_text()
 
 
 def test_operators_in_turn_add_up():
@@ -170,8 +171,8 @@ def test_the_two_bounds_part_most_where_the_derivation_says():
 
 
 def test_the_opening_picture_reads_two_bytes_a_weight():
-    table = figures.kinds_data(RUNNING)
-    assert table.weights.to_numpy() == pytest.approx(1e3 * 2 * 69.5e9 / (8 * 3.35e12), rel=2e-3)
+    read = [step.terms["weights"] for step in figures.kinds(RUNNING).values()]
+    assert read == pytest.approx([2 * 69.5e9 / (8 * 3.35e12)] * len(read), rel=2e-3)
 
 
 def test_a_need_just_above_what_a_machine_has_is_told_with_the_digit_that_differs():

@@ -8,7 +8,7 @@ import xarray as xr
 from book import style
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.system import System, Workload, format_bytes
+from inferlib.system import Breakdown, System, Workload, format_bytes
 from inferlib.transformer import visible_context
 from tokenprice import Question, ask
 from tokenprice.deployment import layouts
@@ -27,10 +27,8 @@ def full(case, context=None):
     return case.replace(batch=max(roofline.largest_batch(case.model, case.machine, one), 1), context=context)
 
 
-def _refused(case):
-    """Why the case has no time, in words; nothing where it has one."""
-    step = roofline.decode_step(case.model, case.machine, case.workload)
-    return "" if step.feasible else step.reason
+def _step(case):
+    return roofline.decode_step(case.model, case.machine, case.workload)
 
 
 def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-1):
@@ -63,7 +61,7 @@ def draw_layer(case, ax=None):
     reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, count)
     cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, count)
     calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, count)
-    if reason := _refused(case):
+    if reason := _step(case).reason:
         ax.set_title(f"no whole step: {reason}", fontsize=9)
     y = range(len(table))
     ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
@@ -144,99 +142,28 @@ def draw_roofline(case, prompt=2048, ax=None):
     return ax
 
 
-def bounds_data(case):
-    """What the two bounds of a step consist of: when each kind of reading and calculating begins and ends."""
-    machine, work = case.machine, case.workload
+def bounds(case):
+    """The two bounds of a step, by name: all of it overlaps, or its operators run in turn."""
+    step, work, machine = _step(case), case.workload, case.machine
     at = machine.chip, profile(case), machine.count, work.batch, work.context
-    matrices, attention = roofline.in_turn_stages(*at)
-    first, (read, multiplied) = max(matrices.values()), (matrices[name] for name in ("weights", "arithmetic"))
-    rows = [
-        (bound, *row)
-        for bound, cache, scores in (("all overlaps", read, multiplied), ("operators in turn", first, first))
-        for row in (
-            ("memory", "weights", 0, read),
-            ("memory", "cache", cache, attention["cache"]),
-            ("arithmetic", "matrices", 0, multiplied),
-            ("arithmetic", "attention", scores, attention["attention arithmetic"]),
-        )
-    ]
-    table = pd.DataFrame(rows, columns=["bound", "row", "what", "start", "length"])
-    return table.assign(start=1e3 * table.start, length=1e3 * table.length)
+    in_turn = Breakdown(roofline.in_turn_stages(*at)) if step.feasible else step
+    return {"all overlaps": step, "operators in turn": in_turn}
 
 
-def draw_bounds(case):
-    """The two bounds of one step as timelines of memory and arithmetic, or why there is no step."""
-    if reason := _refused(case):
-        return style.nothing(f"no step: {reason}")
-    table = bounds_data(case)
-    colours = {"weights": style.BLUE, "cache": style.GREEN}
-    _, axes = plt.subplots(2, 1, figsize=(6.6, 3.4), sharex=True, layout="constrained")
-    ends = table.start + table.length
-    for ax, (bound, own) in zip(axes, table.groupby("bound", sort=False), strict=True):
-        for line in own.itertuples():
-            y = 0 if line.row == "memory" else 1
-            ax.barh(
-                y,
-                line.length,
-                left=line.start,
-                height=0.7,
-                color=colours.get(line.what, style.ORANGE),
-            )
-            if line.length > 0.08 * ends.max():
-                middle = line.start + line.length / 2
-                ax.text(middle, y, line.what, ha="center", va="center", color="white", fontsize=9)
-        end = ends[own.index].max()
-        ax.axvline(end, color=style.INK, linewidth=1, linestyle=":")
-        ax.set_title(f"{bound}: {end:.1f} ms", loc="left")
-        style.name_rows(ax, ["memory", "arithmetic"])
-        ax.set(ylim=(1.6, -0.6), xlim=(0, 1.05 * ends.max()))
-    axes[-1].set_xlabel("milliseconds of one step")
-    return axes
-
-
-def kinds_data(case, prompt=2048):
-    """Milliseconds in which the case's box reads and multiplies, for decode steps and for a prompt.
-
-    ``refused`` says why, where a step does not fit.
-    """
-    own, work, machine, rows = profile(case), case.workload, case.machine, {}
-
-    def row(one, weights, cache, flop):
-        reading = (roofline.memory_time(machine.chip, data, machine.count) for data in (weights, cache))
-        multiplying = roofline.arithmetic_time(machine.chip, flop, machine.count)
-        return [*(1e3 * seconds for seconds in (*reading, multiplying)), _refused(one)]
-
-    for batch in sorted({1, work.batch, 4 * work.batch}):
-        at = own, batch, work.context
-        read = roofline.weight_data(own, batch), roofline.cache_data(*at)
-        name = f"a token for {batch:g} user{'s' if batch > 1 else ''}"
-        rows[name] = row(case.replace(batch=batch), *read, roofline.decode_work(*at))
-    read = roofline.weight_data(own, prompt), 0.0
-    alone = case.replace(batch=1, context=prompt)
-    rows[f"a prompt of {prompt:,} tokens"] = row(alone, *read, roofline.prefill_work(own, prompt))
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["weights", "cache", "multiply", "refused"])
-
-
-def draw_kinds(case):
-    """Reading beside multiplying, for a token of one user and of many, and for a prompt."""
-    table = kinds_data(case)
-    _, ax = plt.subplots(figsize=(6.6, 3.2), layout="constrained")
-    fits = table[table.refused == ""]
-    longest = max(fits[["weights", "cache", "multiply"]].to_numpy().max(initial=0.0), 1e-3)
-    for y, row in enumerate(table.itertuples()):
-        if row.refused:
-            ax.text(0, y, f" {row.refused}", va="center", fontsize=8)
-            continue
-        read = row.weights + row.cache
-        ax.barh(y - 0.19, row.weights, 0.34, color=style.BLUE)
-        ax.barh(y - 0.19, row.cache, 0.34, left=row.weights, color=style.GREEN)
-        ax.barh(y + 0.19, row.multiply, 0.34, color=style.ORANGE)
-        for at, time in ((y - 0.19, read), (y + 0.19, row.multiply)):
-            ax.text(time + 0.01 * longest, at, f"{time:.2g} ms", va="center", fontsize=8)
-    style.name_rows(ax, table.index)
-    ax.set(ylim=(len(table) - 0.4, -0.6), xlim=(0, 1.15 * longest), xlabel=f"milliseconds on {case.machine}")
-    ax.legend(["reading weights", "reading the cache", "multiplying"], fontsize=8, loc="center right")
-    return ax
+def kinds(case, prompt=2048):
+    """What the case's box reads and multiplies for decode steps of several batches, and for one prompt, by name."""
+    own, machine, batch = profile(case), case.machine, case.workload.batch
+    steps = {
+        f"a token for {n:g} user{'s' if n > 1 else ''}": _step(case.replace(batch=n))
+        for n in sorted({1, batch, 4 * batch})
+    }
+    alone = _step(case.replace(batch=1, context=prompt))
+    if alone.feasible:
+        reading = roofline.memory_time(machine.chip, roofline.weight_data(own, prompt), machine.count)
+        work = roofline.prefill_work(own, prompt)
+        multiplying = roofline.arithmetic_time(machine.chip, work, machine.count)
+        alone = Breakdown(({"weights": reading, "arithmetic": multiplying},))
+    return steps | {f"a prompt of {prompt:,} tokens": alone}
 
 
 def one_cache_data(prompt=2048, steps=(1, 256, 512, 1024)):

@@ -9,7 +9,6 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
 from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
 from book.papers.erdil2025.figures import served_points
-from inferlib.papers.erdil2025.decode import best_layout
 from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 
 
@@ -141,25 +140,6 @@ def from_print_to_notebook():
             row |= {f"{chip} tokens/s": at.tokens_per_second, f"{chip} GPUs": at.n_gpu}
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-def terms_over_size(model, chip, batch, context):
-    """Where the time of a token goes as the instance grows: stacked terms of the best layout."""
-    _, ax = plt.subplots()
-    steps = {n: best_layout(model, chip, n, batch, context=context)[1] for n in (2**i for i in range(1, 9))}
-    rows = {n: {k: 1e3 * v for k, v in step.critical.items()} for n, step in steps.items() if step.feasible}
-    data = pd.DataFrame(rows).T.fillna(0.0)
-    data = data[[name for name in style.TERMS if name in data]]  # as in all bars
-    bottom = 0.0
-    for name in data:
-        sizes, label = [f"{n:.0f}" for n in data.index], style.KIND_OF[name]
-        label = label if label not in ax.get_legend_handles_labels()[1] else None
-        ax.bar(sizes, data[name], bottom=bottom, label=label, width=0.7, color=style.TERMS[name])
-        bottom = bottom + data[name]
-    ax.set(xlabel="GPUs in the instance", ylabel="milliseconds per token")
-    ax.grid(axis="x", visible=False)
-    ax.legend(fontsize=8)
-    return ax
 
 
 def one_box(model, chip, gpus):

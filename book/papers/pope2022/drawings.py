@@ -4,16 +4,24 @@ import pandas as pd
 from matplotlib.patches import Rectangle
 
 from book import style
-from book.papers.pope2022 import schedules
 from book.papers.pope2022.figures import axes
-from book.papers.pope2022.schedules import ATTENTIONS, AXES, Move, Tensor, all_pieces, collectives, piece
+from book.papers.pope2022.schedules import (
+    ATTENTIONS,
+    AXES,
+    Move,
+    Tensor,
+    all_pieces,
+    collectives,
+    piece,
+    schedule,
+)
 from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads, memory_time, multihead
 
 
 def draw_layout(layout, mesh, chip=(0, 0, 0)):
     """Draw a layout or one of :data:`ATTENTIONS`: every tensor with its cuts, and in colour what one chip holds."""
     kinds = ("attention", "cache") if layout in ATTENTIONS else ("activations", "weights")
-    plan = (schedules.attention_schedule if layout in ATTENTIONS else schedules.schedule)(layout)
+    plan = schedule(layout)
     longest = max(
         sum(_MOVE if isinstance(step, Move) else _TENSOR + _GAP for step in row) for row in plan.values()
     )
@@ -117,7 +125,7 @@ def draw_caches(data, mesh):
     """Draw what of the keys and values each chip of a mesh keeps, with :func:`cache_data`. Returns the Axes."""
     both = axes((7.2, 2.2), columns=len(ATTENTIONS))[1]
     for ax, kind in zip(both, ATTENTIONS, strict=True):
-        cache = schedules.attention_schedule(kind)["weights"][0]
+        cache = schedule(kind)["weights"][0]
         for i, ((r0, r1), (c0, c1)) in enumerate(all_pieces(cache, mesh).values()):
             x, y = i % 4 + 0.1, 1.1 - i // 4
             part = (x + 0.8 * c0, y + 0.8 * (1 - r1)), 0.8 * (c1 - c0), 0.8 * (r1 - r0)

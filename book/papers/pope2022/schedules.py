@@ -4,8 +4,10 @@ A tensor is a rectangle: of activations, rows are the batch and columns the widt
 goes in and columns what comes out. Each side may be cut over some axes of the mesh. A chip holds one piece.
 """
 
+import tomllib
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 from inferlib import validation
 
@@ -50,92 +52,30 @@ class Move:
         return f"{first}-\n{last}\n({self.axes})"
 
 
+PLANS = tomllib.loads((Path(__file__).parent / "schedules.toml").read_text("utf-8"))
+ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over batch")
+
+
 def schedule(layout):
-    """What a feed-forward layer holds and moves, in order.
+    """What a feed-forward layer, or one of :data:`ATTENTIONS`, holds and moves, in order.
 
     Examples
     --------
     >>> [step.label.replace(chr(10), "") for step in schedule("WS 2D")["activations"] if isinstance(step, Move)]
     ['all-gather(yz)', 'reduce-scatter(x)', 'all-gather(x)', 'reduce-scatter(yz)']
     """
-    gathered = {"WG X": "x", "WG XY": "xy", "WG XYZ": "xyz"}
-    if layout in gathered:
-        return _gathered(gathered[layout])
-    validation.one_of("layout", layout, ("WS 1D", "WS 2D", *gathered))
-    if layout == "WS 1D":
-        return {
-            "activations": [
-                Tensor("input", "B", "E", "", "xyz"),
-                Move("all-gather", "xyz"),
-                Tensor("gathered", "B", "E"),
-                Tensor("hidden", "B", "F", "", "xyz"),
-                Tensor("product", "B", "E", "", "", "xyz"),
-                Move("reduce-scatter", "xyz"),
-                Tensor("output", "B", "E", "", "xyz"),
-            ],
-            "weights": [Tensor("W in", "E", "F", "", "xyz"), Tensor("W out", "F", "E", "xyz", "")],
-        }
-    return {
-        "activations": [
-            Tensor("input", "B", "E", "", "xyz"),
-            Move("all-gather", "yz"),
-            Tensor("gathered", "B", "E", "", "x"),
-            Tensor("hidden", "B", "F", "", "yz", "x"),
-            Move("reduce-scatter", "x"),
-            Tensor("summed", "B", "F", "", "yzx"),
-            Move("all-gather", "x"),
-            Tensor("hidden", "B", "F", "", "yz"),
-            Tensor("product", "B", "E", "", "x", "yz"),
-            Move("reduce-scatter", "yz"),
-            Tensor("output", "B", "E", "", "xyz"),
-        ],
-        "weights": [Tensor("W in", "E", "F", "x", "yz"), Tensor("W out", "F", "E", "yz", "x")],
-    }
+    validation.one_of("layout", layout, tuple(PLANS))
+    return {row: [*map(_step, steps)] for row, steps in PLANS[layout].items()}
 
 
-def _gathered(over):
-    """The schedule of a layout that gathers its weights over some axes and keeps the rest."""
-    rest = "xyz".replace(over, "")
-    wide = Tensor("gathered", "B", "E", over)
-    activations = [Tensor("input", "B", "E", over, rest)]
-    if rest:
-        activations += [Move("all-gather", rest), wide]
-    activations += [Tensor("hidden", "B", "F", over, rest), Tensor("product", "B", "E", over, "", rest)]
-    if rest:
-        activations += [Move("reduce-scatter", rest), Tensor("output", "B", "E", over, rest)]
-    columns = "".join(axis for axis in "yz" if axis not in over)
-    return {
-        "activations": activations,
-        "weights": [
-            Tensor("W in", "E", "F", "x", "yz"),
-            Move("all-gather", over),
-            Tensor("W in", "E", "F", "", columns),
-            Tensor("W out", "F", "E", columns, ""),
-        ],
-    }
-
-
-ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over batch")
-
-
-def attention_schedule(kind):
-    """What attention holds and moves while generating (Figures 4 and 5).
-
-    As :func:`schedule` returns it; the second list is the cache, rows its sequences, columns its key/value heads.
-    """
-    validation.one_of("kind", kind, ATTENTIONS)
-    queries = Tensor("queries", "B", "H", "", "xyz")
-    result = Tensor("results", "B", "H", "", "xyz")
-    if kind == "multiquery over batch":
-        return {
-            "activations": [
-                queries, Move("all-to-all", "xyz"), Tensor("queries", "B", "H", "xyz", ""),
-                Tensor("results", "B", "H", "xyz", ""), Move("all-to-all", "xyz"), result,
-            ],
-            "weights": [Tensor("K and V", "B", "1", "xyz", "")],
-        }  # fmt: skip
-    heads = ("H", "", "xyz") if kind.startswith("multihead") else ("1",)
-    return {"activations": [queries, result], "weights": [Tensor("K and V", "B", *heads)]}
+def _step(text):
+    """A tensor or a collective from the words of ``schedules.toml``."""
+    name, _, sides = text.partition(": ")
+    if not sides:
+        return Move(*name.removesuffix(")").split("("))
+    rows, columns, *partial = sides.split()
+    (row, _, row_axes), (column, _, column_axes) = rows.partition("_"), columns.partition("_")
+    return Tensor(name, row, column, row_axes, column_axes, *partial)
 
 
 def piece(tensor, mesh, chip):
