@@ -277,6 +277,11 @@ def _name_lines(ax):
         )  # fmt: skip
 
 
+def brace(kind, words):
+    """Return LaTeX that names a term under a brace, in the colour of its kind; ``%s`` is the term."""
+    return r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}" % (KINDS[kind][0], words)
+
+
 class Named:
     """An equation whose terms are named under braces, in the colours that their kinds have in figures.
 
@@ -284,8 +289,7 @@ class Named:
     """
 
     def __init__(self, function, terms):
-        brace = r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}"
-        wrapped = [(part, brace % (KINDS[kind][0], words)) for words, (part, kind) in terms.items()]
+        wrapped = [(part, brace(kind, words)) for words, (part, kind) in terms.items()]
         self.function, self.shown = function, function.equation.with_names(wrapped)
 
     def __repr__(self):
