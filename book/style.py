@@ -279,7 +279,7 @@ def _name_lines(ax):
 
 def brace(kind, words):
     """Return LaTeX that names a term under a brace, in the colour of its kind; ``%s`` is the term."""
-    return r"{\color{%s}{\underbrace{%%s}_{\text{%s}}}}" % (KINDS[kind][0], words)
+    return rf"{{\color{{{KINDS[kind][0]}}}{{\underbrace{{%s}}_{{\text{{{words}}}}}}}}}"
 
 
 class Named:
