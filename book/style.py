@@ -277,7 +277,9 @@ def _name_lines(ax):
         )  # fmt: skip
 
 
-_BRACE = r"{\color{%s}{\underbrace{%s}_{\text{%s}}}}"
+def brace(kind, words):
+    """Return LaTeX that names a term under a brace, in the colour of its kind; ``%s`` is the term."""
+    return rf"{{\color{{{KINDS[kind][0]}}}{{\underbrace{{%s}}_{{\text{{{words}}}}}}}}}"
 
 
 class Named:
@@ -287,7 +289,7 @@ class Named:
     """
 
     def __init__(self, function, terms):
-        wrapped = [(part, _BRACE % (KINDS[kind][0], "%s", words)) for words, (part, kind) in terms.items()]
+        wrapped = [(part, brace(kind, words)) for words, (part, kind) in terms.items()]
         self.function, self.shown = function, function.equation.with_names(wrapped)
 
     def __repr__(self):
@@ -303,9 +305,7 @@ def step_equation(step):
 
     def added(terms):
         kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()
-        return " + ".join(
-            _BRACE % (KINDS[kind][0], f"{1e3 * seconds:.2f}", kind) for kind, seconds in kinds.items()
-        )
+        return " + ".join(brace(kind, kind) % f"{1e3 * seconds:.2f}" for kind, seconds in kinds.items())
 
     stages = (", ".join(map(added, groups)) for groups in step.grouped)
     each = (rf"\max\left({stage}\right)" if "," in stage else stage for stage in stages)

@@ -23,7 +23,9 @@ def machine(chips, copies=1):
 
     def changed(case):
         users = max(1, -(-case.concurrency // copies))
-        return case.replace(machine=System(case.machine.chip, chips), layout=None, concurrency=users)
+        own = case.replace(machine=System(case.machine.chip, chips), layout=None, concurrency=users)
+        idle = copies * users > case.concurrency  # the rent of a copy without users is paid as well
+        return own.replace(paid_hours_used=case.concurrency / (copies * users)) if idle else own
 
     return changed
 

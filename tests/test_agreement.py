@@ -42,7 +42,7 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
     """Counted question by question: honest counts for whoever says all."""
     says(
         "synthesis",
-        "two sources describe dense models only and one nothing but latent attention with experts",
+        "Two sources describe only dense models, and one describes only latent attention with experts",
     )
     answering = set().union(*(shared_findings.answers(case) for case in CASES))
     assert answering == {predictors.label(key) for key in FIVE}
@@ -249,7 +249,7 @@ def test_equation_8_takes_two_thirds_of_the_bounds_error_away():
 
 
 def test_equation_8_charges_too_much_in_a_box_and_too_little_beyond():
-    says("measurements", "it charges a fifth too much, and on two boxes too little")
+    says("measurements", "it charges a fifth and a quarter too much, and on two boxes too little")
     signed = printed_formulas.check()["LIMINAL 2025, eq. 8, signed"]
     assert (signed[["4", "8"]] > 0.19).all() and (signed[["16", "32"]] < 0).all()
 
@@ -268,26 +268,11 @@ def test_mazurek_is_nearest_on_the_rows_that_it_describes():
     assert others.groupby("who").error.apply(lambda e: e.abs().mean()).idxmin() == "mazurek2025"
 
 
-def test_the_measured_row_of_the_chapter():
-    """Row aic-32: the clock, and what is within it of the bound and of the two that charge for software."""
-    (row,) = (row for row in comparison.rows().itertuples() if row.Index == "aic-32")
-    assert row.tpot == 18.386e-3 and (row.model, row.n_gpus, row.sequences) == ("Llama 3 70B", 4, 32)
-    said = {"principles": 7, "erdil2025": 13, "liminal2025.eq8": 16, "kernels": 16}
-    total = {key: 1e3 * comparison.answer(key, row).total for key in said}
-    says("measurements", "The bound says seven milliseconds")
-    says(
-        "measurements",
-        "charge for software thirteen and sixteen, the kernel model sixteen, and the clock eighteen",
-    )
-    assert {key: round(value) for key, value in total.items()} == said
-    says("measurements", "94 GB take seven milliseconds")
-    context = 0.9 * (1024 + 8192 / 2)  # lengths are drawn between 0.8 and 1.0 of these
-    assert context == pytest.approx(row.context) and row.context == pytest.approx(4500, rel=0.03)
-    cache = 32 * context * 160 * 1024
-    assert (70e9 + cache) / 1e9 == pytest.approx(94, abs=0.5)
-    assert (70e9 + cache) / (4 * 3.35e12) == pytest.approx(7e-3, rel=0.02)
+def test_a_fifth_above_the_highest_answer_would_have_been_enough():
     says("measurements", "the highest of them, and a fifth on top")
-    assert total["erdil2025"] < 18.386 < 1.2 * total["liminal2025.eq8"]
+    (row,) = (row for row in comparison.rows().itertuples() if row.Index == "aic-32")
+    total = [comparison.answer(key, row).total for key in ("erdil2025", "liminal2025.eq8", "kernels")]
+    assert max(total) < row.tpot == 18.386e-3 < 1.2 * max(total)
 
 
 def test_an_all_reduce_beyond_a_box_costs_many_latencies():

@@ -6,7 +6,7 @@ from inferlib.equation import derivation, derivation_steps, symbol, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
-from tokenprice import kernels, prefill, request
+from tokenprice import kernels, prefill, queueing, request
 from tokenprice.kernels import Kernel, Link
 
 derivation = partial(derivation, "serving", chapter="kernel_model")
@@ -71,9 +71,9 @@ def burst_and_steady_state():
     return derivation_steps(
         "In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
         sp.Eq(ahead, sp.factor(first)),
-        "Afterwards only those are read that users in a row ask.",
+        "Afterwards only the prompts of users who ask one after another are read.",
         sp.Eq(ahead, group),
-        "The mean over all requests, of which the burst is a part.",
+        "The mean over all requests, a part of which is the burst.",
         sp.Eq(ahead, sp.collect(sp.expand(whole), burst)),
     )
 
@@ -89,8 +89,25 @@ def output_over_input():
     return derivation_steps(
         "A step reads W bytes of 8-bit weights for b tokens, one for each user.",
         sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output),
-        "A prompt multiplies them, two FLOP per weight and token, and reads them once for thousands.",
+        "A prompt needs two FLOP per weight and token; thousands of tokens share one reading.",
         sp.Eq(sp.Symbol(r"t_{\text{in}}"), per_input),
         "So an output token costs more until this many users share a step.",
         sp.Eq(batch, even),
+    )
+
+
+@derivation()
+def capacity_of_a_copy():
+    """Requests a second of a copy that is never idle, with the prompts of a step named."""
+    sequences, output, again, copies = map(_symbol, ("sequences", "output_tokens", "again", "copies"))
+    prompts, slowest, group = _symbol("prompts"), _symbol("longest_pack"), 1 + again
+    begun = sequences / output * group
+    served = queueing.capacity(sequences, output, _symbol("step"), _symbol("prompt_time"), copies, again)
+    return derivation_steps(
+        "As many prompts begin in a step as answers end; where memory is full, some are read again.",
+        sp.Eq(prompts, begun),
+        "Copies in step wait for the copy that reads most prompts.",
+        sp.Eq(slowest, queueing.longest_pack(prompts, copies, group, _symbol("most"))),
+        "So a copy serves the answers that end in a step, over the time of the step and its prompts.",
+        sp.Eq(_symbol("capacity"), served.subs(queueing.longest_pack(begun, copies, group), slowest)),
     )

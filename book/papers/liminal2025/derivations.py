@@ -2,6 +2,7 @@
 
 import sympy as sp
 
+from book.style import brace
 from inferlib.equation import Step, derivation_steps
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
@@ -18,6 +19,12 @@ from inferlib.papers.liminal2025.derivations import (
     symbol,
 )  # fmt: skip
 from inferlib.papers.liminal2025.equations import PRINTED, Application, Assumptions, equation
+
+BRACES = {
+    "memory_time": brace("reading weights", "reads weights and cache"),
+    "compute_time": brace("multiplying", "multiplies"),
+    "exposed_time": brace("waiting", "waits"),
+}
 
 
 @equation(unit="B/s", n="1 > 0", speed="1/s")
@@ -47,6 +54,7 @@ def in_short():
     time, waiting = model.batch_time(*step), model.exposed_time(APP, N, P, T_TP, ASSUMED)
     # the sum is flat, so what is exposed is taken out as a whole
     short = symbol("exposed_time") + in_symbols(time - waiting, "compute_time", "memory_time")
+    named = {symbol(name): sp.Symbol(words % symbol(name).name) for name, words in BRACES.items()}
     user, system = (
         f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
     )
@@ -56,9 +64,13 @@ def in_short():
             equals("exposed_time", in_symbols(waiting, "collectives")),
             "4",
         ),
-        Step("What overlaps, and what does not.", equals("batch_time", short), "1"),
+        Step(
+            "Memory and arithmetic overlap; the exposed time is added.",
+            equals("batch_time", short.subs(named)),
+            "1",
+        ),
         Step("A token for each user in that time:", equals("user_speed", user), "5"),
-        "A batch in each stage of the pipeline:",
+        "The system makes a batch of tokens in each stage of the pipeline:",
         equals("system_speed", system),
         "So for each token that one user sees, the system makes this many:",
         sp.Eq(symbol("system_speed") / symbol("user_speed"), sp.simplify(system / user)),
