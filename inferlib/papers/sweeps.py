@@ -1,4 +1,4 @@
-"""All models asked at every point of a grid: one labelled data set of times, terms, and reasons where there is none."""
+"""Ask several models at every point of a grid: a labelled data set of times, terms, and reasons for no answer."""
 
 import math
 from itertools import product
@@ -8,7 +8,7 @@ from inferlib.optional_imports import np, xarray as xr
 from inferlib.papers.source import answerers, ask, common_terms, metadata, source_of, sources, vocabulary
 from inferlib.progress import progress
 
-NO_COLOUR = "0.2"  # for models other than the sources
+NO_COLOUR = "0.2"  # colour of models other than the sources
 
 
 class Sweep(xr.Dataset):
@@ -21,7 +21,7 @@ class Sweep(xr.Dataset):
     __slots__ = ()
 
     def best(self, axis, of="seconds"):
-        """The value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
+        """Return the value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
         validation.one_of("axis", axis, list(self.dims))
         table = self[of].transpose(axis, ...)
         found = np.full(table.shape[1:], None, dtype=object)
@@ -34,7 +34,7 @@ class Sweep(xr.Dataset):
         )
 
     def plot(self, of="seconds", ax=None):
-        """Draw ``of``: a line a model over one axis, or a map of one model over two; infeasible points stay empty.
+        """Draw ``of``: a line per model over one axis, or a map of one model over two; infeasible points stay empty.
 
         Raises
         ------
@@ -77,7 +77,7 @@ def _colour(key):
 
 
 def sweep(model, system, workload, layout=None, *, over, by="all", constants="own") -> Sweep:
-    """One decode step, asked of the sources at every point of a grid.
+    """Ask the sources for one decode step at every point of a grid.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def sweep(model, system, workload, layout=None, *, over, by="all", constants="ow
 
 
 def of_step(step):
-    """The values of a breakdown that a sweep stores."""
+    """Return the values of a breakdown that a sweep stores."""
     found = {"status": step.status, "reason": step.reason}
     if step.feasible:
         found |= {"seconds": float(step.total), "bottleneck": step.bottleneck, "terms": common_terms(step)}
@@ -137,7 +137,7 @@ def of_step(step):
 
 
 def tabulate(over, keys, answer) -> Sweep:
-    """The data set of ``answer(point)``, a mapping of key to what is known there, at every point of ``over``."""
+    """Build the data set of ``answer(point)`` (key to values) at every point of ``over``."""
     over = {name: list(values) for name, values in over.items()}
     if not over or not all(over.values()):
         raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
