@@ -1,7 +1,7 @@
-"""How fast and how cheaply can a large language model generate tokens, and what stops it?
+"""How fast and how cheaply can a large language model generate tokens, and what limits it?
 
-Five published models of inference, each in a package of its own under ``inferlib.papers``, over a few shared modules:
-equations, derivations, sweeps. Everything works in SI units: seconds, bytes, FLOP, dollars per hour.
+Five published models of inference, one package each under ``inferlib.papers``, and the shared modules they use:
+equations, derivations, sweeps. All values are in SI units: seconds, bytes, FLOP, dollars per hour.
 """
 
 from importlib import import_module as _import_module

@@ -1,8 +1,8 @@
-"""Kinds of attention: their weights, what they keep of a sequence, and what a token costs.
+"""Kinds of attention: their weights, the values they cache per sequence, and the FLOP of a token.
 
-Every kind answers the same questions: ``matrices``, ``vectors`` and ``norms`` (weights), ``kept`` and ``read``
-(values of one sequence, per layer, that grow with its context), ``state`` (values that do not), and
-``context_flops`` and ``prompt_flops``. A multiplication and an addition are two FLOP.
+Every kind has the same methods: ``matrices``, ``vectors`` and ``norms`` (weights), ``kept`` and ``read``
+(values per sequence and layer that grow with its context), ``state`` (values that do not), and
+``context_flops`` and ``prompt_flops``. A multiply-add counts as two FLOP.
 """
 
 from numbers import Real
@@ -15,7 +15,7 @@ FLOP_PER_WEIGHT = 2  # a multiplication and an addition
 
 
 def at_most(record, name, limit):
-    """Refuse a field that is larger than another one."""
+    """Raise ValueError if a field is larger than another field."""
     value, bound = getattr(record, name), getattr(record, limit)
     if isinstance(value, Real) and isinstance(bound, Real) and value > bound:
         kind = type(record).__name__
@@ -23,15 +23,15 @@ def at_most(record, name, limit):
 
 
 def nonzero_parts(counted):
-    """The parts a model has: those that are not simply the number 0."""
+    """Drop the parts that are the number 0; symbols and arrays are kept."""
     return {part: value for part, value in counted.items() if type(value) is not int or value}
 
 
 @frozen
 class Indexer(Record):
-    """A few narrow heads that score every position (or block of positions) for attention to choose from.
+    """Lightning indexer: a few narrow heads that score positions (or blocks of them) for sparse attention.
 
-    It keeps one key for all its heads. ``weighted``: a projection says how much each head counts.
+    It caches one key for all its heads. ``weighted``: a projection computes the weight of each head.
     """
 
     n_heads: float = quantity("heads of the indexer")
@@ -47,30 +47,30 @@ class Indexer(Record):
         return found | ({"index weights": d_model * self.n_heads} if self.weighted else {})
 
     def flops(self):
-        """FLOP to score one kept key."""
+        """FLOP to score one cached key."""
         return FLOP_PER_WEIGHT * self.n_heads * self.head_dim
 
 
 class _Pairs:
-    """What attention over single positions of a context shares.
+    """Base of kinds of attention over single positions of a context.
 
-    The fields ``window``, ``chunked``, ``top`` and ``indexer`` say which positions a token sees.
+    The fields ``window``, ``chunked``, ``top`` and ``indexer`` decide which positions a token sees.
     """
 
     def kept(self, context):
-        """Values kept of ``context`` tokens: a window caps them, an indexer adds its keys."""
+        """Values cached for ``context`` tokens, limited by a window; an indexer adds its keys."""
         context = validation.number("context", context, zero=True)
         seen = context if self.window is None else minimum(context, self.window)
         index = 0 if self.indexer is None else self.indexer.head_dim * context
         return self.cache_values() * seen + index
 
     def read(self, context):
-        """Values of them that a new token reads."""
+        """Cached values that a new token reads."""
         index = 0 if self.indexer is None else self.indexer.head_dim * context
         return self.cache_values() * visible_context(self, context) + index
 
     def state(self):
-        """Values kept of a sequence however long it is: none."""
+        """Values per sequence that do not grow with its context: none."""
         return {}
 
     def context_flops(self, context, absorbed=True):
@@ -78,11 +78,11 @@ class _Pairs:
         return self._flops(visible_context(self, context), context, absorbed)
 
     def prompt_flops(self, tokens, absorbed=False):
-        """FLOP of one layer for the pairs of positions in a prompt, by part."""
+        """FLOP of one layer for all causal pairs of positions in a prompt, by part."""
         return self._flops(causal_pairs(self, tokens), _triangle(tokens), absorbed)
 
     def _flops(self, seen, scored, absorbed):
-        """FLOP by part: so many pairs of positions attend, and an indexer scores so many."""
+        """FLOP by part, for ``seen`` pairs of positions that attend and ``scored`` pairs that an indexer scores."""
         parts = {part: f * seen for part, f in self.pair_flops(absorbed).items()}
         return parts | ({} if self.indexer is None else {"indexer": self.indexer.flops() * scored})
 
@@ -94,12 +94,12 @@ class _Pairs:
 
 @frozen
 class Attention(_Pairs, Record):
-    """Attention whose cache holds one key and one value vector per key/value head: MHA, GQA, MQA.
+    """Attention that caches one key and one value per key/value head: MHA, GQA, MQA.
 
-    Head width is a field of its own: it is not d_model divided by the heads in every model. With a
-    ``window`` a token sees only so many of the newest positions, itself included; ``chunked`` says that it
-    sees those of its own chunk instead; ``top`` says how many positions an indexer picks for it.
-    ``same_value``: values are made by the projection of keys.
+    Head width is a field of its own, because in some models it is not d_model divided by the heads. With a ``window`` a
+    token sees only that many of the newest positions, itself included; ``chunked``: it sees those of its own chunk
+    instead. ``top``: number of positions that an indexer picks. ``same_value``: the key projection gives the values
+    too.
     """
 
     n_heads: float = quantity("query heads")
@@ -150,13 +150,13 @@ class Attention(_Pairs, Record):
         return into + (d_model if self.output_bias else 0) + (self.n_heads if self.sinks else 0)
 
     def norms(self):
-        """Parameters of the norms inside: weights for a query and for a key, of one head or of all heads."""
+        """Parameters of the norms inside: of queries and of keys, for one head or for all heads."""
         heads = self.n_heads + self.n_kv_heads if self.norm_all_heads else 2
         index = 0 if self.indexer is None else self.indexer.norms
         return (heads * self.head_dim if self.qk_norm else 0) + index
 
     def cache_values(self):
-        """Values kept per position and layer: a key and a value for each key/value head."""
+        """Values cached per position and layer: a key and a value for each key/value head."""
         return self.n_kv_heads * (self.head_dim + self._value())
 
     def pair_flops(self, absorbed):
@@ -169,9 +169,9 @@ class Attention(_Pairs, Record):
 class LatentAttention(_Pairs, Record):
     """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
 
-    Expanded, keys and values are computed back from the latent. Absorbed, the up-projection is applied to
-    the query and to the result instead, so that attention works on the latent itself. ``window``,
-    ``chunked``, ``top``, ``indexer`` and ``gate`` as in :class:`Attention`.
+    Expanded, keys and values are recomputed from the latent. Absorbed, the up-projection is applied to the query and to
+    the result instead, so attention works on the latent itself. ``window``, ``chunked``, ``top``, ``indexer`` and
+    ``gate`` are as in :class:`Attention`.
     """
 
     n_heads: float = quantity("heads")
@@ -212,7 +212,7 @@ class LatentAttention(_Pairs, Record):
         return self.kv_rank + (0 if self.q_rank is None else self.q_rank) + index
 
     def cache_values(self):
-        """Values kept per position and layer: the latent and the rotary key, once for all heads."""
+        """Values cached per position and layer: the latent and the rotary key, once for all heads."""
         return self.kv_rank + self.rope_dim
 
     def pair_flops(self, absorbed):
@@ -225,15 +225,15 @@ class LatentAttention(_Pairs, Record):
         return {"scores": heads * key, "values": heads * value}
 
     def context_flops(self, context, absorbed=True):
-        """FLOP of one layer for a new token, by part; expanded, those to expand all it sees but itself."""
+        """FLOP of one layer for a new token, by part; if not absorbed, including expansion of all earlier positions."""
         parts = super().context_flops(context, absorbed)
         if not absorbed:
-            # the new position is expanded by its projections already
+            # its own projections have already expanded the new position
             parts["expansion"] = self.expansion_flops() * maximum(visible_context(self, context) - 1, 0)
         return parts
 
     def expansion_flops(self):
-        """FLOP of one layer to compute keys and values of one position back from its latent."""
+        """FLOP of one layer to recompute keys and values of one position from its latent."""
         return FLOP_PER_WEIGHT * self._expansion()
 
     def _expansion(self):
@@ -242,12 +242,12 @@ class LatentAttention(_Pairs, Record):
 
 @frozen
 class CompressedAttention(Record):
-    """Attention of DeepSeek-V4: one vector is key and value of all heads, old positions are pooled.
+    """Attention of DeepSeek-V4: one vector is both key and value of all heads, and old positions are pooled.
 
-    A token sees the newest ``window`` positions one by one and, of all before, one pooled vector for every
-    ``ratio`` positions: all of them, or the ``top`` that an indexer picks (its keys are pooled alike). With
-    ``overlap`` a pooled vector is made of two neighbouring stretches. Results leave in ``o_groups`` groups
-    of heads, each through a narrow matrix of its own.
+    A token sees the newest ``window`` positions one by one and, of all earlier ones, one pooled vector for every
+    ``ratio`` positions: all of them, or the ``top`` that an indexer picks (its keys are pooled too). With ``overlap`` a
+    pooled vector covers two neighbouring blocks of positions. The output projection has ``o_groups`` groups of heads,
+    each with a narrow matrix of its own.
     """
 
     n_heads: float = quantity("query heads")
@@ -263,14 +263,14 @@ class CompressedAttention(Record):
 
     @property
     def kind(self):
-        """``"pooled 4"``, say, or ``"window"``."""
+        """``"window"``, or ``"pooled 4"`` for a ratio of 4."""
         return "window" if self.ratio is None else f"pooled {self.ratio}"
 
     def _streams(self):
         return 2 if self.overlap else 1
 
     def _pooled(self, context):
-        """Pooled vectors of so many positions."""
+        """Number of pooled vectors for ``context`` positions."""
         return 0 if self.ratio is None else floor(context / self.ratio)
 
     def matrices(self, d_model):
@@ -283,7 +283,7 @@ class CompressedAttention(Record):
             "output up": self.o_groups * self.o_rank * d_model,
         }
         if self.ratio is not None:
-            # what is pooled, and how much of it
+            # the pooled values, and their pooling weights
             found["pool"] = 2 * d_model * self._streams() * self.head_dim
         if self.indexer is not None:
             found |= self.indexer.matrices(d_model)
@@ -291,7 +291,7 @@ class CompressedAttention(Record):
         return found
 
     def vectors(self, d_model):
-        """Sinks, and a bias for every place inside a stretch."""
+        """Attention sinks, and a bias for every place inside a pooled block."""
         pooled = 0 if self.ratio is None else self._pooled_width() * self._streams() * self.ratio
         return self.n_heads + pooled
 
@@ -304,11 +304,11 @@ class CompressedAttention(Record):
         return self.q_rank + self.head_dim + pooled
 
     def kept(self, context):
-        """Values kept of ``context`` tokens: those of the window, and the pooled ones."""
+        """Values cached for ``context`` tokens: those of the window, and the pooled ones."""
         return self.head_dim * minimum(context, self.window) + self._pooled_width() * self._pooled(context)
 
     def read(self, context):
-        """Values of them that a new token reads."""
+        """Cached values that a new token reads."""
         index = 0 if self.indexer is None else self.indexer.head_dim * self._pooled(context)
         return self.head_dim * self._attended(context) + index
 
@@ -317,7 +317,7 @@ class CompressedAttention(Record):
         return minimum(context, self.window) + (pooled if self.top is None else minimum(pooled, self.top))
 
     def state(self):
-        """Values that wait to be pooled, with their weights: at most one stretch (and the one before)."""
+        """Values (and their weights) not pooled yet: at most one block (and the one before)."""
         if self.ratio is None:
             return {}
         before = self.ratio if self.overlap else 0
@@ -332,7 +332,7 @@ class CompressedAttention(Record):
         return {"scores": dot, "values": dot} | scored
 
     def prompt_flops(self, tokens, absorbed=False):
-        """FLOP of one layer for a prompt, by part: a token sees, on average, half of what is pooled."""
+        """FLOP of one layer for a prompt, by part; a token sees half of the pooled vectors on average."""
         newest = _capped(tokens, self.window)
         dot, scored = FLOP_PER_WEIGHT * self.n_heads * self.head_dim, {}
         if self.ratio is not None:
@@ -345,27 +345,27 @@ class CompressedAttention(Record):
 
 
 class _Recurrent:
-    """What layers share that keep a state of fixed size in place of a cache: a matrix of each head.
+    """Base of layers that have a recurrent state of fixed size instead of a cache: one matrix per head.
 
-    Every token passes over the matrices so many times (``passes``), and over the window of a short convolution.
+    Every token passes over the matrices ``passes`` times, and over the window of a short convolution.
     """
 
     def state(self):
-        """Values kept of a sequence: the heads' matrices, and the last inputs of the convolution."""
+        """Values per sequence: the heads' matrices, and the last inputs of the convolution."""
         return {"state": self.held(), "convolution": self.channels() * (self.kernel - 1)}
 
     def state_flops(self):
-        """FLOP for a token."""
+        """FLOP of one token."""
         return FLOP_PER_WEIGHT * (self.passes * self.held() + self.channels() * self.kernel)
 
     def kept(self, context):
-        """Values that grow with the context: none."""
+        """Values cached that grow with the context: none."""
         return 0 * context
 
     read = kept
 
     def context_flops(self, context, absorbed=True):
-        """FLOP of one layer for a new token, by part: they do not depend on the context."""
+        """FLOP of one layer for a new token, by part; they do not depend on the context."""
         return {"state": self.state_flops() + 0 * context}
 
     def prompt_flops(self, tokens, absorbed=False):
@@ -377,9 +377,9 @@ class _Recurrent:
 class DeltaAttention(_Recurrent, Record):
     """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
 
-    Each value head keeps a matrix of key width times value width. A short convolution goes before. The decay
-    is one number a head, or (with ``decay_rank``) one a channel, through a narrow matrix; the gate of the
-    result is a full projection unless it has a ``gate_rank``.
+    Each value head has a state of key width times value width, after a short convolution. The decay is one number per
+    head, or (with ``decay_rank``) per channel through a low-rank matrix; the output gate is a full projection unless
+    it has a ``gate_rank``.
     """
 
     n_heads: float = quantity("value heads")
@@ -409,22 +409,22 @@ class DeltaAttention(_Recurrent, Record):
         return into | {"strength": d_model * self.n_heads, "output": values * d_model}
 
     def vectors(self, d_model):
-        """The convolution, and the constants of the decay."""
+        """Parameters of the convolution and of the decay."""
         each = 1 if self.decay_rank is None else self.key_dim
         return self.channels() * self.kernel + self.n_heads * (1 + each)
 
     def norms(self):
-        """Parameters of the norm of a head's result."""
+        """Parameters of the norm of a head's output."""
         return self.value_dim
 
     def held(self):
-        """Values of the heads' matrices."""
+        """Values of the heads' states."""
         return self.n_heads * self.key_dim * self.value_dim
 
 
 @frozen
 class StateSpace(_Recurrent, Record):
-    """A state-space layer (Mamba 2): each head keeps a matrix of its width times the width of the state."""
+    """A state-space layer (Mamba 2): each head has a state of its width times the state's width."""
 
     n_heads: float = quantity("heads")
     head_dim: float = quantity("width of one head")
@@ -447,15 +447,15 @@ class StateSpace(_Recurrent, Record):
         return {"input": d_model * (inner + self.channels() + self.n_heads), "output": inner * d_model}
 
     def vectors(self, d_model):
-        """The convolution, and three constants of each head: decay, step, and what passes by the state."""
+        """Parameters of the convolution, and three constants of each head: decay, step, and skip connection."""
         return self.channels() * (self.kernel + (1 if self.convolution_bias else 0)) + 3 * self.n_heads
 
     def norms(self):
-        """Parameters of the norm of the result."""
+        """Parameters of the output norm."""
         return self.n_heads * self.head_dim
 
     def held(self):
-        """Values of the heads' matrices."""
+        """Values of the heads' states."""
         return self.n_heads * self.head_dim * self.state_dim
 
 
@@ -463,9 +463,9 @@ KINDS = (Attention, LatentAttention, CompressedAttention, DeltaAttention, StateS
 
 
 def visible_context(attention, context):
-    """Positions that a new token attends to of ``context``, itself included.
+    """Positions out of ``context`` that a new token attends to, itself included.
 
-    A chunk is counted full: its last token sees all of it, the average one half.
+    A chunk counts as full: its last token sees all of it, the average token half of it.
 
     Examples
     --------
@@ -479,7 +479,7 @@ def visible_context(attention, context):
 
 
 def causal_pairs(attention, tokens):
-    """Pairs of a query and a key position in a prompt: each token sees itself and what came before it.
+    """Causal pairs of query and key positions in a prompt: each token sees itself and earlier ones.
 
     Examples
     --------
@@ -504,7 +504,7 @@ def _triangle(n):
 
 
 def unsupported_features(attention):
-    """What an attention has that plain and latent attention over positions have not; empty if nothing."""
+    """Name what an attention has beyond plain and latent attention over positions; ``""`` if nothing."""
     if attention is None:
         return "layers without attention"
     if isinstance(attention, _Recurrent):

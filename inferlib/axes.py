@@ -1,16 +1,16 @@
-"""The short word for a sweep: one labelled axis, along which every equation broadcasts."""
+"""Axes of sweeps: labelled arrays along which every equation broadcasts."""
 
 from inferlib import validation
 
 
 def axis(name, low, high=None, points=200):
-    """Values of one axis, evenly spaced in the logarithm.
+    """Return the values of one axis, evenly spaced in the logarithm, as an xarray.DataArray.
 
-    Equations broadcast by name, so two sweeps make a grid: ``erdil2025.toy_latency(..., axis("GPUs", 1, 1024),
+    Equations broadcast by name, so two axes make a grid: ``erdil2025.toy_latency(..., axis("GPUs", 1, 1024),
     axis("batch", 1, 512), ...)``.
 
-    ``name``: of the dimension and of its coordinate. ``low``, ``high``: both ends; or, as ``low`` alone, a
-    sequence of all values. ``points``: how many values between the ends. Returns an xarray.DataArray.
+    ``name``: of the dimension and its coordinate. ``low``, ``high``: both ends; or ``low`` alone, a sequence of all
+    values. ``points``: number of values, both ends included.
 
     Examples
     --------

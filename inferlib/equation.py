@@ -1,8 +1,8 @@
-"""Equations written once: fields with units, the registers of equations and derivations, symbolic records.
+"""Equations written once: fields with units, registers of equations and derivations, symbolic records.
 
-An ``@equation`` stays a plain Python function. The decorator notes where it was printed and the units of
-its arguments and result; everything else (sweeps, symbols, LaTeX, JavaScript, dimension checks, the tree
-that ``explain`` shows) follows from calling that one function on other kinds of argument.
+An ``@equation`` stays a plain Python function. The decorator adds its printed number and the units of its
+arguments and result; everything else (sweeps, symbols, LaTeX, JavaScript, dimension checks, the tree that
+``explain`` shows) comes from calling that function with other types of arguments.
 """
 
 import inspect
@@ -26,34 +26,34 @@ from inferlib import validation
 EQUATIONS: dict = {}  # (source, function name) -> Equation
 DERIVATIONS: dict = {}  # (source, function name) -> Derivation
 
-# While explain() runs: called instead of an equation's function. Every thread has its own.
+# While explain() runs: called instead of an equation's function. Each thread has its own.
 tracer = ContextVar("tracer", default=None)
-# Within an equation, whose arguments have passed the door: what it calls need not ask again.
+# True within an equation: its arguments have been checked, so nested equations skip their checks.
 _inside = ContextVar("inside", default=False)
-# Within blocks of ``replaced``: equation -> what computes it there. Of all threads, since dask has its own.
+# Within blocks of ``replaced``: equation -> the function used there. Shared by all threads, since dask has its own.
 _replaced: dict = {}
 _judging = ContextVar("judging", default=False)
-_judged: dict = {}  # the same: equation -> why it does not follow, or ""; and what was derived there
-# Closed forms whose derivation is loaded: compared with it when they are called first, and kept where they differ.
+_judged: dict = {}  # the same: equation -> why its closed form no longer holds, or ""; and derivations made there
+# Closed forms with a loaded derivation: compared with it on their first call, and kept here if they differ.
 _suspects: set = set()
-_compared_forms: dict = {}  # of these: equation -> why its closed form is not that of its derivation, or ""
-_variants: list = []  # equations that a variant has replaced, under which closed forms give way to a minimum
+_compared_forms: dict = {}  # equation -> why its closed form differs from its derivation, or ""
+_variants: list = []  # equations replaced by a variant; their closed forms are replaced by a numerical minimum
 _HUGE = float("inf")
-_RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # how an equation of this form is typeset
+_RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # LaTeX relation of an equation of this form
 
 
 def quantity(meaning, unit="1", *, default=MISSING, zero=False, maximum=None):
-    """A dataclass field that holds a plain number in a ``unit``, such as ``"B/s"`` or ``"s"``.
+    """Declare a dataclass field that holds a number in a ``unit``, such as ``"B/s"`` or ``"s"``.
 
-    ``meaning``: what it is, in a few words; the notation chapter prints it. ``zero`` allows zero, and so does a
-    default of zero; ``maximum``: the largest value allowed, such as 1 for a fraction.
+    ``meaning``: a few words, printed in the notation chapter. ``zero`` allows zero (as does a default of zero);
+    ``maximum``: largest value allowed, such as 1 for a fraction.
     """
     about = {"unit": unit, "meaning": meaning, "zero": zero or default == 0, "maximum": maximum}
     return field(default=default, metadata=about)
 
 
 class FrozenDict(dict):
-    """A dictionary of a record, which many share: it is read and never changed."""
+    """A dictionary that belongs to a record and cannot be changed."""
 
     def _refuse(self, *_, **__):
         raise TypeError("this dictionary belongs to a record, which does not change; use .replace(...)")
@@ -69,12 +69,12 @@ class FrozenDict(dict):
 
 @dataclass_transform(frozen_default=True)
 def frozen(kind):
-    """A frozen dataclass that inherits ``__repr__`` and ``__eq__``: generating them slows the import."""
+    """Make a frozen dataclass that inherits ``__repr__`` and ``__eq__``, because generating them slows the import."""
     return dataclass(frozen=True, repr=False, eq=False)(kind)
 
 
 class Record:
-    """Base of the frozen records: refuses bad numbers when made, is compared by value, and copied with changes."""
+    """Base of frozen records: validates numbers on construction, compares by value, and copies with changes."""
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -90,12 +90,12 @@ class Record:
                 object.__setattr__(self, name, taken)
 
     def replace(self, **changes):
-        """A copy with some fields changed."""
+        """Return a copy with some fields changed."""
         for name in changes.keys() - self.__dataclass_fields__.keys():
             validation.one_of(f"field of {type(self).__name__}", name, self.__dataclass_fields__)
         stated = getattr(self, "sources", None)
         if stated and "sources" not in changes:
-            # a changed number is no longer what its source states
+            # the source no longer states a changed number
             changed = {name: f"changed from: {stated[name]}" for name in changes if name in stated}
             changes = changes | {"sources": {**stated, **changed}}
         known = vars(self)
@@ -117,13 +117,13 @@ class Record:
 
 
 def _is_default(f, value):
-    """Whether a field holds its default, which the text of a record leaves out."""
+    """Whether a field has its default value; the record's text leaves it out then."""
     default = f.default if f.default_factory is MISSING else f.default_factory()
     return isinstance(value, type(default)) and bool(value == default)
 
 
 def _in_signature(value):
-    """A value as a signature shows it: a function is its name, not an address."""
+    """Format a value for the text of a record: a function by its name, not its address."""
     if isinstance(value, tuple):
         return f"({', '.join(map(_in_signature, value))}{',' * (len(value) == 1)})"
     return getattr(value, "__name__", None) or repr(value)
@@ -131,18 +131,18 @@ def _in_signature(value):
 
 @cache
 def _compared(kind):
-    """What two records of a class are compared by: its fields but for those that only say where numbers are from."""
+    """Return a getter of the fields by which records of a class are compared: all but their ``sources``."""
     return attrgetter(*(f.name for f in fields(kind) if f.compare))
 
 
 def quantities(record):
-    """The fields of a record (or record class) that were declared with :func:`quantity`."""
+    """Return the fields of a record (or record class) declared with :func:`quantity`."""
     return [f for f in fields(record) if "unit" in f.metadata]
 
 
 @cache
 def _doors(kind):
-    """Of every quantity of a record class: its name, how a refusal calls it, its limits, and whether it may lack."""
+    """Return name, name in errors, limits, and whether None is allowed, for every quantity of a record class."""
     title, limits = kind.__name__, ("zero", "maximum")
     return [
         (f.name, f"{title}.{f.name}", {limit: f.metadata[limit] for limit in limits}, f.default is None)
@@ -151,11 +151,11 @@ def _doors(kind):
 
 
 def symbolic(record, notation: Mapping[str, str] | str):
-    """A record whose fields are SymPy symbols, to derive with.
+    """Return a record whose fields are SymPy symbols.
 
-    ``record``: one, whose fields that the notation does not name keep their values, or a class (they keep its
-    defaults, or become a symbol of the field's own name). ``notation``: field name to LaTeX symbol, or the key
-    of a source, whose ``source.toml`` is read.
+    ``record``: a record (fields not in the notation keep their values) or a class (they keep their defaults, or become
+    a symbol of the field's name). ``notation``: field name to LaTeX symbol, or the key of a source, whose
+    ``source.toml`` has the symbols.
 
     Examples
     --------
@@ -179,7 +179,7 @@ def symbolic(record, notation: Mapping[str, str] | str):
 
 @cache
 def _exact(number):
-    """A default as a rational number, or what else SymPy finds it to be."""
+    """Return a default value as an exact SymPy number."""
     from inferlib.optional_imports import sympy
 
     return sympy.nsimplify(number)
@@ -187,7 +187,7 @@ def _exact(number):
 
 @frozen
 class Equation:
-    """What the register knows of one equation."""
+    """Entry of one equation in the register."""
 
     source: str
     number: str | None
@@ -201,14 +201,14 @@ class Equation:
 
     @property
     def name(self):
-        """The function's name."""
+        """Name of the function."""
         return self.function.__name__
 
     @property
     def working(self):
-        """The function that computes it now: its own, or what a block of ``replaced`` puts in its place.
+        """The function that computes the equation now: its own, or its replacement in a block of ``replaced``.
 
-        A closed form that does not follow is refused, or is computed as the :class:`Minimum` that it declares.
+        A closed form that no longer holds raises ValueError, or is computed as its declared :class:`Minimum`.
         """
         if self in _replaced or not (why := _stale(self)):
             return _replaced.get(self, self.function)
@@ -218,11 +218,11 @@ class Equation:
 
     @contextmanager
     def replaced(self, function):
-        """A block in which another function computes this equation, and all that calls it follows.
+        """Compute this equation with another function within a ``with`` block, for all callers.
 
-        What cannot follow refuses and names the equation: a closed form that was derived from it, a search that
-        adds its terms in pieces, a printed page. ``function`` has the same parameters, else a TypeError, and the
-        equation's defaults; the equation as it was is ``name.equation.function``.
+        What cannot follow raises ValueError and names the equation: a closed form derived from it, a search that adds
+        its terms in pieces, a printed page. ``function`` needs the same parameters (else TypeError) and gets the
+        equation's defaults; the original is ``name.equation.function``.
 
         Examples
         --------
@@ -254,7 +254,7 @@ class Equation:
             _judged.clear()
 
     def symbols(self):
-        """The arguments as SymPy symbols and symbolic records, in the source's notation."""
+        """Return the arguments as SymPy symbols and symbolic records, in the source's notation."""
         from inferlib.optional_imports import sympy
 
         symbols = symbols_of(self.source)
@@ -265,17 +265,17 @@ class Equation:
         return records | plain
 
     def expression(self, number=None):
-        """The right-hand side as SymPy sees it, under its own or another of its printed numbers."""
+        """Return the right-hand side as a SymPy expression, under its own or another of its printed numbers."""
         values = self.symbols()
         if number is not None and number != self.number:
             values |= {name: other.equation.expression() for name, other in self.also[number].items()}
         return self.working(**values)
 
     def latex(self, number=None, wrapped=()):
-        """The equation as LaTeX in the source's notation.
+        """Return the equation as LaTeX in the source's notation.
 
-        ``wrapped``: pairs of another equation, or the name of an argument, and a text of LaTeX with ``%s``, into which
-        is put what the equation computes, or the term that holds the argument.
+        ``wrapped``: pairs of another equation (or the name of an argument) and LaTeX text with ``%s``. That equation's
+        value, or the term that contains the argument, is put into the text.
         """
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
         whole, names = self.expression(number), {}
@@ -286,7 +286,7 @@ class Equation:
         return f"{left} {_RELATIONS.get(self.form, '=')} {latex(whole, names)}"
 
     def _term(self, term, argument):
-        """The part of a sum or a maximum, nested or times a factor, that holds an argument."""
+        """Return the term of a (nested) sum or maximum that contains an argument."""
         from inferlib.optional_imports import sympy
 
         symbol, split = self.symbols()[argument], (sympy.Add, sympy.Max)
@@ -297,13 +297,13 @@ class Equation:
         return term
 
     def with_names(self, wrapped):
-        """The equation as a notebook shows it, with :meth:`latex`'s ``wrapped`` terms."""
+        """Return the equation as a notebook shows it, with :meth:`latex`'s ``wrapped`` terms."""
         return _display(self.latex(wrapped=wrapped), self.number)
 
     def _repr_markdown_(self):
         try:
             return _display(self.latex(), self.number)
-        except ValueError as why:  # a closed form that does not follow, as it was
+        except ValueError as why:  # a closed form that no longer holds is shown as it was
             with _holding(_judging, True):
                 return f"{_display(self.latex(), self.number)}\n{why}."
 
@@ -312,7 +312,7 @@ class Equation:
 
 
 def latex(expression, names=None):
-    """An expression as LaTeX in the book's manner, ``names`` being the LaTeX of some symbols.
+    """Return an expression as LaTeX in the book's style; ``names`` is the LaTeX of some symbols.
 
     Thin spaces between factors, powers like 2/3 on one line, and M - B rather than -B + M.
 
@@ -338,7 +338,7 @@ def _printer():
 
 
 def _display(text, number=None):
-    """A displayed equation in Markdown, with the number it has in print."""
+    """Return a displayed equation in Markdown, with its printed number."""
     tag = rf" \tag{{{number}}}" if number else ""
     return f"\\begin{{equation*}}\n{text}{tag}\n\\end{{equation*}}\n"
 
@@ -348,17 +348,16 @@ def equation(
 ):
     """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
-    ``number``: the one printed beside it, if any. ``unit``: that of the result, if it is no plain number.
-    ``chapter``: stem of the chapter that shows it; the source's key when not given. ``form``: ``"function"``, or
-    ``"approximation"`` of another equation. ``also``: other printed numbers of the same function: number to
-    ``{argument: equation}``, the arguments which that form takes from other equations. ``least``: of a closed form, the
-    :class:`Minimum` that it is. ``**arguments``: units of the
-    arguments that are numbers, such as ``"s"``, where they are not ``"1"``; they must not be negative, and with
-    ``"s > 0"`` not zero either. Arguments that are records are annotated with their class, those that are structure
-    have a default and are given by name.
+    ``number``: its printed number, if any. ``unit``: unit of the result (default: dimensionless). ``chapter``: stem of
+    the chapter that shows it (default: the source's key). ``form``: ``"function"``, or ``"approximation"`` of another
+    equation. ``also``: other printed numbers of the same function, each with ``{argument: equation}`` for arguments
+    that this form takes from other equations. ``least``: the :class:`Minimum` of which this is the closed form.
+    ``**arguments``: units of numeric arguments, such as ``"s"`` (default ``"1"``); they must not be negative, and with
+    ``"s > 0"`` not zero. Arguments that are records are annotated with their class; structural arguments have a
+    default and are passed by name.
 
-    The function that comes back behaves like the one given, has the entry as ``.equation``, and can be
-    ``.replaced`` for a block.
+    The returned function behaves like the original, has the register's entry as ``.equation``, and can be
+    ``.replaced`` within a block.
     """
 
     def register(function):
@@ -395,7 +394,7 @@ def equation(
 
 
 def _door(function, units, positive):
-    """Make the function that checks and converts the arguments of one equation."""
+    """Make the function that validates and converts the arguments of one equation."""
     places = [(place, name) for place, name in enumerate(_parameters(function)) if name in units]
     title = function.__name__
 
@@ -403,7 +402,7 @@ def _door(function, units, positive):
         if type(value) in (float, int) and (0 < value < _HUGE or (value == 0 and name not in positive)):
             return value
         number = validation.number(f"{name} of {title}", value, zero=name not in positive, masked=True)
-        return value if hasattr(value, "nodes") else number  # explain follows where it came from
+        return value if hasattr(value, "nodes") else number  # explain tracks the value's origin
 
     def door(args, kwargs):
         if args:
@@ -419,13 +418,13 @@ def _door(function, units, positive):
 
 
 def _parameters(function):
-    """The names of a function's parameters, of which none is starred; ``inspect`` takes its time."""
+    """Return the names of a function's parameters (none is starred); ``inspect`` would be slow."""
     code = function.__code__
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _documented(entry):
-    """The docstring of an equation with the parameters and the result that its declaration states."""
+    """Return an equation's docstring with its declared parameters and result."""
     about, symbols = inspect.getdoc(entry.function) or "", notation_of(entry.source)
     lines = ["Parameters", "----------"]
     for name in _parameters(entry.function):
@@ -434,10 +433,12 @@ def _documented(entry):
             kind = "number or array" + (f", in {unit}" if unit != "1" else "")
             meaning = symbols.get(name, {}).get("meaning", "")
         else:
-            record = entry.function.__annotations__.get(name, str)  # structure, bound before the call
+            record = entry.function.__annotations__.get(
+                name, str
+            )  # structural argument, fixed before the call
             kind, meaning = record.__name__, ""
         lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
-    returned = "of the kind of the numbers" + (f", in {entry.unit}" if entry.unit != "1" else "")
+    returned = "number or array, as the arguments" + (f", in {entry.unit}" if entry.unit != "1" else "")
     number = f", equation {entry.number}" if entry.number else ""
     lines += ["", "Returns", "-------", f"{returned} ({entry.source}{number})"]
     head, examples, rest = about.partition("\nExamples\n")
@@ -446,7 +447,7 @@ def _documented(entry):
 
 
 def untraced(function):
-    """The same function for ``explain``: a search whose thousands of trials are no part of an explanation.
+    """Hide a function's calls from ``explain``: the thousands of trials of a search explain nothing.
 
     Examples
     --------
@@ -457,7 +458,7 @@ def untraced(function):
 
 
 def unchecked(function):
-    """The same function for a search: what it calls need not check every trial, since its arguments were checked.
+    """Skip argument checks inside a function: for searches whose own arguments were checked.
 
     Examples
     --------
@@ -469,7 +470,7 @@ def unchecked(function):
 
 @contextmanager
 def _holding(variable, value):
-    """A context manager and decorator that sets a context variable for a block or a function."""
+    """Context manager and decorator that sets a context variable."""
     saved = variable.set(value)
     try:
         yield
@@ -493,7 +494,7 @@ class Step:
 
 
 def derivation_steps(*parts):
-    """Steps from sentences, each followed by its equation; a numbered :class:`Step` stands among them as it is."""
+    """Build steps from sentences, each followed by its equation; a :class:`Step` is kept as it is."""
     parts, found = iter(parts), []
     for part in parts:
         found.append(part if isinstance(part, Step) else Step(part, next(parts)))
@@ -522,7 +523,7 @@ class Steps(list):
 
 @frozen
 class Derivation:
-    """What the register knows of one derivation."""
+    """Entry of one derivation in the register."""
 
     source: str
     function: Callable
@@ -532,10 +533,10 @@ class Derivation:
 
 
 def derivation(source, *, proves=None, also=(), chapter=None):
-    """Register a function that returns :class:`Steps`, ending in the equation it ``proves``; some show others ``also``.
+    """Register a function that returns :class:`Steps` ending in the equation it ``proves``; ``also``: others it shows.
 
-    A test asserts that the last step equals that equation called on symbols. Where an equation is replaced the steps
-    are made anew, and say so when they no longer end there.
+    A test asserts that the last step equals that equation called on symbols. If an equation is replaced, the steps
+    are derived again, and report it if they no longer end there.
     """
 
     ends = [one.equation for one in (proves, *also) if one]
@@ -548,7 +549,7 @@ def derivation(source, *, proves=None, also=(), chapter=None):
             changed = f"With {names_of_overridden()} replaced this" if _replaced else "This"
             try:
                 steps = Steps(function())
-            except Exception as error:  # whatever SymPy makes of an equation that it was not meant for
+            except Exception as error:  # SymPy may raise anything for an equation it was not meant for
                 if not _replaced:
                     raise
                 steps = Steps()
@@ -573,7 +574,7 @@ def derivation(source, *, proves=None, also=(), chapter=None):
 
 
 def cached_by_equations(function):
-    """The same function of no arguments, called once, and once more in each block of ``replaced``."""
+    """Cache a function without arguments: once, and once more in each block of ``replaced``."""
     once = cache(function)
 
     @wraps(function)
@@ -589,14 +590,14 @@ def cached_by_equations(function):
 
 
 def names_of_overridden():
-    """The equations that blocks of ``replaced`` have replaced, as text; empty outside of any."""
+    """Return the names of the equations that are replaced now; ``""`` outside of blocks."""
     return ", ".join(entry.name for entry in _replaced)
 
 
 def forbid_override(what, *equations, variants=True):
-    """Refuse inside a block that replaces one of some equations (any, where none is given).
+    """Raise ValueError inside a block that replaces one of the equations (any equation, if none is given).
 
-    ``what`` says what cannot follow. ``variants``: those that a :func:`variant` replaces too.
+    ``what``: what cannot follow, for the message. ``variants``: also raise for equations replaced by :func:`variant`.
     """
     wanted = [one.equation for one in equations] or _replaced
     found = ", ".join(one.name for one in wanted if one in _replaced and (variants or one not in _variants))
@@ -605,7 +606,7 @@ def forbid_override(what, *equations, variants=True):
 
 
 def _stale(entry):
-    """Why a closed form does not follow what is replaced or edited; empty where it does."""
+    """Return why a closed form does not hold for the replaced or edited equations; ``""`` if it does."""
     judged = _judged if _replaced else _compared_forms
     if _judging.get():
         return ""
@@ -628,23 +629,23 @@ def _stale(entry):
 
 
 def _searches(entry):
-    """Whether a closed form that does not follow gives way to a search: not in a plain block of ``replaced``."""
+    """Whether a closed form that no longer holds becomes a numerical search: only with variants or edited equations."""
     return entry.least and (_variants or not _replaced)
 
 
 def _package(entry):
-    """The package of an equation: that of its source, or the one that its module is in."""
+    """Return the package of an equation: that of its source, else its module's."""
     room = f"inferlib.papers.{entry.source}"
     return room if find_spec(room) else entry.function.__module__.rpartition(".")[0]
 
 
 def _is_importing(entry):
-    """Whether the package of an equation is being imported: what its records are made of is as printed."""
+    """Whether the package of an equation is being imported, when records are made from printed equations."""
     return getattr(sys.modules[_package(entry)].__spec__, "_initializing", False)
 
 
 def _broken(entry):
-    """The derivation that proves an equation and no longer ends in it, if there is one."""
+    """Return the name of the derivation that should prove an equation but no longer ends in it, or ``""``."""
     folder = _package(entry)
     if find_spec(f"{folder}.derivations"):
         import_module(f"{folder}.derivations")
@@ -653,13 +654,13 @@ def _broken(entry):
             try:
                 if entry in known.function().lost:
                     return known.function.__name__
-            except Exception:  # of an equation that was edited
+            except Exception:  # an edited equation
                 return known.function.__name__
     return ""
 
 
 def called_by(one, deep=False):
-    """The equations that another calls on symbols, as its source has it; ``deep``: and those that these call."""
+    """Return the equations that another one calls on symbols; ``deep``: and those that these call."""
     found, depth = [], [0]
 
     def trace(entry, args, kwargs):
@@ -677,7 +678,7 @@ def called_by(one, deep=False):
 
 
 def contains(steps, entry):
-    """Whether one of the steps of a derivation has an equation's right-hand side."""
+    """Whether a step of a derivation has the right-hand side of an equation."""
     from inferlib.optional_imports import sympy
 
     with _holding(_judging, True):
@@ -699,7 +700,7 @@ def _same_values(one, other):
 
 @frozen
 class Minimum:
-    """What a closed form is: the least value of an equation over one of its arguments, or the place of it."""
+    """The minimisation behind a closed form: least value of an equation over an argument, or its ``place``."""
 
     equation: Callable
     over: str
@@ -707,14 +708,14 @@ class Minimum:
     place: bool = False
 
     def search(self, entry, why):
-        """A function of a closed form's own arguments that searches, where the closed form does not follow."""
+        """Return a function of the closed form's arguments that finds the minimum numerically."""
         from inferlib.optional_imports import np, xarray
 
         def found(*args, **kwargs):
             bound = inspect.signature(entry.function).bind(*args, **kwargs)
             bound.apply_defaults()
             low, high = np.log(self.start), np.log(self.start * 1e9)
-            for _ in range(8):  # each narrows the bracket to a 32nd
+            for _ in range(8):  # each round narrows the bracket to a 32nd
                 at = low + (high - low) * xarray.DataArray(np.linspace(0, 1, 65), dims=self.over)
                 try:
                     values = (self.equation(**bound.arguments, **{self.over: np.exp(at)}) + 0 * at).astype(
@@ -731,10 +732,10 @@ class Minimum:
 
 
 def variant(changed, function):
-    """Another function in place of an equation, for all that follows in a session.
+    """Replace an equation by another function for the rest of the session.
 
-    Closed forms that are minima of what now differs are searched, with a warning; all else follows as under
-    ``replaced``. ``.close()`` ends it, and so does the end of a ``with`` block.
+    Closed forms that are minima of changed equations become numerical searches, with a warning; everything else is as
+    under ``replaced``. ``.close()`` or the end of a ``with`` block ends it.
 
     Examples
     --------
@@ -752,19 +753,19 @@ def variant(changed, function):
 
 @cache
 def symbols_of(source):
-    """Field and argument names to the LaTeX symbols of a source (``source.toml``)."""
+    """Map field and argument names to the LaTeX symbols of a source (``source.toml``)."""
     return {name: entry["symbol"] for name, entry in notation_of(source).items()}
 
 
 def symbol(source, name):
-    """The symbol of a name of a source, as a positive number."""
+    """Return the symbol of a source's name, as a positive SymPy symbol."""
     from inferlib.optional_imports import sympy
 
     return sympy.Symbol(symbols_of(source)[name], positive=True)
 
 
 def equals(source, name, value):
-    """The equation that says what a name of a source stands for."""
+    """Return the SymPy equation of a source's symbol and a value."""
     from inferlib.optional_imports import sympy
 
     return sympy.Eq(symbol(source, name), value)
@@ -772,18 +773,18 @@ def equals(source, name, value):
 
 @cache
 def notation_of(source):
-    """Name to symbol and meaning, of a source or of another package with equations of its own."""
+    """Map names to symbol and meaning, for a source or another package with equations."""
     return load_source(source)["notation"]
 
 
 @cache
 def load_source(source):
-    """The ``source.toml`` of a source, as it is written: what it is about, its notation, what it assumes."""
+    """Return the ``source.toml`` of a source: label, scope, notation, assumptions."""
     return validation.read_package_toml(_home(source), "source.toml")
 
 
 def _home(source):
-    """A module beside the ``source.toml`` of a source, or of the package whose equations bear its name."""
+    """Return the path of a module beside the ``source.toml`` of a source or of the package with its equations."""
     room = os.path.join(os.path.dirname(__file__), "papers", source, "__init__.py")
     if os.path.exists(room):
         return room
@@ -792,11 +793,10 @@ def _home(source):
 
 
 def minimise(values, dim):
-    """The smallest value along a labelled axis, and where it stands.
+    """Return the smallest value along a labelled axis, and its position.
 
-    ``values``: an xarray.DataArray, in which NaN marks an infeasible point. ``dim``: the axis to search, such as
-    ``"layout"``. Returns two arrays: the minimum, and the label along ``dim`` where it is reached (NaN where
-    nothing is feasible).
+    ``values``: an xarray.DataArray in which NaN marks an infeasible point. ``dim``: the axis to search, such as
+    ``"layout"``. Returns two arrays: the minimum, and its label along ``dim`` (NaN where nothing is feasible).
 
     Examples
     --------

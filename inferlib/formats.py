@@ -1,24 +1,24 @@
-"""Number formats, a row each: whoever has to know one reads this table."""
+"""Number formats: one table with a row for each."""
 
 from typing import NamedTuple
 
 
 class Format(NamedTuple):
-    """A format of weights or of the cache."""
+    """A number format of weights or of the KV cache."""
 
     name: str
-    bits: float  # of a value
-    stored: float  # of a weight in a checkpoint, with its share of the scales of a group
-    multiplied: tuple  # formats in which a chip may multiply it, the best first; the chip's own after them
-    like: str  # whose kernels serve it where nobody timed its own
-    spelled: tuple = ()  # as people and published files write it
+    bits: float  # per value
+    stored: float  # per weight in a checkpoint, scales included
+    multiplied: tuple  # formats in which a chip may multiply it, best first, before the chip's own
+    like: str  # the format whose kernels are used if its own were not timed
+    spelled: tuple = ()  # other spellings
 
 
 class Whole(float):
     """Bits or bytes of an integer format with a scale: int8 and int4, not fp8 and fp4."""
 
 
-# Of several with as many bits the first is meant. Chips without 4 bits widen the MXFP4 of experts to 16, NVFP4 to 8.
+# Of formats with equally many bits the first is used. Chips without 4 bits widen MXFP4 of experts to 16, NVFP4 to 8.
 FORMATS = {row.name: row for row in (
     Format("fp32", 32, 32, ("fp32",), "bf16", ("float32",)),
     Format("tf32", 32, 32, ("tf32",), "bf16"),
@@ -32,11 +32,11 @@ FORMATS = {row.name: row for row in (
     Format("fp4", 4, 4 + 8 / 16, ("fp4", "fp8"), "bf16", ("nvfp4", "nvfp4_awq", "w4a16_nvfp4")),
     Format("mxfp4", 4 + 8 / 32, 4 + 8 / 32, ("fp4",), "fp4"),
 )}  # fmt: skip
-# Every spelling of every format, its own name among them, to its name.
+# Every spelling of every format, to its name.
 SPELLED = {word: row.name for row in FORMATS.values() for word in (row.name, *row.spelled)}
 
 
 def nearest(size):
-    """The format whose stored weights have about so many bytes; of whole numbers where ``size`` is one of them."""
+    """Return the format whose stored weights have about this many bytes; integer formats only for a ``Whole``."""
     rows = (row for row in FORMATS.values() if row.name.startswith("int") or not isinstance(size, Whole))
     return min(rows, key=lambda row: abs(row.stored / 8 - size)).name

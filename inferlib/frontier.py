@@ -1,4 +1,4 @@
-"""Pareto frontiers of speed against cost, and the point preferred on one."""
+"""Pareto frontiers of speed against cost, and the preferred point."""
 
 import numpy as np
 
@@ -6,15 +6,14 @@ from inferlib import validation
 
 
 def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
-    """The points that no other point beats in both speed and cost, fastest first.
+    """Return the points that no other point beats in both speed and cost, fastest first.
 
-    ``points``: an xarray Dataset or pandas DataFrame, of any number of axes or rows. A point whose speed or cost
-    is NaN is infeasible and left out; ValueError if none is feasible. ``speed``, ``cost``: the two columns to
-    trade; more speed and less cost are better. By default the speed of one user: traded against the throughput
-    of all, cost would have almost nothing to trade.
+    ``points``: an xarray Dataset or pandas DataFrame with any number of axes or rows. Points whose speed or cost is NaN
+    are infeasible and left out; ValueError if none is feasible. ``speed``, ``cost``: names of the two columns; more
+    speed and less cost are better. The default speed is that of one user; the throughput of all users would leave
+    almost nothing to trade against cost.
 
-    Returns the frontier as a DataFrame with all columns (and axis labels) of ``points``; both speed and cost
-    fall strictly from row to row.
+    Returns a DataFrame with all columns (and axis labels) of ``points``; speed and cost fall strictly from row to row.
 
     Examples
     --------
@@ -35,7 +34,7 @@ def pareto(points, *, speed="tokens_per_second", cost="usd_per_million"):
     if not feasible.size:
         raise ValueError("no feasible point: every speed or cost is NaN")
     kept = feasible[_front(fast[feasible], cheap[feasible])]
-    # of a grid, rows are built only for the points that survive
+    # on a grid, build rows only for the points that remain
     rows = points.isel(point=kept).reset_index("point").to_dataframe() if grid else points.iloc[kept]
     return rows[columns].reset_index(drop=True)
 
@@ -49,10 +48,9 @@ def _front(speed, cost):
 
 
 def preferred(frontier, alpha=3):
-    """The frontier point with the largest speed^alpha / cost, of one user's tokens per second and dollars per million.
+    """Return the frontier point with the largest speed^alpha / cost (tokens per second of one user, $ per million).
 
-    ``frontier``: as :func:`pareto` returns it; the result is a row of it. ``alpha``: how many per cent of cost
-    one per cent of speed is worth.
+    ``frontier``: a result of :func:`pareto`. ``alpha``: per cent of cost that one per cent of speed is worth.
 
     Examples
     --------

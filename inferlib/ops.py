@@ -1,8 +1,8 @@
-"""The few functions equations need, working on numbers, arrays, labelled arrays, quantities and symbols.
+"""The few functions that equations use, for numbers, arrays, labelled arrays, quantities and symbols.
 
-An equation written with these computes on floats, broadcasts over NumPy and xarray (dask stays lazy),
-checks its dimensions on Pint quantities and returns a SymPy expression when called on symbols. NumPy, SymPy
-and xarray are recognised, never imported, unless they are already in play.
+An equation written with these computes on floats, broadcasts over NumPy and xarray (dask stays lazy), checks its
+dimensions on Pint quantities and returns a SymPy expression when called on symbols. NumPy, SymPy and xarray are
+used only if they have been imported already.
 """
 
 import math
@@ -13,18 +13,18 @@ from sys import modules
 
 from inferlib.optional_imports import np
 
-_SNAP = 1e-9  # relative: 2**log2(8) must not be rounded up to 9
+_SNAP = 1e-9  # relative tolerance: 2**log2(8) must not be rounded up to 9
 
-# Every thread has its own of both.
+# Each thread has its own of both.
 # While explain() runs: called with every maximum or minimum taken on plain numbers.
 on_branch = ContextVar("on_branch", default=None)
-# Within as_written: what keeps SymPy from looking for a simpler form.
+# Within as_written: arguments that keep SymPy from simplifying.
 _written: ContextVar[dict] = ContextVar("written", default={})  # noqa: B039, never changed in place
 
 
 @contextmanager
 def as_written():
-    """Within this context symbols are not searched for simpler forms: much faster for large expressions.
+    """Keep SymPy from simplifying within this context: much faster for large expressions.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def as_written():
 
 
 def maximum(a, b):
-    """The larger of two values, elementwise.
+    """Return the larger of two values, elementwise.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def maximum(a, b):
 
 
 def minimum(a, b):
-    """The smaller of two values, elementwise.
+    """Return the smaller of two values, elementwise.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def log2(x):
 
 
 def ceil(x):
-    """The next integer up, where a value within 1e-9 (relative) of an integer counts as that integer.
+    """Round up; a value within 1e-9 (relative) of an integer counts as that integer.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def ceil(x):
 
 
 def floor(x):
-    """The next integer down, where a value within 1e-9 (relative) of an integer counts as that integer.
+    """Round down; a value within 1e-9 (relative) of an integer counts as that integer.
 
     Examples
     --------
@@ -158,9 +158,9 @@ def floor(x):
 
 
 def where(condition, yes, no):
-    """``yes`` where the condition holds, else ``no``.
+    """Return ``yes`` where the condition holds, else ``no``.
 
-    Both sides are always evaluated: keep arguments in range (``maximum(x, 0)``) rather than the result.
+    Both sides are always evaluated, so keep arguments in range (``maximum(x, 0)``), not the result.
 
     Examples
     --------
@@ -182,12 +182,12 @@ def where(condition, yes, no):
 
 @cache
 def _settled(condition):
-    """A condition as SymPy keeps it: where it holds a choice itself, that takes long, and many choices share it."""
+    """Return a condition as SymPy stores it; cached, because that is slow and many choices share a condition."""
     return modules["sympy"].functions.elementary.piecewise.ExprCondPair(0, condition).cond
 
 
 def interpolated(x, at, values):
-    """The straight lines between points, at ``x``; constant before the first and after the last.
+    """Interpolate linearly between points at ``x``; constant before the first and after the last.
 
     Examples
     --------
@@ -218,12 +218,12 @@ def symbolic(x):
 
 
 def _library(x):
-    """Whose functions take ``x``: those of numbers, of symbols, or of arrays."""
+    """Return the module with functions for ``x``: math, SymPy or NumPy."""
     plain = type(x) in _NUMBERS or _plain(x)
     return math if plain else modules["sympy"] if symbolic(x) else np
 
 
-_NUMBERS = float, int  # most are such, and a look at the type is no call
+_NUMBERS = float, int  # most values have these types, and a look at the type needs no call
 
 
 def _plain(x):

@@ -1,9 +1,8 @@
-"""Packages that are imported where they are used: NumPy where the first array is met, the others (the extra ``derive``)
-by derivations, sweeps and tables, PyYAML (``recipes``) by launch commands with settings in YAML, zstandard (``traces``)
-by compressed files of requests.
+"""Lazy imports of optional packages: NumPy with the first array; others with the first derivation or table (extra
+``derive``), YAML recipe (PyYAML, ``recipes``) or compressed trace (zstandard, ``traces``).
 
-``from inferlib.optional_imports import sympy`` is ``import sympy``, or one line that says what to install; ``np`` of
-this module is NumPy, which is imported when the first of its names is asked for.
+``from inferlib.optional_imports import sympy`` is ``import sympy``, or an error that says what to install. ``np`` of
+this module imports NumPy on first use.
 """
 
 from importlib import import_module
@@ -20,7 +19,7 @@ _PACKAGES = {
 
 
 class _Numpy:
-    """NumPy, once somebody asks it for a name."""
+    """NumPy, imported on first use."""
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(import_module("numpy"), name)
@@ -35,7 +34,7 @@ else:
 
 
 def is_array(value):
-    """Whether ``value`` is an array of NumPy, which need not have been imported."""
+    """Whether ``value`` is a NumPy array, without importing NumPy."""
     return "numpy" in modules and isinstance(value, np.ndarray)
 
 

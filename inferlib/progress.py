@@ -1,19 +1,19 @@
-"""How far a loop is that takes longer than two seconds: a line in a terminal, a bar in a notebook, else nothing."""
+"""Progress of loops longer than two seconds: a line in a terminal, a bar in a notebook, else nothing."""
 
 import sys
 from importlib.util import find_spec
 from time import monotonic
 
-AFTER, EVERY = 2.0, 0.2  # seconds until the line is written, and between two states of it
+AFTER, EVERY = 2.0, 0.2  # seconds until the line appears, and between updates
 state = {"quiet": False, "due": 0.0, "written": False}
-_loops: list = []  # the loops that run now, the outermost first: what is counted, how many are done, of how many
+_loops: list = []  # running loops, outermost first: name, items done, items in all
 
 
 def progress(items, what):
-    """The items of a sequence, one by one; loops inside each other share a line.
+    """Yield the items of a sequence and report progress; nested loops share a line.
 
-    The line goes to stderr where that is a terminal, unless ``state["quiet"]``. In a notebook the outermost loop has a
-    bar, if tqdm is installed.
+    The line goes to stderr if that is a terminal, unless ``state["quiet"]``. In a notebook the outermost loop has a bar
+    if tqdm is installed.
     """
     loop, shown = [what, 0, len(items)], items
     if not _loops:

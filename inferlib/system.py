@@ -1,4 +1,4 @@
-"""What a model of inference is asked about (chip, system, workload, layout), and what it answers."""
+"""Inputs of a model of inference (chip, system, workload, layout) and its answer, a breakdown of a step."""
 
 import inspect
 import re
@@ -17,7 +17,7 @@ TOPOLOGIES = ("", "switch", "mesh", "torus", "bridge", "PCIe", "none")
 
 
 def format_bytes(name):
-    """Bytes of one value in a number format; a number (or symbol) of bytes stands for itself.
+    """Return the bytes of one value in a number format; a number (or symbol) is returned unchanged.
 
     Examples
     --------
@@ -30,19 +30,18 @@ def format_bytes(name):
 
 
 def bytes_of_formats(**formats):
-    """Bytes of one value by field, of those formats that are given."""
+    """Return the bytes of one value of each format that is not None, by field."""
     return {field: format_bytes(format) for field, format in formats.items() if format is not None}
 
 
 @frozen
 class Accelerator(Record):
-    """One chip, with one arithmetic peak: that of ``format``.
+    """One chip, with the arithmetic peak of ``format``.
 
-    ``peaks`` holds the dense peak of every format the chip computes in; :meth:`at` picks another. Numbers
-    that are not known are None; ``sources`` says where each number is stated. ``topology`` says how the
-    ``scale_up_size`` chips of a domain are linked: through a ``"switch"`` or a ``"mesh"`` of links from each
-    to each, any chip sends to any other at its full bandwidth; a ``"torus"`` has neighbours, a ``"bridge"`` or
-    ``"PCIe"`` is what its name says; empty where it is not stated.
+    ``peaks`` has the dense peak of every format the chip computes in; :meth:`at` picks another. Unknown numbers are
+    None; ``sources`` says where each number is stated. ``topology`` says how the ``scale_up_size`` chips of a domain
+    are linked: with a ``"switch"`` or a full ``"mesh"`` any chip sends to any other at its full bandwidth; a
+    ``"torus"`` links neighbours, a ``"bridge"`` pairs, and ``"PCIe"`` has no links of its own; empty if not stated.
     """
 
     flops: float = quantity("dense arithmetic peak of one chip", "FLOP/s")
@@ -66,7 +65,7 @@ class Accelerator(Record):
         validation.one_of("topology", self.topology, TOPOLOGIES)
 
     def at(self, format):
-        """The same chip computing in another number format; LookupError if it has no such format."""
+        """Return the same chip computing in another number format; LookupError if it has no such format."""
         if format not in self._others:
             self._others[format] = self._at(format)
         return self._others[format]
@@ -86,7 +85,7 @@ class Accelerator(Record):
 
 
 def count(name, value):
-    """A number of things: a concrete value that is not a whole number of at least one is refused."""
+    """Validate a count: a concrete value must be a whole number of at least 1."""
     taken = validation.number(name, value, minimum=1)
     if type(taken) is int:
         return taken
@@ -115,7 +114,7 @@ class System(Record):
 
     @property
     def memory(self):
-        """Bytes of memory of all chips together, or None where the chip does not say."""
+        """Memory of all chips in bytes, or None if the chip's is unknown."""
         return None if self.chip.memory_capacity is None else self.count * self.chip.memory_capacity
 
     def __str__(self):
@@ -123,7 +122,7 @@ class System(Record):
 
 
 def of_chip(count, name):
-    """So many of a chip in words; a name that is a rack's says that GPUs of it are meant.
+    """Format a number of chips; a rack's name is marked as a number of its GPUs.
 
     Examples
     --------
@@ -136,9 +135,9 @@ def of_chip(count, name):
 
 @frozen
 class Workload(Record):
-    """Sequences decoded together, each with ``context`` tokens behind it, in given number formats.
+    """Sequences decoded together, each at a ``context`` length, in given number formats.
 
-    A format is a name, or bytes per value where none of the names is meant.
+    A format is a name, or bytes per value if no name fits.
     """
 
     batch: float = quantity("sequences decoded together")
@@ -169,13 +168,13 @@ class Layout(Record):
 
     @property
     def lanes(self):
-        """Batches under way at once, each with its own line of prompts: one in every copy and every stage."""
+        """Batches in progress at once, each with its own queue of prompts: one per copy and stage."""
         return self.dp * self.pp
 
 
 @frozen
 class Breakdown:
-    """One answer: named terms in seconds, which of them overlap, and their sum.
+    """A decode step's time: named terms in seconds, which of them overlap, and their total.
 
     Parameters
     ----------
@@ -183,11 +182,11 @@ class Breakdown:
         Stages follow one another (they add). Within a stage everything overlaps (the longest counts). A
         stage maps names to seconds, or the name of a resource to the terms that share it (those add).
     reason : str
-        Why there is no answer, when ``stages`` is empty.
+        Why there is no answer, if ``stages`` is empty.
     status : {"ok", "infeasible", "n/a"}
-        ``"infeasible"``: the point does not fit; ``"n/a"``: the source does not describe it.
+        ``"infeasible"``: it does not fit in memory; ``"n/a"``: the source does not describe it.
     origin : tuple, optional
-        The function and arguments this came from, so that ``explain`` can unfold it.
+        The function and its arguments, so that ``explain`` can unfold it.
 
     Examples
     --------
@@ -220,7 +219,7 @@ class Breakdown:
 
     @cached_property
     def grouped(self):
-        """The stages, each a list of groups of terms: groups overlap, the terms of one group add."""
+        """The stages as lists of groups of terms: groups overlap, terms within a group add."""
         return [
             [value if isinstance(value, dict) else {name: value} for name, value in stage.items()]
             for stage in self.stages
@@ -228,17 +227,17 @@ class Breakdown:
 
     @property
     def feasible(self):
-        """Whether there is a time."""
+        """Whether there is an answer."""
         return self.status == "ok"
 
     @cached_property
     def terms(self):
-        """All terms, overlapping ones included: name to seconds."""
+        """All terms, overlapped ones included: name to seconds."""
         return {name: t for stage in self.grouped for group in stage for name, t in group.items()}
 
     @cached_property
     def critical(self):
-        """The terms that make up the total: those of the longest group of each stage."""
+        """The terms that make up the total: the longest group of each stage."""
         stages = self._answered()
         if not all(isinstance(seconds, Real) for seconds in self.terms.values()):
             raise TypeError("which terms count differs over the points of a sweep; look at .terms and .total")
@@ -247,7 +246,7 @@ class Breakdown:
 
     @property
     def overlapped(self):
-        """The terms that cost nothing because something longer overlaps them."""
+        """The terms hidden by longer ones."""
         return {name: seconds for name, seconds in self.terms.items() if name not in self.critical}
 
     @cached_property
@@ -267,7 +266,7 @@ class Breakdown:
         return max(self.critical, key=self.critical.get)
 
     def summary(self):
-        """The time and what binds it, or why there is none."""
+        """Return the time and the bottleneck, or why there is no answer."""
         if not self.feasible:
             return f"{self.status}: {self.reason}"
         return f"{1e3 * self.total:.2f} ms, bound by {self.bottleneck}"
@@ -278,7 +277,7 @@ class Breakdown:
         return self.grouped
 
     def table(self):
-        """The terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
+        """Return the terms as a pandas DataFrame: milliseconds, and whether each counts or is hidden."""
         from inferlib.optional_imports import pandas as pd
 
         rows = [(n, 1e3 * s, "counts" if n in self.critical else "hidden") for n, s in self.terms.items()]
@@ -287,7 +286,7 @@ class Breakdown:
 
 
 class NotDescribed(ValueError):
-    """A source says nothing of such a question; the message says why."""
+    """The source does not describe such a question; the message says why."""
 
 
 class DoesNotFit(ValueError):
@@ -295,10 +294,10 @@ class DoesNotFit(ValueError):
 
 
 def decode_model(source):
-    """Make a ``decode_step`` of a function that returns the stages of its :class:`Breakdown`.
+    """Turn a function that returns the stages of a :class:`Breakdown` into a ``decode_step``.
 
-    The function takes model, system, workload, layout and what else it names, checked here against its annotations;
-    it raises :class:`NotDescribed` (the answer is n/a) or :class:`DoesNotFit` (infeasible) where it has no stages.
+    The function takes model, system, workload, layout and its other parameters, which are checked against its
+    annotations. It raises :class:`NotDescribed` (status n/a) or :class:`DoesNotFit` (infeasible) if it has no stages.
     """
 
     def decorate(function):
@@ -317,7 +316,7 @@ def decode_model(source):
             except (NotDescribed, DoesNotFit) as why:
                 status = "n/a" if isinstance(why, NotDescribed) else "infeasible"
                 return Breakdown(status=status, reason=str(why), source=source)
-            if isinstance(stages, Breakdown):  # of a search, whose answer comes from the layout that it chose
+            if isinstance(stages, Breakdown):  # a search has already made a breakdown
                 return stages
             return Breakdown(stages, source=source, origin=(partial(decode_step, **kwargs), *args))
 
@@ -327,6 +326,6 @@ def decode_model(source):
 
 
 def chip_peak(chip, workload):
-    """The chip at the fastest format its arithmetic has for such weights: their own, or the chip's 16 bits."""
+    """Return the chip at the format of the weights if it computes in it, else at its own."""
     validation.instance("chip", chip, Accelerator)
     return chip.at(workload.weights) if workload.weights in chip.peaks else chip

@@ -1,8 +1,8 @@
-"""Transformer: the shape of a decoder, dense or mixture-of-experts, and what its shape costs.
+"""Transformer: the shape of a decoder, dense or mixture of experts, and its parameters, FLOP and bytes.
 
-A model is a few groups of equal layers between two embedding tables. Everything is counted as it is: every
-matrix, bias, norm and router of the language model. A multiplication and an addition are two FLOP;
-norms, rotary positions, softmax, biases, decays and look-ups are not counted as arithmetic.
+A model is a few groups of equal layers between two embedding tables. Every matrix, bias, norm and router of the
+language model is counted. A multiply-add counts as two FLOP; norms, rotary positions, softmax, biases, decays
+and look-ups are not counted as arithmetic.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import field
 from functools import cached_property
 
 from inferlib import validation
-from inferlib.attention import (  # noqa: F401  the kinds belong to a model
+from inferlib.attention import (  # noqa: F401  re-exported
     FLOP_PER_WEIGHT,
     KINDS,
     Attention,
@@ -38,7 +38,7 @@ class FeedForward(Record):
     biases: bool = False
 
     def weights(self, d_model, **reached):
-        """Weights of the matrices of one layer, by part: all of them, whatever is ``reached`` of experts."""
+        """Weights of the matrices of one layer, by part; ``reached`` matters for experts only."""
         return {"feed-forward": self.matrices * d_model * self.d_ff}
 
     def vectors(self, d_model, **reached):
@@ -50,8 +50,8 @@ class FeedForward(Record):
 class Experts(Record):
     """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
 
-    With ``d_latent`` the routed experts work on a narrower stream, with one matrix on the way in and one on
-    the way out for all of them together.
+    With ``d_latent`` the routed experts work in a narrower latent space, with one down- and one up-projection for
+    all of them.
     """
 
     n_experts: float = quantity("routed experts")
@@ -70,7 +70,7 @@ class Experts(Record):
         at_most(self, "n_active", "n_experts")
 
     def touched(self, batch):
-        """Distinct routed experts that a batch is expected to reach, if all are equally likely.
+        """Expected number of distinct routed experts that a batch reaches, if all are equally likely.
 
         Examples
         --------
@@ -81,13 +81,13 @@ class Experts(Record):
         return self.n_experts * (1 - (1 - self.n_active / self.n_experts) ** batch)
 
     def reached(self, active=False, batch=None):
-        """Routed experts: all, those of one ``active`` token, or those that a batch is expected to touch."""
+        """Number of routed experts: all, those of one ``active`` token, or those that a batch is expected to reach."""
         if active:
             return self.n_active
         return self.n_experts if batch is None else self.touched(batch)
 
     def weights(self, d_model, **reached):
-        """Weights of the matrices of one layer, by part: those of all experts, or of those :meth:`reached`."""
+        """Weights of the matrices of one layer, by part: of all experts, or of those :meth:`reached`."""
         gate = d_model if self.shared_gate else 0
         stream = d_model if self.d_latent is None else self.d_latent
         narrowing = {} if self.d_latent is None else {"latent": 2 * d_model * self.d_latent}
@@ -113,7 +113,7 @@ _BLOCKS = (FeedForward, Experts)
 
 @frozen
 class Layers(Record):
-    """A group of equal layers: attention, then a feed-forward block, or only one of them (the other None)."""
+    """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
     count: float = quantity("layers of this kind")
     attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None  # type: ignore[misc]
@@ -138,9 +138,9 @@ class Layers(Record):
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
-    Use :meth:`dense` for equal, dense layers and :func:`inferlib.load_model` for published models. ``notes``
-    says what a configuration holds that is not counted here, such as a vision encoder. ``formats``
-    says how a checkpoint stores each part: bytes of a value, scales included; of the cache too, where it says so.
+    Use :meth:`dense` for equal, dense layers and :func:`inferlib.load_model` for published models. ``notes``: parts of
+    a configuration that are not counted here, such as a vision encoder. ``formats``: bytes per value in which a
+    checkpoint stores each part, scales included (the cache too, if stated).
     """
 
     d_model: float = quantity("width of the residual stream")
@@ -175,7 +175,7 @@ class Transformer(Record):
         cls, n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size, *,
         ff_matrices=3, window=None, biases=False, norms=2, **other,
     ):  # fmt: skip
-        """A transformer of equal, dense layers.
+        """Build a transformer of equal, dense layers.
 
         Examples
         --------
@@ -188,7 +188,7 @@ class Transformer(Record):
         block = FeedForward(d_ff, ff_matrices, biases)
         return cls(d_model, vocab_size, (Layers(n_layers, attention, block, norms),), **other)
 
-    # What equal layers share, so that a simple model reads like a flat record.
+    # Shared by equal layers, so that a simple model reads like a flat record.
 
     @property
     def n_layers(self):
@@ -227,7 +227,7 @@ class Transformer(Record):
 
     @property
     def unusual(self):
-        """What a source that knows plain and latent attention cannot describe; an empty text if nothing.
+        """Name what a source for plain and latent attention cannot describe; ``""`` if nothing.
 
         Examples
         --------
@@ -252,7 +252,7 @@ class Transformer(Record):
             raise ValueError(f"the layers{which} have no common {name}: {values}; look at .layers")
         return values[0]
 
-    # Parameters.
+    # --- Parameters
 
     def parameters(self, active=False):
         """Parameters by part.
@@ -290,7 +290,7 @@ class Transformer(Record):
         return self._counted(tables | {"head": head}, active=active)
 
     def _counted(self, beside, **which):
-        """Parameters by part: those of the layers that count, and what stands beside the layers."""
+        """Parameters by part: those of the layers, and those outside of them (``beside``)."""
         counted = _by_part(self._layer_parameters(group, **which) for group in self.layers) | beside
         counted["norms"] = counted["norms"] + self.final_norm * self.d_model
         counted["connections"] = counted.get("connections", 0) + self.connections
@@ -318,7 +318,7 @@ class Transformer(Record):
         return self.vocab_size if self.outputs is None else self.outputs
 
     def _layer_parameters(self, group, **reached):
-        """Parameters of a group by part: of all experts, or of those :meth:`Experts.reached`."""
+        """Parameters of a group by part, with all experts or with those :meth:`Experts.reached`."""
         d, block, attention, parts = self.d_model, group.feed_forward, group.attention, []
         if block is not None:
             parts = [block.weights(d, **reached), block.vectors(d, **reached)]
@@ -329,7 +329,7 @@ class Transformer(Record):
         parts += [{"norms": norms}, _connections(group)]
         return {part: group.count * value for part, value in _by_part(parts).items()}
 
-    # Arithmetic.
+    # --- Arithmetic
 
     def flops(self, context, absorbed=True):
         """FLOP to generate one token, by part.
@@ -365,7 +365,7 @@ class Transformer(Record):
         return self._flops(1, 1, lambda attention: attention.context_flops(context, absorbed))
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
-        """FLOP to read a prompt, by part; of the pairs of positions only the causal half is counted.
+        """FLOP to prefill a prompt, by part; only the causal half of the pairs of positions is counted.
 
         Examples
         --------
@@ -378,7 +378,7 @@ class Transformer(Record):
         return self._flops(tokens, logits, lambda attention: attention.prompt_flops(tokens, absorbed))
 
     def _flops(self, tokens, logits, attending):
-        """FLOP by part: every matrix for each token, the head for each of the logits, and what attention adds."""
+        """FLOP by part: every matrix for each token, the head for each of the logits, and attention."""
         counted = [self._token_flops(group, tokens) for group in self.layers]
         for n, attention in self._attentions():
             counted.append({part: n * flops for part, flops in attending(attention).items()})
@@ -387,11 +387,11 @@ class Transformer(Record):
         return nonzero_parts(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
     def _attentions(self):
-        """How many layers have which attention, group by group; a group may have none."""
+        """Return pairs of number of layers and their attention, for groups that have one."""
         return [(group.count, group.attention) for group in self.layers if group.attention is not None]
 
     def _token_flops(self, group, tokens):
-        """FLOP of a group that do not depend on the context: two for each weight a token meets."""
+        """FLOP of a group that do not depend on the context: two for each weight that a token uses."""
         weights = _connections(group)
         if group.attention is not None:
             weights["projections"] = sum(group.attention.matrices(self.d_model).values())
@@ -399,12 +399,12 @@ class Transformer(Record):
             weights |= group.feed_forward.weights(self.d_model, active=True)
         return {part: FLOP_PER_WEIGHT * group.count * n * tokens for part, n in weights.items()}
 
-    # Bytes.
+    # --- Bytes
 
     def cache_values(self, context=1):
         """Values in the cache of one sequence of ``context`` tokens; windows cap what a layer keeps.
 
-        A state of linear attention is not in it: see :meth:`state_values`.
+        Recurrent states are not included: see :meth:`state_values`.
 
         Examples
         --------
@@ -416,11 +416,11 @@ class Transformer(Record):
         return sum(n * attention.kept(context) for n, attention in self._attentions())
 
     def state_values(self):
-        """Values kept of a sequence that do not grow with it: states of linear attention, and tokens not yet pooled."""
+        """Values per sequence that do not grow with its context: recurrent states, and tokens not yet pooled."""
         return _by_part({what: n * v for what, v in a.state().items()} for n, a in self._attentions())
 
     def state_bytes(self):
-        """Bytes of a sequence that do not grow with it; engines keep states and tokens not yet pooled in 32 bits."""
+        """Bytes per sequence that do not grow with its context; states and tokens not yet pooled have 32 bits."""
         values = self.state_values()
         wide = values.get("state", 0) + values.get("waiting", 0)
         return wide * format_bytes("fp32") + values.get("convolution", 0) * format_bytes("bf16")
@@ -428,7 +428,7 @@ class Transformer(Record):
     def cache_bytes(self, context=1, format="bf16"):
         """Bytes of the cache of one sequence of ``context`` tokens; ``format`` is a name or bytes per value.
 
-        A state of linear attention is not in it: see :meth:`state_bytes`.
+        Recurrent states are not included: see :meth:`state_bytes`.
 
         Examples
         --------
@@ -463,10 +463,10 @@ class Transformer(Record):
     def bytes_read(self, batch, context, weights="bf16", cache="bf16"):
         """Bytes read to generate one token for each sequence of a batch, by part.
 
-        Every weight that is used is read once: of the routed experts those that the batch is expected to
-        touch under uniform routing, and neither input embedding nor learned positions, of which a step needs
-        a few rows. Of a cache only what attention sees is read: what its window holds or its indexer picks,
-        and the indexer's keys. Activations, and the writing of new cache entries and of states, are left out.
+        Every weight that is used is read once: the routed experts that the batch is expected to reach under uniform
+        routing, but neither input embedding nor learned positions, of which a step reads a few rows. Of the cache, only
+        visible positions are read (in the window, or picked by the indexer) and the indexer's keys. Activations,
+        and writing of cache entries and states, are left out.
 
         Parameters
         ----------
@@ -504,7 +504,7 @@ class Transformer(Record):
         return {part: n * self._format(tied_head.get(part, part), format) for part, n in counted.items()}
 
     def _format(self, part, format):
-        """Bytes of a value of a part, in a format or as published."""
+        """Bytes per value of a part, in a format or as published."""
         if not (isinstance(format, str) and format == "published"):
             return format_bytes(format)
         if part not in self.formats:
@@ -520,7 +520,7 @@ PARTS = (
 
 
 def _by_part(tables):
-    """Sum of several tables, part by part."""
+    """Add several tables, part by part."""
     total = {}
     for table in tables:
         for part, value in table.items():
@@ -529,5 +529,5 @@ def _by_part(tables):
 
 
 def _connections(group):
-    """What mixes the residual streams of a layer, as a part of it."""
+    """Parameters that mix the residual streams of a layer, as a part of it."""
     return nonzero_parts({"connections": group.connections})

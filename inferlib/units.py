@@ -1,8 +1,8 @@
-"""Units at the doors: text such as ``"3.35 TB/s"`` becomes a plain SI number, and back.
+"""Units at the boundary: text such as ``"3.35 TB/s"`` becomes an SI number.
 
-Bytes, FLOP, dollars, tokens and watts are dimensions of their own, so bytes over FLOP/s are not seconds. Equations see
-plain floats; data files and printed numbers carry a unit, converted here and nowhere else. Prefixes are exact: GB is
-10^9 bytes, GiB is 2^30. Bits are not defined, so that "Gb" is refused rather than guessed.
+Bytes, FLOP, dollars, tokens and watts are dimensions of their own, so bytes over FLOP/s are not seconds. Equations
+use plain floats; data files and printed numbers have units, which are converted only here. Prefixes are exact: GB is
+10^9 bytes, GiB is 2^30. Bits are not defined, so "Gb" raises an error.
 """
 
 import math
@@ -23,7 +23,7 @@ _UNITS = {
 
 
 def _read(word):
-    """Size and dimension of one unit with its prefix, such as ``GiB``."""
+    """Return the size and dimension of one unit with its prefix, such as ``GiB``."""
     if word in _UNITS:
         return _UNITS[word]
     for prefix in (word[:2], word[:1]):
@@ -35,7 +35,7 @@ def _read(word):
 
 @lru_cache(maxsize=256)
 def _read_all(unit):
-    """Size of a product of units in base units, and the power of each dimension in it."""
+    """Return the size of a product of units in base units, and the power of each dimension."""
     size, powers = 1.0, {}
     for sign, word in re.findall(r"(^|[*/])([^*/]*)", unit or "1"):
         one, dimension = _read(word.strip())
@@ -47,9 +47,9 @@ def _read_all(unit):
 
 @lru_cache(maxsize=256)
 def factor(unit, into=None):
-    """How many of ``into`` (default: SI base units) one ``unit`` is.
+    """Return how many of ``into`` (default: SI base units) one ``unit`` is.
 
-    Units are such as ``"TB/s"``, ``"us"``, ``"usd/h"``, ``"%"`` or ``"1"``; ValueError if one is unknown or the
+    Units are, for example, ``"TB/s"``, ``"us"``, ``"usd/h"``, ``"%"`` or ``"1"``; ValueError if one is unknown or the
     dimensions differ.
 
     Examples
@@ -76,10 +76,10 @@ def factor(unit, into=None):
 
 
 def parse(text, unit):
-    """Read a number with its unit, such as ``"3.35 TB/s"``, as a plain number of ``unit``.
+    """Read a number with its unit, such as ``"3.35 TB/s"``, as a plain number in ``unit``.
 
-    A string holds a number, a space and a unit; a bare number is taken only when ``unit``, that of the result, is
-    ``"1"``. ValueError if the text is not a number and a unit, or has another dimension than ``unit``.
+    A string holds a number, a space and a unit; a bare number is accepted only if ``unit`` is ``"1"``. ValueError if
+    the text is not a number with a unit, or its dimension differs from that of ``unit``.
 
     Examples
     --------

@@ -1,8 +1,7 @@
-"""Checks at the doors: every refusal names the argument, its value and what is allowed.
+"""Argument checks of public functions: every error names the argument, its value and what is allowed.
 
-Concrete numbers are checked, and brought to floats: whole numbers of NumPy would overflow without a word. SymPy
-expressions, Pint quantities and lazy arrays pass: they were made by somebody who derives, checks dimensions or
-sweeps, and equations are total functions. Anything else is refused.
+Concrete numbers are checked and converted to floats, because NumPy integers overflow silently. SymPy expressions, Pint
+quantities and lazy arrays pass unchecked, since equations accept any of their values. Anything else is refused.
 """
 
 import math
@@ -13,13 +12,13 @@ from inferlib.optional_imports import is_array, np
 
 
 def read_package_file(module, name):
-    """The text of a file of the package, relative to the ``__file__`` of a module; avoids a slow import."""
+    """Return the text of a package file beside a module (its ``__file__``); avoids a slow import."""
     with open(os.path.join(os.path.dirname(module), name), encoding="utf-8") as file:
         return file.read()
 
 
 def read_package_toml(module, name):
-    """The tables of a TOML file of the package; ValueError with file and line where it is not TOML."""
+    """Parse a TOML file of the package; ValueError with file and line if it is invalid."""
     import tomllib
 
     try:
@@ -29,18 +28,17 @@ def read_package_toml(module, name):
 
 
 _PLAIN, LARGE = (float, int), 1e300
-_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray objects count only if their data are lazy
+_NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray objects pass only if their data are lazy
 
 
 def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False):
-    """A ``value`` fit to calculate with; one that is not a finite positive number (or array of them) is refused.
+    """Validate a number: return it if it is finite and positive (or an array of such numbers), else raise.
 
-    ``name``: how the error calls the argument. ``value``: a float, an array (a list is taken as one) or
-    anything symbolic. ``zero`` allows zero; ``minimum`` and ``maximum`` are inclusive. ``masked`` lets NaN and
-    infinity stand in an array: points of a sweep that something has marked as infeasible. Returns a Python
-    number or what is not concrete as it is, all others as 64-bit floats of the same kind. Raises TypeError for
-    what is not a number nor holds numbers (a string, a bool, None, a complex number), ValueError for one that
-    is not allowed.
+    ``name``: the argument's name in errors. ``value``: a number, an array (or list), or anything symbolic. ``zero``
+    allows zero; ``minimum`` and ``maximum`` are inclusive. ``masked`` allows NaN and infinity in an array, for points
+    of a sweep marked as infeasible. Python numbers and symbolic values are returned as they are, all others as 64-bit
+    floats of the same kind. Raises TypeError if the value is not a number and holds none (a string, a bool, None, a
+    complex number), and ValueError if it is out of range.
 
     Examples
     --------
@@ -57,7 +55,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
         and (minimum is None or value >= minimum)
         and (maximum is None or value <= maximum)
     ):
-        return value  # the common case: the checks below take twenty times as long
+        return value  # the common case; the checks below are twenty times as slow
     allowed = "positive and finite" if not zero else "zero or positive, and finite"
     if minimum is not None:
         allowed += f", at least {minimum:g}"
@@ -101,7 +99,7 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
 
 
 def short(spelled, value):
-    """A value as ``repr`` or ``str`` spells it, cut where it is too long to read."""
+    """Return a value's ``repr`` or ``str``, cut if it is too long to read."""
     try:
         text = spelled(value).replace("\n", " ")
     except ValueError:  # an integer of thousands of digits
@@ -110,7 +108,7 @@ def short(spelled, value):
 
 
 def one_of(name, value, allowed):
-    """Refuse a ``value`` that is not among ``allowed``, and suggest the nearest names.
+    """Return a ``value`` that is among ``allowed``, else raise LookupError with the nearest names.
 
     Examples
     --------
@@ -128,7 +126,7 @@ def one_of(name, value, allowed):
 
 
 def instance(name, value, kind):
-    """Refuse a ``value`` of another class.
+    """Return a ``value`` of this class, else raise TypeError.
 
     Examples
     --------
@@ -153,10 +151,10 @@ def _near(value, allowed):
 
 
 def _module(value):
-    """The package that a value's class is from."""
+    """Return the top-level package of a value's class."""
     return type(value).__module__.partition(".")[0]
 
 
 def _in_memory(value):
-    """Whether ``value`` is an xarray object whose numbers are at hand (dask arrays stay lazy)."""
+    """Whether ``value`` is an xarray object with its numbers in memory (dask arrays stay lazy)."""
     return _module(value) == "xarray" and is_array(value.variable._data)

@@ -1,8 +1,7 @@
-"""Real chips and real models: only what a vendor or a published configuration states, each number sourced.
+"""Catalogue of chips and models: only what a vendor or a published configuration states, each number with its source.
 
-Data live in ``chips.toml`` and ``models.toml``; whole configurations of models that are served
-today in ``served.json``, by their name on Hugging Face; further names in ``names.toml``. What only one of the five
-sources assumes lives with that source.
+``chips.toml`` and ``models.toml`` have the data, ``served.json`` whole configurations of models served today by
+their name on Hugging Face, and ``names.toml`` further names. Assumptions of a single source are in its own package.
 """
 
 import json
@@ -23,38 +22,38 @@ BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offe
 
 
 def chips():
-    """The names of all chips in the catalogue."""
+    """Return the names of all chips in the catalogue."""
     return list(_table("chips.toml"))
 
 
 def models():
-    """The names of all models in the catalogue."""
+    """Return the names of all models in the catalogue."""
     return list(_table("models.toml"))
 
 
 def served():
-    """The names of the configurations in the catalogue, of models that are served today."""
+    """Return the Hugging Face names of the stored configurations of models served today."""
     return list(_served())
 
 
 def load_chip(name):
-    """A chip of the catalogue, at its dense 16-bit peak (bf16, or fp16, or else the first one that is stated).
+    """Return a chip of the catalogue, at its dense 16-bit peak (bf16, else fp16, else the first one stated).
 
     Parameters
     ----------
     name : str
-        Such as ``"H100 SXM"`` or ``"H100"``; see :func:`chips`, and :func:`load_chips` for chips of your own.
+        For example ``"H100 SXM"`` or ``"H100"``; see :func:`chips`, and :func:`load_chips` for chips of your own.
 
     Returns
     -------
     Accelerator
-        Use ``.at("fp8")`` for another number format. Its ``price`` is a snapshot of a list price, dated in
-        ``.sources["price"]``, or None where no public list offers the chip.
+        ``.at("fp8")`` switches to another number format. ``price`` is a list price at the date in
+        ``.sources["price"]``, or None if no public list offers the chip.
 
     Raises
     ------
     LookupError
-        If there is no such chip; near names are suggested.
+        If there is no such chip; similar names are suggested.
 
     Examples
     --------
@@ -67,9 +66,9 @@ def load_chip(name):
 
 
 def load_system(value, chips=None, name="system"):
-    """Chips by their number and name; a System stays as it is, and an Accelerator is one chip.
+    """Return a System from a number and a name of chips; a System is returned unchanged, an Accelerator is one chip.
 
-    ``chips``: further chips by name, such as :func:`load_chips` returns. ``name``: what an error calls the text.
+    ``chips``: further chips by name, as :func:`load_chips` returns them. ``name``: the argument's name in errors.
 
     Examples
     --------
@@ -100,13 +99,13 @@ def load_system(value, chips=None, name="system"):
 
 @cache
 def _stated(name):
-    """A chip of the catalogue by its full name; cached, since records cannot change."""
+    """Return a chip of the catalogue by its full name; cached, since records cannot change."""
     entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
     return _chip(name, entry, chip_fact(name, "offer"))
 
 
 def chip_fact(name, fact):
-    """What the catalogue says of one of its chips beside the fields of an Accelerator: one of ``BESIDE``, or None.
+    """Return a fact that the catalogue states about a chip but Accelerator does not hold (one of ``BESIDE``), or None.
 
     Examples
     --------
@@ -117,14 +116,13 @@ def chip_fact(name, fact):
 
 
 def load_chips(path):
-    """Chips of your own, from a TOML file: name to Accelerator.
+    """Read chips of your own from a TOML file; return a mapping of name to Accelerator.
 
-    ``path``: a file with a table for each chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to
-    ``"990 TFLOP/s"``), ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such
-    as ``price``; ``sources`` may say where each number is stated. Raises LookupError if there is no such file,
-    ValueError if it is not TOML. A chip with a field or a format that nobody knows (LookupError), with a wrong unit,
-    without peaks or by a name of the catalogue (ValueError) fails when it is asked for; the others answer. If none is
-    left, it fails at once.
+    ``path``: a file with a table per chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to ``"990
+    TFLOP/s"``), ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such as ``price``;
+    ``sources`` may say where each number is stated. Raises LookupError if there is no such file, ValueError if it is
+    not TOML. An invalid chip raises only when it is looked up: LookupError for an unknown field or format, ValueError
+    for a wrong unit, missing peaks or a name of the catalogue. If no chip is valid, the first error is raised at once.
     """
     made = Chips()
     for name, entry in config.tables_of(path).items():
@@ -138,7 +136,7 @@ def load_chips(path):
 
 
 class Chips(dict):
-    """Chips by name; those of ``wrong`` are known by name too, and raise when they are asked for."""
+    """Chips by name; invalid ones are in ``wrong`` and raise their error when they are looked up."""
 
     def __init__(self):
         super().__init__()
@@ -152,14 +150,14 @@ class Chips(dict):
 
 
 def _own_chip(path, name, entry):
-    """A chip of a user's file: what may stand in it is checked, and every error says where."""
+    """Validate a chip from a user's file; every error names the file and the chip."""
     where, known = f"{path}: chip {config.shown(name)}", spellings("chip").get(_plain(name))
     peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
     if not isinstance(peaks, Mapping) or not peaks:
         raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
     if not {"bf16", "fp16", "tf32", "fp32"} & set(
         peaks
-    ):  # attention and head are multiplied there in any checkpoint
+    ):  # every checkpoint multiplies attention and head in 16 bits or more
         raise ValueError(
             f"{where} has no peak in 16 bits, such as bf16 = '990 TFLOP/s', beside {', '.join(peaks)}"
         )
@@ -167,7 +165,7 @@ def _own_chip(path, name, entry):
         raise ValueError(f"{where} has no memory_bandwidth, such as '3.35 TB/s'")
     if not name.isprintable() or len(name) > 80:
         raise ValueError(f"{where} needs a name of at most 80 printable characters")
-    if known:  # else answers for it would count as measured
+    if known:  # otherwise its answers would count as measured
         raise ValueError(f"{where} is called like {known!r} of the catalogue; rename yours")
     sources = entry.get("sources", {})
     if not isinstance(sources, Mapping) or not all(isinstance(text, str) for text in sources.values()):
@@ -184,7 +182,7 @@ def _own_chip(path, name, entry):
 
 
 def _chip(name, entry, offer=None):
-    """An Accelerator from its table."""
+    """Build an Accelerator from its table."""
     entry = dict(entry)
     pages, peaks, sources = (entry.pop(key, {}) for key in ("pages", "peaks", "sources"))
     if pages:
@@ -207,15 +205,15 @@ def _chip(name, entry, offer=None):
 
 
 def load_model(model):
-    """A model of the catalogue, or the one that a Hugging Face ``config.json`` describes.
+    """Return a model of the catalogue, or the model that a Hugging Face ``config.json`` describes.
 
     Parameters
     ----------
     model : str, os.PathLike or mapping
         A name such as ``"Llama 3 70B"`` (see :func:`models`), a name on Hugging Face such as
-        ``"Qwen/Qwen3.5-397B-A17B"`` (see :func:`served`), the path of a ``config.json`` or of a folder that
-        holds one (and perhaps an ``hf_quant_config.json``), or its parsed content. Capitals, blanks and hyphens
-        do not matter, nor do the maker's name and endings such as ``-Instruct``, which change no shape.
+        ``"Qwen/Qwen3.5-397B-A17B"`` (see :func:`served`), the path of a ``config.json`` or of its folder (which may
+        also hold an ``hf_quant_config.json``), or its parsed content. Capitals, blanks, hyphens, the maker's name, and
+        endings such as ``-Instruct`` that change no shape are ignored.
 
     Returns
     -------
@@ -224,9 +222,9 @@ def load_model(model):
     Raises
     ------
     LookupError
-        If there is no such model (near names are suggested), file, or family of models.
+        If there is no such model (similar names are suggested), file, or model family.
     ValueError
-        If the configuration holds a key that its family's reader does not understand, or lacks one.
+        If the configuration lacks a key, or has one that its family's reader does not understand.
 
     Examples
     --------
@@ -246,7 +244,7 @@ def load_model(model):
 
 
 def _anothers(typed, name):
-    """Whether a served file has a format that was not typed, or another publisher than was typed."""
+    """Whether a served checkpoint has a format or a publisher other than the typed name says."""
     if name not in served():
         return False
     maker, _, title = name.partition("/")
@@ -258,7 +256,7 @@ def _anothers(typed, name):
 
 @cache
 def _catalogued(name, format=None):
-    """A model of the catalogue, perhaps in another format; cached, since records cannot change."""
+    """Return a model of the catalogue, optionally in another format; cached, since records cannot change."""
     title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
     if name in same_shapes():
         also = same_shapes()[name]
@@ -269,7 +267,7 @@ def _catalogued(name, format=None):
     if "shape" in entry:
         return Transformer.dense(**entry["shape"], name=name, sources={"shape": entry["source"]})
     source = entry.get("source", f"{_HUB}{name}/blob/main/config.json")
-    # the catalogue's own name of a model that is also served takes the whole file, its formats with it
+    # a catalogue model that is also served takes the whole stored configuration, with its formats
     held = {"config": config.parse(entry["config"])} if "config" in entry else _served()[_address(source)]
     content, beside = held["config"], held.get("hf_quant_config")
     if format is not None:
@@ -281,17 +279,17 @@ def _catalogued(name, format=None):
 
 
 def _address(source):
-    """The name on Hugging Face in the address of a configuration, or None."""
+    """Return the Hugging Face name in the address of a configuration, or None."""
     return "/".join(source.removeprefix(_HUB).split("/")[:2]) if source.startswith(_HUB) else None
 
 
 def same_shapes():
-    """Models whose shape is that of another one in the catalogue: name to its ``like`` and its ``id``."""
+    """Models whose shape equals that of another model in the catalogue: name to its ``like`` and its ``id``."""
     return _table("names.toml")["model"]
 
 
 def resolve(what, name):
-    """The catalogue's name of a ``"model"`` or ``"chip"``, by any spelling; LookupError with a few near names.
+    """Return the catalogue's name of a ``"model"`` or ``"chip"`` in any spelling; LookupError suggests similar names.
 
     Examples
     --------
@@ -314,17 +312,17 @@ def resolve(what, name):
 
 
 def typed_formats():
-    """What the last words of a model's name may say of its format: words to a checkpoint's own statement."""
+    """Formats that the last words of a model's name may state: words to a checkpoint's own statement."""
     return _table("names.toml")["format"]
 
 
 def is_chip(name):
-    """Whether a chip of the catalogue is called so, in any spelling."""
+    """Whether a chip of the catalogue has this name, in any spelling."""
     return _found("chip", name) is not None
 
 
 def _resolved(name):
-    """The catalogue's name of a model, and the format that the last words of a typed name may add to it."""
+    """Return the catalogue's name of a model, and the format that the last words of a typed name may state."""
     found, formats = _found("model", name), typed_formats()
     for format in formats if found is None and isinstance(name, str) else ():
         head, end = " ".join(_words(name)), " ".join(_words(format))
@@ -335,8 +333,10 @@ def _resolved(name):
 
 
 def _found(what, name):
-    """The catalogue's name, or None."""
-    tables = (chips,) if what == "chip" else (models, same_shapes, served)  # the file of the last is long
+    """Return the catalogue's name, or None."""
+    tables = (
+        (chips,) if what == "chip" else (models, same_shapes, served)
+    )  # served.json is long, so it is read last
     if not isinstance(name, str) or len(name) >= 200:
         return None
     if any(name in table() for table in tables):
@@ -348,7 +348,7 @@ def _found(what, name):
         return known["".join(typed)]
     if what == "chip":
         return _sold_as(typed)
-    # the first words of one model, of which all others that begin so are versions: "Qwen3-235B"
+    # the typed words begin the name of one model, and of its variants only: "Qwen3-235B"
     known = _spelled(what) if typed else {}
     begin = sorted((words for words in known if words[: len(typed)] == tuple(typed)), key=len)
     others = {known[words] for words in begin if words[: len(begin[0])] != begin[0]}
@@ -358,7 +358,7 @@ def _found(what, name):
 
 
 def _within(typed, known):
-    """The only model whose name holds these words one after another, one with a number among them; or None."""
+    """Return the only model whose name contains these consecutive words, one of them with a number; or None."""
     n, said = len(typed), re.search(r"\d", "".join(typed))
     found = {
         name for words, name in known.items() if typed in [list(words[k : k + n]) for k in range(len(words))]
@@ -367,7 +367,7 @@ def _within(typed, known):
 
 
 def _sold_as(typed):
-    """A chip by a name with its vendor or its memory in it, which must be the memory that it has; or None."""
+    """Return a chip by a name with its vendor or memory size, if the size is right; or None."""
     plain = [word for word in typed if word not in VENDORS]
     bare = [word for word in plain if not re.fullmatch(r"\d+gb?|hbm3e?", word)]
     whole, found = (spellings("chip").get("".join(words)) for words in (plain, bare))
@@ -381,19 +381,19 @@ def _sold_as(typed):
 _HUB = "https://huggingface.co/"
 _REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
 VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
-SOLD = 0.1  # share by which the memory in a chip's name may differ from that of its data sheet
+SOLD = 0.1  # largest relative difference between the memory in a chip's name and in its data sheet
 ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528")
 
 
 @cache
 def spellings(what):
-    """Every name that may be typed, without what does not matter, to the catalogue's name."""
+    """Map every accepted name, in normalised spelling, to the catalogue's name."""
     return {"".join(words): name for words, name in _spelled(what).items()}
 
 
 @cache
 def _spelled(what):
-    """Every name that may be typed, as words, to the catalogue's name; later ones win."""
+    """Map every accepted name, split into words, to the catalogue's name; later entries win."""
     names = _table("names.toml")
     if what == "chip":
         typed = names["chip"] | {name: name for name in chips()}
@@ -410,7 +410,7 @@ def _plain(name):
 
 
 def _words(name):
-    """Words of a name without its maker and capitals, and without those that change no shape."""
+    """Return the words of a name in lower case, without its maker and words that change no shape."""
     words = _split(name)
     words = words[:1] + [w for w in words[1:] if w not in ENDINGS]
     return words[1:] if words[:1] == ["meta"] and len(words) > 1 else words
@@ -422,7 +422,7 @@ def _split(name):
 
 @cache
 def _own_formats():
-    """Names of models whose last words say how they are stored, such as Kimi-K2-Thinking, with all words."""
+    """Names of models whose last words state their format, such as Kimi-K2-Thinking, with all words."""
     own = {name: entry for name, entry in same_shapes().items() if "format" in entry}
     return {"".join(_split(text)): name for name, entry in own.items() for text in (name, entry["id"])}
 
@@ -433,7 +433,7 @@ def _served():
 
 
 def record(kind, entry, **other):
-    """A record from a table of a TOML file (``"number unit"`` by field), every number checked against its unit."""
+    """Build a record from a TOML table of ``"number unit"`` by field; every unit is checked."""
     units, values = {f.name: f.metadata["unit"] for f in quantities(kind)}, {}
     for name, value in entry.items():
         if name in ("sources", "peaks"):

@@ -1,8 +1,8 @@
-"""Read the ``config.json`` of a published model: families by ``model_type``, nothing guessed.
+"""Read the ``config.json`` of a published model: families by ``model_type``, without guessing.
 
-``catalog/families.toml`` declares what the keys of a family mean, and which change no shape. Any other key
-that is switched on is refused by name. Where a key may be absent, the value taken is the one that the
-family's own code documents.
+``catalog/families.toml`` declares what the keys of a family mean, and which do not affect the shape. Any other key
+that is set raises an error with its name. The default of an optional key is the one that the family's own code
+documents.
 """
 
 import json
@@ -21,12 +21,12 @@ MAX_BYTES = 4 * 10**6  # the longest published one lists 22,000 quantized tensor
 
 
 def read_config(config, name="", sources=None, quantization=None):
-    """The Transformer that a parsed ``config.json`` describes, called ``name`` and stated in ``sources``.
+    """Build the Transformer that a parsed ``config.json`` describes.
 
-    ``quantization`` is what an ``hf_quant_config.json`` beside it holds. LookupError where the ``model_type`` is no
-    family known here, ValueError where a key is missing, unknown, of the wrong type or out of range. The result's
-    ``notes`` name what the configuration mentions and the count leaves out, its ``formats`` how the checkpoint
-    stores each part.
+    ``name``, ``sources``: of the result. ``quantization``: content of an ``hf_quant_config.json`` beside it. Raises
+    LookupError for an unknown ``model_type``, ValueError for a key that is missing, unknown, of the wrong type or out
+    of range. The result's ``notes`` name what the configuration has but the count leaves out, its ``formats`` how the
+    checkpoint stores each part.
 
     Examples
     --------
@@ -47,11 +47,11 @@ def read_config(config, name="", sources=None, quantization=None):
 
 
 def _read(c, stated=(), family=None, architectures=None):
-    """Fields of a Transformer, and its formats; a wrapper is asked for the model inside."""
+    """Return the fields of a Transformer and its formats; of a wrapper, those of the language model inside."""
     family = c.text("model_type", *([family] if family else []))
     validation.one_of(f"model_type (in {c.where})", family, families())
     about = declared(family)
-    # what a serving engine would load counts first: the section in the file itself, then the file beside it
+    # a serving engine prefers the section in the file itself to the file beside it
     own = c._take("quantization_config", None) or c._take("compression_config", None)
     sections = [section for section in (own, *stated) if section is not None]
     architectures = architectures or c._take("architectures", None)
@@ -67,7 +67,7 @@ def _read(c, stated=(), family=None, architectures=None):
 
 
 def _inside(c, family, sections, architectures):
-    """The language model in a wrapper, which says some of its keys outside."""
+    """Read the language model in a wrapper; some of its keys are outside."""
     about = declared(family)
     for key, remark in about.get("notes", {}).items():
         c.note(key, remark)
@@ -79,7 +79,7 @@ def _inside(c, family, sections, architectures):
     text.data = {key: c.data[key] for key in outside if key in c.data} | text.data
     shape, formats = _read(text, sections, kind, architectures)
     tied = c.flag("tie_word_embeddings", shape["tied"])
-    # where they differ, transformers 4 asked the inner one and transformers 5, which writes both, asks the outer one
+    # if they differ, transformers 4 used the inner key, and transformers 5, which writes both, the outer
     if tied != shape["tied"] and str(c.data.get("transformers_version") or "") < "5":
         c.refuse("tie_word_embeddings", "the same as in text_config")
     shape["tied"] = tied
@@ -88,13 +88,13 @@ def _inside(c, family, sections, architectures):
 
 
 def _max_context(c):
-    """How many positions the configuration says the model was made for."""
+    """Return the number of positions that the configuration states, or None."""
     keys = ("max_position_embeddings", "n_positions", "max_seq_len", "model_max_length")
     return next((c.whole(key) for key in keys if c.given(key)), None)
 
 
 def _head(c, architectures):
-    """Which head a model has, by the name of its class; none is stated: one over the vocabulary."""
+    """Return the fields of the head, by the name of the model's class; the default is a head over the vocabulary."""
     if architectures is None:
         return {}
     good = isinstance(architectures, list) and all(isinstance(name, str) for name in architectures)
@@ -118,29 +118,31 @@ def _head(c, architectures):
 
 
 def read_file(path):
-    """A parsed ``config.json``, or the one in a folder; LookupError where there is none that can be read."""
-    from pathlib import Path  # which imports half of urllib
+    """Parse a ``config.json``, or the one in a folder; LookupError if it cannot be read."""
+    from pathlib import Path  # imports half of urllib
 
     path = Path(path)
     try:
         path = path / "config.json" if path.is_dir() else path
     except OSError:
-        pass  # content_of says why
+        pass  # content_of raises the reason
     return parse(content_of(path), str(path))
 
 
 def read_beside(path):
-    """What an ``hf_quant_config.json`` in the folder of a ``config.json`` holds; None where there is none."""
+    """Parse the ``hf_quant_config.json`` in the folder of a ``config.json``; None if there is none."""
     from pathlib import Path
 
     path = Path(path)
     beside = (path if path.is_dir() else path.parent) / "hf_quant_config.json"
-    good = path.is_dir() or path.name == "config.json"  # of a file by another name it may not be the sister
+    good = (
+        path.is_dir() or path.name == "config.json"
+    )  # a file of another name may belong to another checkpoint
     return parse(content_of(beside), str(beside)) if good and beside.is_file() else None
 
 
 def content_of(path):
-    """The bytes of a small file; LookupError where there is none to be read, ValueError where it is not small."""
+    """Return the bytes of a small file; LookupError if it cannot be read, ValueError if it is too large."""
     try:
         if not path.is_file():
             raise LookupError(f"no file {str(path)!r}")
@@ -154,7 +156,7 @@ def content_of(path):
 
 
 def tables_of(path):
-    """A small TOML file as a mapping; LookupError and ValueError as :func:`content_of`, and where it is not TOML."""
+    """Parse a small TOML file; LookupError or ValueError as in :func:`content_of`, ValueError if it is invalid."""
     from pathlib import Path
 
     content = content_of(Path(path))
@@ -176,7 +178,9 @@ def parse(content, where="config.json"):
     """
 
     def refused(constant):
-        if constant == "Infinity":  # limits of time steps in published files; no count can be infinite
+        if (
+            constant == "Infinity"
+        ):  # published files have it as a limit of time steps; no count can be infinite
             return float("inf")
         raise ValueError(f"{constant} is no number of it")
 
@@ -196,7 +200,7 @@ def parse(content, where="config.json"):
 
 
 def looks_like_path(model):
-    """Whether ``model`` names a file or folder rather than a model of the catalogue."""
+    """Whether ``model`` is the path of a file or folder rather than a model's name."""
     if isinstance(model, os.PathLike):
         return True
     if not isinstance(model, str) or "\0" in model or len(model) > 4096:

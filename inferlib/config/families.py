@@ -1,7 +1,7 @@
-"""From keys to a shape, by the declarations of ``catalog/families.toml``, which explains its words.
+"""Evaluate a family's declarations in ``catalog/families.toml`` (which explains its words) to a model's shape.
 
-Every word of a family's table has one function here: :data:`CHECKS` for what must hold of single keys,
-:data:`RULES` for which layer is of which kind, :func:`value` for expressions.
+Every word of a family's table has one function here: :data:`CHECKS` validates single keys, :data:`RULES` decide the
+kind of each layer, :func:`value` evaluates expressions.
 """
 
 from collections import Counter
@@ -33,23 +33,23 @@ PARTS = {
     "experts": Experts,
 }
 BLOCKS = (FeedForward, Experts)
-UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # what a part left out (no_op) may still say
+UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # keys that an omitted part (no_op) may still have
 
 
 @cache
 def declarations():
-    """The file of declarations: ``harmless`` keys of all families, and a table for each ``family``."""
+    """The parsed file of declarations: ``harmless`` keys of all families, and a table per ``family``."""
     return validation.read_package_toml(__file__, "../catalog/families.toml")
 
 
 def families():
-    """What is declared for each ``model_type``."""
+    """Return the declarations of each ``model_type``."""
     return declarations()["family"]
 
 
 @cache
 def declared(name):
-    """What is declared for a ``model_type``, with what it and its parts take over from those they are ``like``."""
+    """Return the declaration of a ``model_type``, with what it and its parts inherit by ``like``."""
     family = _told(name)
     return family | {"parts": {part: _whole(part, family["parts"]) for part in family.get("parts", ())}}
 
@@ -67,15 +67,15 @@ def _whole(part, parts):
 
 
 def _merged(base, changes):
-    """Tables within tables change key by key."""
+    """Merge two tables; nested tables are merged key by key."""
     inner = {key: v for key, v in changes.items() if isinstance(v, dict) and isinstance(base.get(key), dict)}
     return base | changes | {key: _merged(base[key], v) for key, v in inner.items()}
 
 
 def shape_of(c, name):
-    """Fields of a Transformer, and ``"sequence"``: for each layer its attention and feed-forward block.
+    """Return the fields of a Transformer, and ``"sequence"``: attention and feed-forward block of each layer.
 
-    Every key that the family knows is asked for, so that ``c.finish`` can refuse the others.
+    Every key that the family knows is read, so that ``c.finish`` can refuse the others.
     """
     family = declared(name)
     for word, check in CHECKS.items():
@@ -90,10 +90,10 @@ def shape_of(c, name):
         return parts[kind]
 
     sequence = _sequence(c, family["pattern"], part, n_layers)
-    # two maps a layer where copies of the residual stream are mixed, and what stands after the last layer
+    # two maps per layer that mix copies of the residual stream, and those after the last layer
     mixing, last = (value(c, text) for text in family.get("connections", (0, 0)))
     norms = value(c, family.get("norms", 2))
-    # equal parts are one object, so that pairs of them tell equal layers
+    # equal parts are one object, so their identities tell equal layers
     pairs = {(id(mixer), id(block)): (mixer, block) for mixer, block in sequence}
     counts = Counter((id(mixer), id(block)) for mixer, block in sequence)
     shape = {
@@ -112,7 +112,7 @@ def shape_of(c, name):
 
 
 def _sequence(c, pattern, part, n):
-    """Attention and feed-forward block of each layer; a layer may have only one of them."""
+    """Return attention and feed-forward block of each layer; a layer may have only one of them."""
     if "blocks" in pattern:
         return _block_configs(c, pattern["blocks"], n)
     if "layer" in pattern:
@@ -126,15 +126,15 @@ def _alone(part):
 
 
 def _layers(count, attention, block, norms, mixing=0):
-    """Equal layers; one that is attention alone, or a feed-forward block alone, has one norm."""
+    """Make a group of equal layers; a layer with only attention or only feed-forward has one norm."""
     return Layers(count, attention, block, 1 if attention is None or block is None else norms, mixing)
 
 
-# --- What must hold of single keys --------------------------------------------------------------------------
+# --- Checks of single keys ------------------------------------------------------------------------------------
 
 
 def _each(c, key, _):
-    """A list that says the same number for every layer counts as that number."""
+    """Replace a list that has the same number for every layer by that number."""
     said = c.data.get(key)
     if isinstance(said, list) and said and all(type(n) is int and n == said[0] for n in said):
         c.data = {**c.data, key: said[0]}
@@ -177,7 +177,7 @@ CHECKS = {
 
 
 def value(c, text, zero=False, most=MAX_NUMBER):
-    """The whole number that an expression stands for: a sum of products of keys and numbers; see the file."""
+    """Evaluate an expression to a whole number: a sum of products of keys and numbers; see the file."""
     if isinstance(text, Mapping):
         chosen = text["yes"] if _on(c, text) else text["no"]
         return None if chosen == "none" else value(c, chosen, zero)
@@ -187,7 +187,7 @@ def value(c, text, zero=False, most=MAX_NUMBER):
     for product in text.split(" + "):
         found = 1
         for factor in [_factor(c, word, zero, most) for word in product.split(" * ")]:
-            if factor is None:  # a key that may be missing is: then there is none of the whole
+            if factor is None:  # an optional key is missing, so the whole quantity does not exist
                 return None
             found *= factor
         total += found
@@ -195,7 +195,7 @@ def value(c, text, zero=False, most=MAX_NUMBER):
 
 
 def _on(c, table):
-    """Which of two expressions counts: by a flag, a text, or whether a key is given."""
+    """Choose between two expressions: by a flag, a text, or whether a key is given."""
     if "text" in table:
         key, _, default = table["text"].partition("=")
         return c.text(key, default) == table["is"]
@@ -210,7 +210,7 @@ def _flag(c, text):
 def _factor(c, word, zero, most):
     if word.isdigit():
         return int(word)
-    if word.startswith("#"):  # the length of a list
+    if word.startswith("#"):  # length of a list
         found = c._take(word[1:], REQUIRED)
         return len(found) if isinstance(found, list | str) else c.refuse(word[1:], "a list")
     names, _, default = word.partition("=")
@@ -219,13 +219,13 @@ def _factor(c, word, zero, most):
     key = _same(c, names.removesuffix("?").split("|"))
     if default in ("true", "false"):
         return int(c.flag(key, default == "true"))
-    if names.endswith("?"):  # null and 0 say that there is none
+    if names.endswith("?"):  # null and 0 mean that there is none
         return c.whole(key, None, zero=True, maximum=most) or None
     if not default:
         return c.whole(key, zero=zero, maximum=most)
     if c.given(key):
         return c.whole(key, zero=zero or default == "0", maximum=most)
-    c.whole(key, None)  # asked for
+    c.whole(key, None)  # counts as read
     return _factor(c, default, zero, most)
 
 
@@ -238,7 +238,7 @@ def _quotient(c, word):
 
 
 def _same(c, names):
-    """The first name that is given; further names of the same number must say the same."""
+    """Return the first name that is given; synonyms must have the same value."""
     given = [name for name in names if c.given(name)] or names[:1]
     for other in given[1:]:
         if c.whole(other, zero=True) != c.whole(given[0], zero=True):
@@ -247,12 +247,12 @@ def _same(c, names):
 
 
 def _used(c, table):
-    """A part that names a key ``needs`` exists only where that key is given and on."""
+    """Whether a part exists: if it ``needs`` a key, that key must be given and on."""
     return "needs" not in table or bool(c.data.get(table["needs"]))
 
 
 def _part(c, table):
-    """A record of attention or feed-forward, its fields evaluated."""
+    """Build a record of attention or feed-forward from its evaluated fields."""
     made, kind = {}, PARTS[table["kind"]]
     for field, text in table.items():
         if field in ("kind", "needs"):
@@ -272,18 +272,18 @@ def _part(c, table):
     return kind(**made)
 
 
-# --- Which layer is what ------------------------------------------------------------------------------------
+# --- Kinds of layers ------------------------------------------------------------------------------------------
 
 
 def _kinds(c, rules, n):
-    """The kind of each layer, by the first rule whose key is given, else by the last one."""
+    """Return the kind of each layer, by the first rule whose key is given, else by the last rule."""
     if isinstance(rules, str):
         return [rules] * n
     chosen = next((rule for rule in rules if _applies(c, rule)), rules[-1])
     for rule in rules:
         for word in (*RULES, "every", "never") if rule is not chosen else ():
             for key in rule.get(word, "model_type").partition("=")[0].split("|"):
-                c._take(key, None)  # known, though another rule counts
+                c._take(key, None)  # a known key, although another rule applies
     return next(RULES[word](c, chosen, n) for word in RULES if word in chosen)
 
 
@@ -297,7 +297,7 @@ def _chosen(rule, n, is_one):
 
 
 def _from_list(c, rule, n):
-    """An entry a layer; perhaps only where a switch is on, and perhaps with the drafts' layers after."""
+    """Read a list with an entry per layer; optionally only with a switch on, optionally followed by drafts' layers."""
     names = {int(entry) if rule.get("numbers") else entry: kind for entry, kind in rule["names"].items()}
     more = value(c, rule["more"], zero=True) if "more" in rule else 0
     found = c.listed(rule["list"], names, n, n + more)
@@ -312,7 +312,7 @@ def _from_list(c, rule, n):
 
 
 def _by_commas(c, rule, n):
-    """Numbers of layers, in one text."""
+    """Read numbers of layers from one text with commas."""
     text = c.text(rule["commas"])
     words = text.split(",") if len(text) <= 8 * MAX_LAYERS else ["x"]
     if not all(word.strip().isdecimal() and len(word) < 9 for word in words):
@@ -321,7 +321,7 @@ def _by_commas(c, rule, n):
 
 
 def _by_number(c, rule, n):
-    """A list of the layers; perhaps another one has all the rest."""
+    """Read a list of layers; optionally a second list must have all others."""
     every = range(rule.get("first", 0), n + rule.get("first", 0))
     chosen = set(c.listed(rule["ones"], every))
     if "others_listed" in rule:
@@ -340,7 +340,7 @@ def _by_step(c, rule, n):
 
 
 def _from_layer(c, rule, n):
-    """From one layer on, every so many, perhaps up to another (-1: the last)."""
+    """Choose every n-th layer from a first one on, optionally up to a last one (-1: to the end)."""
     key, _, default = rule["from"].partition("=")
     first = c.whole(key, *([int(default)] if default else []), zero=True, maximum=n)
     every, last = value(c, rule.get("every", "1")), n
@@ -350,7 +350,7 @@ def _from_layer(c, rule, n):
 
 
 def _by_switch(c, rule, n):
-    """One kind for all; a switch with ``must`` only a list of layers can turn on."""
+    """Choose one kind for all layers by a switch; if it has ``must``, only a list of layers may turn it on."""
     on = _flag(c, rule.get("switch") or rule["flag"])
     if on and "must" in rule:
         c.refuse(rule["flag"].partition("=")[0], rule["must"])
@@ -374,10 +374,10 @@ RULES = {
 
 
 def _block_configs(c, key, n):
-    """Layers of a searched architecture (Puzzle): each says how much of attention and feed-forward it keeps."""
+    """Read layers of a searched architecture (Puzzle): each states how much attention and feed-forward it keeps."""
     heads, width = c.whole("num_attention_heads"), c.whole("hidden_size")
     head_dim = value(c, "head_dim=hidden_size/num_attention_heads")
-    made, sequence = {None: None}, []  # equal parts are one object, so that equal layers make one group
+    made, sequence = {None: None}, []  # equal parts are one object, so that equal layers form one group
     for layer in c.objects(key, n):
         attention, block = _kept_part(layer, "attention"), _kept_part(layer, "ffn")
         mixer = d_ff = None
@@ -390,7 +390,7 @@ def _block_configs(c, key, n):
         if block is not None:
             d_ff = _searched_width(block, width)
             made.setdefault(d_ff, FeedForward(d_ff))
-        if mixer is d_ff:  # neither
+        if mixer is d_ff:  # a layer without both
             layer.refuse("ffn", "an object with no_op false where attention has it true")
         layer.finish("nemotron-nas", UNUSED)
         sequence.append((made[mixer], made[d_ff]))
@@ -398,14 +398,14 @@ def _block_configs(c, key, n):
 
 
 def _kept_part(layer, name):
-    """The keys of a layer's attention or feed-forward; None where the search left it out."""
+    """Return the keys of a layer's attention or feed-forward; None if the search removed it."""
     part = layer._at(f"{name}.no_op")[0]
     part.must_be("replace_with_linear", False, "a linear map in place of a part is not read here")
     return None if part.flag("no_op", False) else part
 
 
 def _searched_width(part, width):
-    """Width of a feed-forward block: two thirds of a multiple of d_model, rounded up to 256."""
+    """Width of a feed-forward block: two thirds of a multiple of d_model, rounded up to a multiple of 256."""
     mult = part._take("ffn_mult", REQUIRED)
     if isinstance(mult, bool) or not isinstance(mult, int | float) or not 0 < mult <= 100:
         part.refuse("ffn_mult", "a number above 0, at most 100")

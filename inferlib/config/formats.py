@@ -1,8 +1,8 @@
-"""How a checkpoint stores each part, from its quantization section: bytes of a value, scales included.
+"""How a checkpoint stores each part, from its quantization section: bytes per value, scales included.
 
-A section names tensors, by pattern; this module makes the names that the matrices of every layer may have, asks
-which format each has, and averages over each part of the model. A section that it does not understand leaves no
-formats and a reason in the notes: a count of parameters does not depend on it, but nobody may take it for 16 bits.
+A section names tensors by patterns. This module lists the names that the matrices of every layer may have, finds the
+format of each, and averages over each part of the model. If a section is not understood, the formats are empty and the
+notes have the reason: parameter counts do not depend on it, but the formats must not default to 16 bits.
 """
 
 import re
@@ -16,18 +16,18 @@ from inferlib.equation import frozen
 from inferlib.formats import FORMATS, SPELLED, Whole
 from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
-MAX_PATTERNS = 100  # that stand for any layer
+MAX_PATTERNS = 100  # patterns that may apply to any layer
 MAX_LAYERS = 1000
 MAX_GROUP = 10**5
 DTYPES = ("bfloat16", "float16", "float32")
 
-# bits of a value with its share of the scales, where no format has just so many
+# bits per value with scales, of algorithms that no format matches
 SCALED = {"fp8_pb_wo": 8 + 32 / 128**2, "mxfp8": 8 + 8 / 32}
 
-# the tool's default, where a section does not name what it leaves alone
+# the tool's default if a section does not list its exceptions
 ALL_LAYERS = "the checkpoint names no exclude_modules: all matrices of its layers are taken as quantized"
 
-# where the matrices of inferlib.transformer live in published checkpoints
+# names of inferlib.transformer's matrices in published checkpoints
 FUSED = ("qkv_proj", "wqkv", "c_attn", "query_key_value", "Wqkv", "in_proj_qkv", "in_proj_qkvz")
 ATTENTION = {
     "query": ("q_proj", *FUSED),
@@ -53,7 +53,7 @@ ATTENTION = {
     "input": ("in_proj",),
     "pool": ("compressor.wkv", "compressor.kv_proj"),
 }
-# kept at 16 bits unless named, as are ways into and out of a narrower stream
+# 16 bits unless named, like the projections into and out of a narrower latent space
 WIDE = ("pool", "index weights")
 HOMES = ("self_attn", "attn", "attention", "mixer")
 LINEAR_HOMES = ("linear_attn", "self_attn", "mixer")
@@ -73,7 +73,7 @@ LATENT_WORDS = (("fc1_latent_proj", "routed_expert_down_proj"), ("fc2_latent_pro
 
 
 class Unknown(Exception):
-    """A quantization section that is not understood; its text says why."""
+    """A quantization section is not understood; the message says why."""
 
 
 def _must(good, what, found, must):
@@ -82,9 +82,9 @@ def _must(good, what, found, must):
 
 
 def formats_of(c, sequence, d_model, sections, family):
-    """Bytes of a value of each part and of the cache, by the first section that is understood.
+    """Return bytes per value of each part and of the cache, from the first section that is understood.
 
-    Empty where the configuration states no formats, or none that is understood: the note ``formats`` then says why.
+    The result is empty if the configuration states no formats, or none that is understood (see the note ``formats``).
     """
     if sections:
         c.notes["quantization_config"] = "how the checkpoint stores its weights: see formats"
@@ -102,7 +102,7 @@ def _stored(c, sequence, d_model, stated, homes):
     name = c.data.get("torch_dtype", c.data.get("dtype"))
     if name is None and stated is None:
         return {}
-    name = "bfloat16" if name is None else name  # what stands beside a quantization that leaves it open
+    name = "bfloat16" if name is None else name  # next to a quantization section that does not state it
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
     scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[SPELLED[name]].bits
@@ -123,12 +123,12 @@ def _stored(c, sequence, d_model, stated, homes):
     found |= dict.fromkeys(("embeddings", "norms", "router", "positions"), plain)
     found["head"] = scheme.bits(("lm_head", "head"), "head", not scheme.head) or plain
     found["cache"] = scheme.cache or plain
-    found["connections"] = 32  # the families that have them keep them so
+    found["connections"] = 32  # families that have them store them in 32 bits
     return {part: type(size)(size / 8) for part, size in found.items()}
 
 
 def _matrices(layer, attention, block, d_model, homes):
-    """The matrices of a layer: part, whether only its name narrows it, the names one may have, and its weights."""
+    """Yield each matrix of a layer: part, whether only its name quantizes it, possible names, number of weights."""
     if attention is not None:
         places = LINEAR_HOMES if isinstance(attention, DeltaAttention | StateSpace) else HOMES
         delta = isinstance(attention, DeltaAttention)
@@ -148,7 +148,7 @@ def _matrices(layer, attention, block, d_model, homes):
 
 
 def _of_delta(attention, d_model):
-    """Matrices of linear attention one by one; a projection through a narrow matrix is two."""
+    """Return the matrices of linear attention one by one; a low-rank projection is two."""
     found, keys = attention.matrices(d_model), d_model * attention.n_key_heads * attention.key_dim
     values = found.pop("query, key, value") - 2 * keys
     for name, rank in (("decay", attention.decay_rank), ("gate", attention.gate_rank)):
@@ -158,12 +158,12 @@ def _of_delta(attention, d_model):
     return found | {"query": keys, "key": keys, "value": values}
 
 
-# --- What a section says of any tensor ------------------------------------------------------------------------
+# --- Formats of tensors in a section --------------------------------------------------------------------------
 
 
 @frozen
 class _Scheme:
-    """Bits of a value of the matrices, and of the experts; who keeps 16, who has others; head, cache; a guess."""
+    """Bits per value by default and of experts; patterns kept at 16 bits or with other bits; head; cache; a remark."""
 
     default: float | None = None
     experts: float | None = None
@@ -174,7 +174,7 @@ class _Scheme:
     assumed: str = ""
 
     def bits(self, names, part, wide):
-        """Bits of a value of the tensor that has one of these names; None: not quantized."""
+        """Return the bits per value of the tensor with one of these names; None if it is not quantized."""
         for patterns, bits in self.given:
             if patterns.match(names):
                 return bits
@@ -186,7 +186,7 @@ class _Scheme:
 def _scheme(stated, expert_dtype):
     try:
         return _Scheme() if stated is None else _read(stated, expert_dtype)
-    except (AttributeError, KeyError, TypeError):  # a list, say, where each tool writes an object
+    except (AttributeError, KeyError, TypeError):  # for example a list where every tool writes an object
         raise Unknown(f"quantization_config is {shown(stated)}, and no tool writes it so") from None
 
 
@@ -206,7 +206,7 @@ def _read(stated, expert_dtype):
 
 
 def _layers(stated):
-    """Names of tensors by the format that is their own."""
+    """Map formats to the names of tensors that have them."""
     by_format = {}
     for name, entry in _object(stated, "quantized_layers").items():
         by_format.setdefault(_algorithm(entry.get("quant_algo")), []).append(name)
@@ -214,7 +214,7 @@ def _layers(stated):
 
 
 def _cache(stated):
-    """Bits of a value of the cache, where the section says so."""
+    """Return the bits per value of the cache, if the section states them."""
     scheme = stated.get("kv_cache_quant_algo") or stated.get("kv_cache_scheme")
     if scheme is None or isinstance(scheme, str):
         return None if scheme is None or scheme.upper() == "NONE" else _algorithm(scheme)
@@ -257,7 +257,7 @@ def _compressed(stated):
 
 
 def _integers(stated):
-    """AWQ, GPTQ, AutoRound: whole numbers in groups, each with a scale of 16 bits and a zero point."""
+    """AWQ, GPTQ, AutoRound: integers in groups, each with a 16-bit scale and a zero point."""
     _must(stated.get("data_type", "int") == "int", "data_type", stated.get("data_type"), "int")
     rules = {f"re:{str(rule)[2:]}": str(rule)[:2] == "-:" for rule in _object(stated, "dynamic")}
     extra = _object(stated, "extra_config").items()
@@ -272,7 +272,7 @@ def _integers(stated):
 
 
 def _bitsandbytes(stated):
-    """NF4 or FP4 in blocks of 64, whose scales of 32 bits may be quantized again in blocks of 256; or int8."""
+    """bitsandbytes: NF4 or FP4 in blocks of 64 with 32-bit scales, quantized again if so stated; or int8."""
     if stated.get("load_in_8bit") is True:
         return {"default": Whole(8)}
     if stated.get("load_in_4bit") is not True:
@@ -281,7 +281,7 @@ def _bitsandbytes(stated):
 
 
 def _quark(stated):
-    """AMD's: a format of all layers, of some by pattern, and of the cache in what keys and values put out."""
+    """AMD Quark: formats of all layers, of some by pattern, and of the cache by the outputs of keys and values."""
     _must(not stated.get("layer_type_quant_config"), "layer_type_quant_config", "given", "empty")
     overall, found, given = _object(stated, "global_quant_config").get("weight"), {}, {}
     for name, entry in _object(stated, "layer_quant_config").items():
@@ -301,7 +301,7 @@ def _quark_bits(weight):
     return _group_bits({"num_bits": sizes[dtype], "type": kind, "group_size": size})
 
 
-# how each tool's section is read, which keys list what it leaves at 16 bits, and whether the head is quantized too
+# reader of each tool's section, keys that list what stays at 16 bits, whether the head is quantized too
 METHODS = {
     "fp8": (_fp8, ("modules_to_not_convert", "ignored_layers"), False),
     "fbgemm-fp8": (_fp8, ("modules_to_not_convert",), False),
@@ -326,7 +326,7 @@ def _algorithm(name):
 
 
 def _group_bits(weights):
-    """Bits of a value in groups: their scales take 16 bits, or 8 in the block formats of 4."""
+    """Return bits per value in groups: scales have 16 bits, or 8 in the block formats of 4 bits."""
     bits, size, kind = (weights.get(key) for key in ("num_bits", "group_size", "type"))
     size = -1 if size is None else size
     if kind == "int":
@@ -337,13 +337,13 @@ def _group_bits(weights):
 
 
 def _packed(bits, size, zeros):
-    """Bits of a whole number in a group with a scale of 16 bits and perhaps a zero point."""
+    """Return bits per integer in a group with a 16-bit scale and optionally a zero point."""
     _must(type(bits) is int and 2 <= bits <= 8, "bits", bits, "a whole number from 2 to 8")
     return Whole(bits + _share(16 + (bits if zeros else 0), size))
 
 
 def _share(bits, size):
-    """What a group has beside its values, for each of them; size -1: one group a row, which is too long to count."""
+    """Return a group's overhead in bits per value; size -1 means one group per row, whose overhead is negligible."""
     _must(_is_size(size) or size == -1, "group_size", size, "a whole number")
     return 0 if size == -1 else bits / size
 
@@ -360,7 +360,7 @@ def _object(stated, key):
 
 
 def _texts(stated, *keys):
-    """The list under the first of these keys that is given."""
+    """Return the list under the first of these keys that is given."""
     key = next((key for key in keys if stated.get(key) is not None), None)
     found = [] if key is None else stated[key]
     _must(isinstance(found, list), key, found, "a list of names of tensors")
@@ -368,7 +368,7 @@ def _texts(stated, *keys):
 
 
 class _Patterns:
-    """Names of tensors or of modules, with ``*`` or as a plain regular expression (``re:``)."""
+    """Names of tensors or modules: plain, with ``*``, or a simple regular expression (``re:``)."""
 
     def __init__(self, texts):
         self.exact, anywhere, self.expressions, by_layer = set(), [], [], {}
@@ -392,10 +392,10 @@ class _Patterns:
         self.by_layer = {layer: _either(globs) for layer, globs in by_layer.items()}
 
     def match(self, names):
-        """Whether a pattern stands for one of the names, all of one layer, or for a module that holds it."""
+        """Whether a pattern matches one of the names (all of one layer), or a module that contains it."""
         globs = [self.anywhere, *(self.by_layer.get(number) for number in names[0].split(".", 2)[1:2])]
         return (
-            # a plain name may leave out what stands before it, as "self_attn" or "mlp.down_proj" do
+            # a plain name may omit its prefix, as "self_attn" or "mlp.down_proj" do
             any(not self.exact.isdisjoint(_modules(name)) for name in (names if self.exact else ()))
             or any(glob.match(name) for glob in globs if glob is not None for name in names)
             or any(e.match(root + n) for e in self.expressions for n in names for root in ("", "model."))
@@ -404,20 +404,20 @@ class _Patterns:
 
 @cache
 def _modules(name):
-    """The modules that hold a tensor, from the model down, and all runs of words of its name inside a layer."""
+    """Return the modules that contain a tensor, and all runs of words of its name within a layer."""
     words = name.split(".")
     starts = (0, *range(2, len(words)))
     return {".".join(words[i:k]) for i in starts for k in range(i + 1, len(words) + 1)}
 
 
 def _either(globs):
-    """One expression for several patterns with ``*``, each for a tensor or for a module that holds it, or None."""
-    plain = (translate(glob)[:-2] for glob in globs)  # without its end of the text
+    """Return one expression for several patterns with ``*``, which also match modules of a tensor; None if empty."""
+    plain = (translate(glob)[:-2] for glob in globs)  # without the end-of-text anchor
     return re.compile(rf"(?:{'|'.join(plain)})(?=\.|\Z)") if globs else None
 
 
 def _expression(text):
-    """A regular expression of a few plain parts, which cannot take long on a short name."""
+    """Compile a simple regular expression that cannot be slow on a short name."""
     plain = re.fullmatch(r"[\w.*+|()\[\]\\$^-]{1,200}", text) and not re.search(r"\)[*+]", text)
     _must(plain and text.count("*") + text.count("+") <= 4, "a pattern", text, "a plain one")
     try:

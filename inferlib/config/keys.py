@@ -1,4 +1,4 @@
-"""Typed access to the keys of a configuration, which remembers what was asked for and refuses the rest."""
+"""Typed access to the keys of a configuration; keys that were never read are refused at the end."""
 
 import json
 import reprlib
@@ -12,18 +12,18 @@ REQUIRED = object()
 
 
 class Keys:
-    """The keys of one object of a configuration; ``"outer.inner"`` is a key of an object inside."""
+    """The keys of one object of a configuration; ``"outer.inner"`` is a key of a nested object."""
 
     def __init__(self, data, where):
         self.data, self.where, self.asked, self.notes, self.inside = data, where, set(), {}, {}
 
     def given(self, key):
-        """Whether a key is there and not null."""
+        """Whether a key is present and not null."""
         keys, name = self._at(key, absent=True)
         return keys is not None and keys.data.get(name) is not None
 
     def _at(self, key, absent=False):
-        """The object that holds a key, and the key's name there."""
+        """Return the object that holds a key, and the key's name there."""
         outer, _, name = key.rpartition(".")
         if not outer:
             return self, name
@@ -34,7 +34,7 @@ class Keys:
         return self.inside[outer], name
 
     def object(self, key):
-        """The keys of an object inside."""
+        """Return the keys of a nested object."""
         value = self._take(key, REQUIRED)
         if not isinstance(value, Mapping):
             self.refuse(key, "an object of keys and values")
@@ -46,7 +46,7 @@ class Keys:
             return default if keys is None else keys._take(name, default)
         self.asked.add(key)
         value = self.data.get(key)
-        if value is None:  # null means the same as absent
+        if value is None:  # null means absent
             if default is REQUIRED:
                 state = "null" if key in self.data else "missing"
                 raise ValueError(f"{self.where}: {key} is {state}, but this model needs it")
@@ -54,19 +54,19 @@ class Keys:
         return value
 
     def refuse(self, key, must):
-        """Raise the error for a key whose value is not what it must be."""
+        """Raise ValueError for a key with an invalid value."""
         keys, name = self._at(key)
         raise ValueError(f"{keys.where}: {name} is {shown(keys.data.get(name))}, but must be {must}")
 
     def stated(self, key, what_absent_means):
-        """Refuse a configuration that leaves a key out, where that is not the same as null."""
+        """Raise ValueError if a key is absent whose absence does not mean null."""
         if key not in self.data:
             raise ValueError(
                 f"{self.where}: {key} is missing, but {what_absent_means}; null says there is none"
             )
 
     def whole(self, key, default=REQUIRED, zero=False, maximum=MAX_NUMBER):
-        """A whole number, at least 1 (or 0)."""
+        """Return a whole number of at least 1 (or 0)."""
         value = self._take(key, default)
         if value is default:
             return value
@@ -75,14 +75,14 @@ class Keys:
         return value
 
     def flag(self, key, default=REQUIRED):
-        """True or false."""
+        """Return true or false."""
         value = self._take(key, default)
         if not isinstance(value, bool):
             self.refuse(key, "true or false")
         return value
 
     def text(self, key, default=REQUIRED):
-        """A string."""
+        """Return a string."""
         value = self._take(key, default)
         if not isinstance(value, str):
             self.refuse(key, "a string")
@@ -95,7 +95,7 @@ class Keys:
             self.refuse(key, f"{json.dumps(only)}: {why}")
 
     def listed(self, key, allowed, least=0, most=MAX_LAYERS):
-        """A list (or a string, taken letter by letter) of allowed entries."""
+        """Return a list (or the letters of a string) of allowed entries."""
         value = self._take(key, REQUIRED)
         if isinstance(value, str):
             allowed = [a for a in allowed if isinstance(a, str) and len(a) == 1]
@@ -107,7 +107,7 @@ class Keys:
         return list(value)
 
     def objects(self, key, count):
-        """A list of objects, each as keys of its own."""
+        """Return a list of objects, each as its own keys."""
         value = self._take(key, REQUIRED)
         good = isinstance(value, list) and len(value) == count and all(isinstance(v, Mapping) for v in value)
         if not good:
@@ -115,14 +115,14 @@ class Keys:
         return [Keys(v, f"{self.where}: {key}[{i}]") for i, v in enumerate(value)]
 
     def note(self, key, remark):
-        """Remember that a key describes something that is not counted."""
+        """Add a note for a key that describes something not counted."""
         if self._take(key, None):
             self.notes[key] = remark
 
     def finish(self, family, harmless):
-        """Refuse keys that nobody asked for and that may change the shape."""
+        """Refuse keys that were not read and may affect the shape."""
         for name, keys in self.inside.items():
-            # what changes nothing outside changes nothing inside: transformers 5 writes some of it there again
+            # harmless keys are harmless in nested objects too, where transformers 5 repeats some
             keys.finish(family, {*harmless, *(key.removeprefix(f"{name}.") for key in harmless)})
         for key, value in self.data.items():
             off = value is None or value is False or value in (0, "", [], {})
@@ -134,5 +134,5 @@ class Keys:
 
 
 def shown(value):
-    """A short picture of any value, however deep."""
+    """Return a short text of any value, however deeply nested."""
     return short(reprlib.repr, value)

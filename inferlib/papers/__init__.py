@@ -1,6 +1,6 @@
-"""One package per source: its equations, derivations and answer to a decode step.
+"""One package per source, with its equations, derivations and answer to a decode step.
 
-What each source prints, and what of that reproduces, stands in the book.
+The book has what each source prints, and how much of that is reproduced.
 """
 
 from inferlib.papers.source import (

@@ -1,7 +1,7 @@
-"""What all sources share: where they are found, how they are asked, and the common names of their terms.
+"""Shared by all sources: finding them, asking them, and common names of their terms.
 
-A source is found by name when it is asked, so that nothing here changes when one is added. One that cannot answer, or
-refuses the question, says n/a with the reason.
+Sources are found by name at run time, so a new source needs no change here. A source that cannot answer returns n/a
+with the reason.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ BOUND = "principles"
 
 
 def sources() -> list[str]:
-    """The keys of all sources, oldest first: every folder beside this file is one.
+    """Return the keys of all sources, oldest first; every package in this folder is one.
 
     Examples
     --------
@@ -40,17 +40,17 @@ def _sources():
 
 @cache
 def metadata(key: str) -> dict:
-    """What a room says of its source (``about`` in ``source.toml``): label, question, date, colour, scope.
+    """Return the table ``about`` of a source's ``source.toml``: label, question, date, colour, scope.
 
-    ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``; ``terms`` (terms of its answer to
-    common names), ``chips`` (chips of the catalogue to its own) and ``versions`` (further readings of its
-    assumptions: their label, and the method of its ``Assumptions`` that makes them) where it has some.
+    ``scope`` maps each ingredient to ``"yes"``, ``"partly"`` or ``"no"``. Optional: ``terms`` (the source's terms to
+    common names), ``chips`` (chips of the catalogue to the source's own) and ``versions`` (other readings of its
+    assumptions: their label, and the method of ``Assumptions`` that makes them).
     """
     return load_source(key)["about"]
 
 
 def versions(source: str | None = None) -> list[str]:
-    """Further versions of a source, or of all: ``key.name`` of each reading that its ``source.toml`` names.
+    """Return the versions of a source, or of all: ``key.name`` of each alternative reading in ``source.toml``.
 
     A version answers beside its source, and is never counted as another source.
 
@@ -64,17 +64,17 @@ def versions(source: str | None = None) -> list[str]:
 
 
 def source_of(key):
-    """The source of a key: the key itself, or the source of a version."""
+    """Return the source of a key: the key itself, or the source of a version."""
     return key.split(".")[0]
 
 
 def answerers() -> list[str]:
-    """Keys of all models that can be asked: the bound, and every source followed by its versions."""
+    """Return the keys of all models that answer: the bound, and every source followed by its versions."""
     return [BOUND, *(name for key in sources() for name in (key, *versions(key)))]
 
 
 def label(key: str) -> str:
-    """The name of a source, a version or the bound in pictures and tables.
+    """Return the name of a source, a version or the bound for figures and tables.
 
     Examples
     --------
@@ -87,13 +87,13 @@ def label(key: str) -> str:
 
 
 def _version(key):
-    """What ``source.toml`` says of a version; nothing for any other."""
+    """Return a version's entry in ``source.toml``; empty for any other key."""
     source, _, name = key.partition(".")
     return metadata(source)["versions"][name] if name else {}
 
 
 def source_package(key):
-    """The module of the room of a source, or of the source of a version."""
+    """Return the package of a source, or of a version's source."""
     return import_module(f"inferlib.papers.{validation.one_of('source', source_of(key), sources())}")
 
 
@@ -107,7 +107,7 @@ def ask(
     constants: str = "own",
     **work,
 ) -> Breakdown:
-    """One decode step, as a source sees it.
+    """Answer one decode step with a source's model.
 
     Parameters
     ----------
@@ -118,24 +118,24 @@ def ask(
         Such as ``"8x H100"``.
     workload : Workload, optional
     layout : Layout, optional
-        Each chooses its own when none is given.
+        Each source chooses its own if none is given.
     constants : {"own", "same"}
-        A source's own chip and latencies where it states them, or for all the catalogue's chip and the latencies
-        of ``vocabulary.toml``.
+        ``"own"``: the source's own chip and latencies, if it states them; ``"same"``: the catalogue's chip and the
+        latencies of ``vocabulary.toml`` for all.
     **work
-        Fields of :class:`inferlib.Workload`, such as ``batch=32``: of the one given, or of one sequence.
+        Fields of :class:`inferlib.Workload`, such as ``batch=32``; they override ``workload`` (default: one sequence).
 
     Returns
     -------
     Breakdown
-        Its status is ``"n/a"``, with the reason, where there is no answer or the room refuses the question.
+        Its status is ``"n/a"``, with the reason, if the source has no answer or refuses the question.
 
     Raises
     ------
     TypeError
         If an argument is not of the class named above, or holds an axis: :func:`inferlib.papers.sweep` takes axes.
     LookupError
-        If nobody is called so.
+        If there is no source or version of this name.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def ask(
 
 
 def _refuse_axes(**values):
-    """A step is feasible or not, which differs along an axis; only a sweep says so of each point."""
+    """Raise TypeError for arrays, since feasibility differs along an axis; only a sweep reports it for each point."""
     for name, value in values.items():
         if isinstance(value, (list, tuple)) or is_array(value) or hasattr(value, "dims"):
             raise TypeError(
@@ -169,7 +169,7 @@ def _refuse_axes(**values):
 
 
 def run(key, answer, model, system, workload, layout, **more):
-    """The breakdown of a function that answers; n/a with the reason where it refuses the question."""
+    """Return the answer of a source's function; n/a with the reason if it raises ValueError or LookupError."""
     validation.instance("model", model, Transformer)
     try:
         return answer(model, system, workload, layout, **more)
@@ -178,10 +178,10 @@ def run(key, answer, model, system, workload, layout, **more):
 
 
 def load(what, given, kind, names, stated, view):
-    """A ``"model"`` or ``"chip"`` in a source's own record ``kind``: the loader of every source's package.
+    """Load a ``"model"`` or ``"chip"`` as a source's own record ``kind``; every source's loader calls this.
 
-    One of the ``names`` is made by ``stated(name)``. Any other name is the catalogue's. What is not of the ``kind``
-    after that is a Transformer or an Accelerator, of which ``view`` makes the source's record.
+    One of the ``names`` is made by ``stated(name)``; any other name is looked up in the catalogue. ``view`` converts a
+    Transformer or an Accelerator to the source's record.
     """
     if isinstance(given, str):
         try:
@@ -195,7 +195,7 @@ def load(what, given, kind, names, stated, view):
 
 
 def public_names(package):
-    """What ``import *`` takes from the globals of a source's package: what its own modules define."""
+    """Return what ``import *`` takes from the globals of a source's package: what its own modules define."""
     own = package["__name__"]
     return sorted(
         name for name, value in package.items()
@@ -205,7 +205,7 @@ def public_names(package):
 
 
 def printed_range(key, model, system, workload):
-    """The answers of a version at both ends of the range that its source prints for its constant.
+    """Return the answers of a version at both ends of the range that its source prints for its constant.
 
     Examples
     --------
@@ -234,7 +234,7 @@ def _answerer(key):
 
 
 def with_constants(key, answer, system, constants):
-    """The system with the constants asked for, and the assumptions to pass, if any."""
+    """Return the system with the requested constants, and the assumptions to pass, if any."""
     version = _version(key).get("assumptions")
     printed = getattr(source_package(key).Assumptions, version)() if version else default_assumptions(answer)
     if constants == "own":
@@ -242,8 +242,8 @@ def with_constants(key, answer, system, constants):
     try:
         chip = source_package(key).load_chip(system.chip)
     except (ValueError, LookupError):
-        chip = None  # no chip of this source: its decode_step will say so
-    # constants are put into an Accelerator alone
+        chip = None  # not a chip of this source: its decode_step will say so
+    # only an Accelerator takes the constants
     if isinstance(chip, Accelerator):
         system = system.replace(chip=with_values(chip, same()))
     if printed is None:
@@ -252,7 +252,7 @@ def with_constants(key, answer, system, constants):
 
 
 def with_values(record, values):
-    """A record with other values for its fields of these names, and for those of the records that it holds."""
+    """Return a record with other values for the named fields, in nested records too."""
     changed = {}
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
@@ -267,13 +267,13 @@ def with_values(record, values):
 
 
 def default_assumptions(answer):
-    """The default of ``assumptions`` of a source's ``decode_step``, or None."""
+    """Return the default ``assumptions`` of a source's ``decode_step``, or None."""
     parameter = inspect.signature(answer).parameters.get("assumptions")
     return parameter and parameter.default
 
 
 def _on_own_chip(key, system):
-    """The system with the source's own record of its chip, where it states one."""
+    """Return the system with the source's own record of its chip, if it states one."""
     if system.chip.name not in metadata(key).get("chips", {}):
         return system
     return system.replace(chip=source_package(key).stated_chip(system.chip))
@@ -286,12 +286,12 @@ def vocabulary():
 
 
 def same():
-    """The latencies and fractions that all sources are given when all use the same constants."""
+    """Return the latencies and fractions for comparisons in which all sources use the same constants."""
     return vocabulary()["same"]
 
 
 def common_name(source, term):
-    """The common name of a source's term.
+    """Return the common name of a source's term.
 
     Examples
     --------
@@ -305,9 +305,9 @@ def common_name(source, term):
 
 
 def common_terms(step: Breakdown) -> dict[str, float]:
-    """The counted terms of a feasible answer under their common names, in seconds; they add up to its total.
+    """Return the counted terms of a feasible answer by common name, in seconds; they add up to its total.
 
-    Every common name is there, zero where the answer has no such term or hides it behind a longer one.
+    Every common name is present, zero if the answer has no such term or a longer one hides it.
     """
     shares = dict.fromkeys(vocabulary()["common"], 0.0)
     for term, seconds in step.critical.items():

@@ -1,4 +1,4 @@
-"""All models asked at every point of a grid: one labelled data set of times, terms, and reasons where there is none."""
+"""Ask several models at every point of a grid: a labelled data set of times, terms, and reasons for no answer."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from inferlib.optional_imports import np, xarray as xr
 from inferlib.papers.source import answerers, ask, common_terms, metadata, source_of, sources, vocabulary
 from inferlib.progress import progress
 
-NO_COLOUR = "0.2"  # for models other than the sources
+NO_COLOUR = "0.2"  # colour of models other than the sources
 
 
 class Sweep(xr.Dataset):
@@ -22,7 +22,7 @@ class Sweep(xr.Dataset):
     __slots__ = ()
 
     def best(self, axis, of="seconds"):
-        """The value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
+        """Return the value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
         validation.one_of("axis", axis, list(self.dims))
         table = self[of].transpose(axis, ...)
         found = np.full(table.shape[1:], None, dtype=object)
@@ -35,7 +35,7 @@ class Sweep(xr.Dataset):
         )
 
     def plot(self, of="seconds", ax=None):
-        """Draw ``of``: a line a model over one axis, or a map of one model over two; infeasible points stay empty.
+        """Draw ``of``: a line per model over one axis, or a map of one model over two; infeasible points stay empty.
 
         Raises
         ------
@@ -79,7 +79,7 @@ def _colour(key):
 
 
 def sweep(model, system, workload=None, layout=None, *, over, by="all", constants="own", **work) -> Sweep:
-    """One decode step, asked of the sources at every point of a grid.
+    """Ask the sources for one decode step at every point of a grid.
 
     It asks point by point, about two thousand points a second of a source, and three hundred of Erdil's, which
     searches the layouts of each point. An equation takes labelled axes itself (:func:`inferlib.axis`), lazy ones of
@@ -146,7 +146,7 @@ def named_axes(over, known, choices=()):
 
 
 def of_step(step):
-    """The values of a breakdown that a sweep stores."""
+    """Return the values of a breakdown that a sweep stores."""
     found = {"status": step.status, "reason": step.reason}
     if step.feasible:
         found |= {"seconds": float(step.total), "bottleneck": step.bottleneck, "terms": common_terms(step)}
@@ -154,7 +154,7 @@ def of_step(step):
 
 
 def tabulate(over, keys, answer) -> Sweep:
-    """The data set of ``answer(point)``, a mapping of key to what is known there, at every point of ``over``."""
+    """Build the data set of ``answer(point)`` (key to values) at every point of ``over``."""
     points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
     rows = [answer(point) for point in progress(points, "points")]
     names = sorted({name for row in rows for found in row.values() for name in found} - {"terms"})

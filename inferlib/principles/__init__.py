@@ -1,7 +1,7 @@
-"""First principles: what a token costs in arithmetic, bytes and waiting, before any model of a system.
+"""First principles: arithmetic, bytes and communication of a token, on which all five sources build.
 
-The arithmetic all five sources stand on. Nothing here is an estimate: amounts are counted from the shape of
-a model, times are the least that a chip's peaks allow.
+Nothing here is an estimate: amounts are counted from a model's shape, and times are lower bounds from a chip's
+peaks.
 """
 
 from inferlib.principles.profile import *

@@ -1,4 +1,4 @@
-"""First principles, derived: when memory and arithmetic take equally long, and what long contexts do."""
+"""Derivations of first principles: when memory and arithmetic take equally long, and the effect of long contexts."""
 
 from functools import partial
 

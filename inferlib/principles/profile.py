@@ -1,4 +1,4 @@
-"""A model's profile: the few numbers of its shape that decide what a decode step costs."""
+"""A model's profile: the few numbers of its shape that determine the cost of a decode step."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -12,10 +12,10 @@ from inferlib.transformer import Experts, Transformer
 
 @frozen
 class Profile(Record):
-    """What the equations of first principles need of a model, as plain numbers.
+    """A model as the equations of first principles use it: plain numbers.
 
-    Layers that see the whole context and layers with a window are kept apart; so are weights that every step
-    reads and those of routed experts, of which a step reads as many as its batch touches.
+    Layers that see the whole context and layers with a window are separate; so are weights that every step reads and
+    weights of routed experts, of which a step reads those that its batch reaches.
     """
 
     always_read: float = quantity("weights every step reads")
@@ -36,11 +36,11 @@ class Profile(Record):
 
 
 def profile_of(model, weights="bf16", cache="bf16"):
-    """The profile of a transformer in given number formats.
+    """Return the profile of a transformer in given number formats.
 
-    Its windowed layers must share one window, its routed experts one share, as in all published models here;
-    chunked windows are taken at their cap. Raises ValueError if windows or shares differ between layers, or
-    layers keep a state or see positions that an indexer picks: a profile has no place for these.
+    All windowed layers must have one window, and all mixtures one share of active experts, as published models do;
+    chunked windows count as full. Raises ValueError if windows or shares differ between layers, or if layers have a
+    recurrent state or an indexer, which a profile cannot describe.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The roofline and what a decode step puts on it."""
+"""The roofline model, and the arithmetic and bytes of decode and prefill."""
 
 from functools import partial
 from numbers import Real
@@ -136,7 +136,7 @@ def in_turn_time(chip: Accelerator, model: Profile, n_chips, batch, context):
 
 
 def in_turn_stages(chip, model, n_chips, batch, context):
-    """What overlaps in each of the two stages of :func:`in_turn_time`, as a Breakdown takes it; seconds."""
+    """Return the terms of both stages of :func:`in_turn_time` in seconds, as a Breakdown takes them."""
     pairs = batch * _attention_flops(model, context)
     return (
         {
@@ -174,10 +174,10 @@ def prefill_intensity(model: Profile, tokens):
 
 
 def largest_batch(model, system, workload):
-    """The largest batch whose weights and cache fit into a system's memory.
+    """Return the largest batch whose weights and cache fit into a system's memory.
 
-    A whole number, zero if the weights alone do not fit. ``workload``: its context and formats are used. Raises
-    ValueError if the chip states no memory, or the context is zero.
+    The result is a whole number, 0 if the weights alone do not fit. Context and formats are those of ``workload``.
+    Raises ValueError if the chip's memory is unknown, or the context is zero.
     """
     validation.instance("model", model, Transformer)
     validation.instance("system", system, System)
@@ -189,10 +189,10 @@ def largest_batch(model, system, workload):
 
 
 def cost_per_million(seconds, batch, n_chips, price):
-    """Dollars for a million tokens, from the time of a step.
+    """Cost of a million tokens in dollars, from the time of a step.
 
-    ``seconds``, ``batch``: time of one decode step and the tokens it makes, numbers or arrays, as is the result.
-    ``n_chips``, ``price``: the chips it occupies, and dollars per chip and hour.
+    ``seconds``, ``batch``: time of one decode step and the tokens it generates; numbers or arrays, as is the result.
+    ``n_chips``, ``price``: number of chips, and dollars per chip-hour.
 
     Examples
     --------
@@ -205,15 +205,15 @@ def cost_per_million(seconds, batch, n_chips, price):
 
 
 def weights_held(model):
-    """Bytes of all weights of a profile, those included that a step only looks up or leaves asleep.
+    """Bytes of all weights of a profile, including those that a step only looks up or does not use.
 
-    Numbers or symbols.
+    Accepts numbers or symbols.
     """
     return model.weight_bytes * (model.always_read + model.expert_weights + model.never_read)
 
 
 def memory_held(model, batch, context):
-    """Bytes of all weights and of the cache of the whole batch, of a profile; numbers or symbols.
+    """Bytes of all weights and of the cache of the whole batch, from a profile; accepts numbers or symbols.
 
     Examples
     --------
@@ -226,19 +226,18 @@ def memory_held(model, batch, context):
 
 @decode_model("principles")
 def decode_step(model, system: System, workload: Workload, layout: Layout | None = None):
-    """The least time of one decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
+    """Lower bound of a decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 
-    ``model``: a Transformer, or a Profile, which brings its own formats; of a transformer they are the
-    workload's. Arithmetic runs at the chip's own format, as with weights stored small and multiplied at 16
-    bits; ``chip.at`` picks another. ``system``: all chips share weights, cache and arithmetic evenly; their
-    exchanges cost nothing here. ``layout``: ignored: the bound holds for every layout that does not copy
-    weights.
+    ``model``: a Transformer (with the workload's formats), or a Profile with formats of its own. Arithmetic runs at the
+    chip's own format, as if small weights were multiplied in 16 bits; ``chip.at`` picks another. ``system``: all chips
+    share weights, cache and arithmetic evenly, and communication is free. ``layout`` is ignored: the bound holds for
+    every layout that does not copy weights.
 
     Returns terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
     """
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
     needed = memory_held(profile, workload.batch, workload.context)
-    # Symbols always pass: an explorer checks memory by a limit of its own.
+    # symbols always pass; explorers check memory themselves
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need, have = float(needed) / 1e9, system.memory / 1e9
         digits = 1 if round(need) == round(have) else 0
