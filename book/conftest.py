@@ -81,7 +81,7 @@ def same_drawing(one, other):
 
     Another CPU may add in another order, which moves the last digit of a length.
     """
-    parts = [_LENGTH.split(_MARK.sub("", svg)) for svg in (one, other)]
+    parts = [_LENGTH.split(_MARK.sub("", " ".join(svg.split()))) for svg in (one, other)]
     if parts[0][::2] != parts[1][::2]:
         return False
     lengths = zip(*(map(float, part[1::2]) for part in parts), strict=True)

@@ -66,6 +66,8 @@ SVG_METADATA = {"Date": None, "Creator": None}
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
 _DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
 _FINE = re.compile(r"scale\([^)]*\)|-?\d+\.\d{3,}")
+# The points of a line, and the letters of a text, which stand under it as a comment.
+_ON_ONE_LINE = re.compile(r'(?s) d="[^"]*"|(?<=-->\n)\s*<g .*?</g>')
 
 
 def use():
@@ -99,7 +101,8 @@ def canonical_svg(svg):
     """The SVG of a figure, equal on any machine: lengths in hundredths of a point, and ids that say what they name.
 
     The last digits of a logarithm differ from CPU to CPU. Matplotlib's ids are hashes of such floats; here they are
-    numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others.
+    numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others. Each
+    text and each line that is drawn is one line, so that another label differs in a few lines.
 
     Examples
     --------
@@ -116,7 +119,7 @@ def canonical_svg(svg):
         mark = hashlib.sha256(definitions.get(found[0], "").encode()).hexdigest()[:6]
         return names.setdefault(found[0], f"{found[1]}{len(names) + 1}-{mark}")
 
-    return _HASHED.sub(named, svg)
+    return _ON_ONE_LINE.sub(lambda found: re.sub(r"\s*\n\s*", " ", found[0]), _HASHED.sub(named, svg))
 
 
 def _in_hundredths(found):

@@ -1,5 +1,6 @@
 """What is shown is the same on any machine, to the last bit."""
 
+import difflib
 import io
 import re
 
@@ -13,12 +14,13 @@ from book.conftest import same_drawing
 from book.style import canonical_svg
 
 
-def svg_of(*widths):
+def svg_of(*widths, label=""):
     """A figure of panels with clipped markers, each of a width, as Matplotlib writes it."""
     with matplotlib.rc_context({"svg.hashsalt": "inferlib"}):
         figure = Figure(figsize=(3, 2))
         for width in widths:
-            figure.add_axes((0, 0.1, width, 0.8)).plot([1, 2], [2, 1], "o")
+            ax = figure.add_axes((0, 0.1, width, 0.8), xlabel=label)
+            ax.plot([1, 2], [2, 1], "o")
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()
@@ -30,6 +32,15 @@ def test_figures_that_differ_in_the_last_digit_are_the_same_drawing(width, same)
     one, other = (canonical_svg(svg_of(each, 0.5)) for each in (0.3, width))
     assert same_drawing(one, other) == same
     assert not same_drawing(one, one.replace("<!-- 2 -->", "<!-- 3 -->"))
+
+
+def test_another_label_of_an_axis_differs_in_a_few_lines():
+    """Its words, and where a letter is drawn that no text before it has."""
+    texts = (
+        canonical_svg(svg_of(0.5, label=label)).split("\n") for label in ("GPUs of an instance", "chips")
+    )
+    lines = [line for line in difflib.unified_diff(*texts, n=0) if not line.startswith(("---", "+++", "@@"))]
+    assert 0 < len(lines) <= 10
 
 
 def test_a_table_names_what_unfolds_by_what_it_shows():

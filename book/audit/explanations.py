@@ -171,7 +171,8 @@ def forget(source):
     for name, module in tuple(sys.modules.items()):
         if name.startswith((f"book.papers.{source}.", f"inferlib.papers.{source}.")):
             for one in vars(module).values():
-                if hasattr(one, "cache_clear"):
+                # files that were read call no equation, and to read them again is an input of what is made next
+                if hasattr(one, "cache_clear") and one is not equation.load_source:
                     one.cache_clear()
 
 
