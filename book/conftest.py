@@ -18,8 +18,7 @@ from jupyter_client.manager import KernelManager
 from jupyter_client.provisioning import local_provisioner
 
 from book import build_cache
-from book.build_cache import from_root
-from book.import_tracking import START
+from book.import_tracking import ROOT, START
 from book.site.tools import fork_kernel
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
@@ -27,7 +26,7 @@ _UNCHANGED: list = []
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.suffix == ".ipynb" and build_cache.is_fresh(from_root(collection_path)):
+    if collection_path.suffix == ".ipynb" and build_cache.is_fresh(collection_path):
         _UNCHANGED.append(collection_path.stem)
         return True
 
@@ -52,7 +51,7 @@ def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
     cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
     if getattr(self, "passed", 0) == len(cells) and self.kernel.is_alive():
         module, note = build_cache.__name__, build_cache.record_pass.__name__
-        noted = f"from {module} import {note}; {note}({from_root(self.path)!r}, {START})"
+        noted = f"from {module} import {note}; {note}({self.path.relative_to(ROOT).as_posix()!r}, {START})"
         self.kernel.await_reply(self.kernel.execute_cell_input(noted), timeout=60)
     end(self)
 
