@@ -15,8 +15,8 @@ from book.import_tracking import READ, ROOT, START, loaded_modules
 from inferlib.equation import names_of_overridden
 
 # What every product depends on: the packages, and what runs a chapter and is read before a process notes what it reads.
-ALWAYS = """book/__init__.py book/import_tracking.py book/conftest.py book/site/tools/fork_kernel.py
-book/site/tools/refresh.py constraints.txt pyproject.toml tests/nbval_sanitize.cfg""".split()
+ALWAYS = """book/__init__.py book/import_tracking.py book/conftest.py book/site/tools/refresh.py constraints.txt
+pyproject.toml tests/nbval_sanitize.cfg""".split()
 
 
 def cached(name, make, *patterns):

@@ -6,7 +6,6 @@ A chapter that passed in this build is not run again until something changes tha
 import os
 import re
 import runpy
-import sys
 import time
 from pathlib import Path
 from queue import Empty
@@ -15,11 +14,9 @@ import nbval.kernel
 import nbval.plugin
 import pytest
 from jupyter_client.manager import KernelManager
-from jupyter_client.provisioning import local_provisioner
 
 from book import build_cache
 from book.import_tracking import ROOT, START
-from book.site.tools import fork_kernel
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
 _UNCHANGED: list = []
@@ -114,5 +111,3 @@ nbval.kernel.RunningKernel.await_reply = await_reply
 nbval.plugin.IPyNbFile.teardown = teardown
 nbval.plugin.IPyNbCell.compare_outputs = compare_outputs
 nbval.plugin.IPyNbCell.format_output_compare = format_output_compare
-if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
-    local_provisioner.launch_kernel = fork_kernel.launch
