@@ -32,7 +32,7 @@ SOURCES := _config.yml _toc.yml $(shell find book tokenprice inferlib -type f \
 export IPYTHONDIR := $(abspath $(VENV))/ipython
 # Matplotlib would note on a chapter's page that it cannot write to the home of whoever builds the book.
 export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
-# What takes long is kept there between runs, by what it was made from (book/build_cache.py).
+# What takes long, and which chapters passed, is kept there between runs (book/build_cache.py).
 export TOKENPRICE_BUILD := $(abspath _build)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Where a path has letters beyond ASCII, pip writes it in the encoding of the locale.
@@ -130,8 +130,7 @@ test: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff format --check --config book/cells.toml book/*.ipynb
-	@echo "Testing: some minutes the first time, then what changed"
-	$(if $(TESTS),,$(BIN)/python book/site/tools/warm_cache.py --jobs $(JOBS))
+	@echo "Testing: some minutes; of chapters only those that changed"
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS) $(if $(TESTS)$(ALL),,$(LATER))
 
 refresh: $(STAMP)

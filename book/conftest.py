@@ -6,7 +6,6 @@ A chapter that passed in this build is not run again until something changes tha
 import os
 import re
 import runpy
-import sys
 import time
 from pathlib import Path
 from queue import Empty
@@ -15,19 +14,16 @@ import nbval.kernel
 import nbval.plugin
 import pytest
 from jupyter_client.manager import KernelManager
-from jupyter_client.provisioning import local_provisioner
 
 from book import build_cache
-from book.build_cache import from_root
-from book.import_tracking import START
-from book.site.tools import fork_kernel
+from book.import_tracking import ROOT, START
 
 SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
 _UNCHANGED: list = []
 
 
 def pytest_ignore_collect(collection_path):
-    if collection_path.suffix == ".ipynb" and build_cache.is_fresh(from_root(collection_path)):
+    if collection_path.suffix == ".ipynb" and build_cache.is_fresh(collection_path):
         _UNCHANGED.append(collection_path.stem)
         return True
 
@@ -52,7 +48,7 @@ def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
     cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
     if getattr(self, "passed", 0) == len(cells) and self.kernel.is_alive():
         module, note = build_cache.__name__, build_cache.record_pass.__name__
-        noted = f"from {module} import {note}; {note}({from_root(self.path)!r}, {START})"
+        noted = f"from {module} import {note}; {note}({self.path.relative_to(ROOT).as_posix()!r}, {START})"
         self.kernel.await_reply(self.kernel.execute_cell_input(noted), timeout=60)
     end(self)
 
@@ -115,5 +111,3 @@ nbval.kernel.RunningKernel.await_reply = await_reply
 nbval.plugin.IPyNbFile.teardown = teardown
 nbval.plugin.IPyNbCell.compare_outputs = compare_outputs
 nbval.plugin.IPyNbCell.format_output_compare = format_output_compare
-if sys.platform == "linux":  # elsewhere what has been imported may not survive a fork
-    local_provisioner.launch_kernel = fork_kernel.launch

@@ -1,11 +1,10 @@
 """Sentences of the takeaways, the case files and the synthesis: where one says three times, a test computes it."""
 
 import re
-from functools import cache
 
 import numpy as np
 import pytest
-from prose import notebook, said
+from prose import notebook
 
 from book.papers import cases
 from book.papers.liminal2025 import efficiency
@@ -21,18 +20,6 @@ EQ_8 = "LIMINAL 2025, eq. 8"
 READING = ("weights", "cache", "activations")
 
 
-@cache
-def text(chapter):
-    """All text of a chapter, with single spaces."""
-    return re.sub(r"\s+", " ", said(chapter))
-
-
-def says(chapter, *sentences):
-    """The sentences stand in the chapter; a test of one that was rewritten must be rewritten too."""
-    for sentence in sentences:
-        assert sentence in text(chapter), sentence
-
-
 def status(*asked):
     return {key: predictors.ask(key, *asked).status for key in predictors.keys()}
 
@@ -40,10 +27,6 @@ def status(*asked):
 # --- What the sources agree on ---------------------------------------------------------------------------
 def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
     """Counted question by question: honest counts for whoever says all."""
-    says(
-        "synthesis",
-        "Two sources describe only dense models, and one describes only latent attention with experts",
-    )
     answering = set().union(*(shared_findings.answers(case) for case in CASES))
     assert answering == {predictors.label(key) for key in FIVE}
     table = grid.voices()
@@ -56,8 +39,6 @@ def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
 
 @pytest.mark.parametrize("case", CASES)
 def test_faster_memory_is_what_everybody_would_buy(case):
-    says("synthesis", "Twice the memory bandwidth buys nearly everything that it could")
-    says("synthesis", "twice the arithmetic buys nothing")
     table = shared_findings.gains(case)
     wide = table.loc["twice the memory bandwidth"].drop(["sources", "lowest", "highest"])
     assert wide.between(4 / 3, 2 + 1e-9).all()
@@ -74,7 +55,6 @@ def test_sixteen_short_sequences_together_take_less_than_half_the_time(kind):
 
 def test_memory_bound_for_every_source():
     """The binding term of every answer is one of reading, not of arithmetic or waiting."""
-    says("synthesis", "every source that describes the question finds decode memory-bound")
     for case in CASES:
         for who, step in shared_findings.answers(case).items():
             assert papers.common_name(step.source, step.bottleneck) in READING, (case, who)
@@ -97,7 +77,6 @@ def test_a_long_context_changes_the_currency():
     assert len(grown) > 1 and (grown > 0).all()
     wait = {case: shared_findings.gains(case).loc[grid.LATENCY, "highest"] for case in CASES}
     assert wait["dense, long"] <= wait["dense, short"] and wait["experts, long"] <= wait["experts, short"]
-    says("synthesis", "The one source whose gain stays at one leaves the cache out")
     flat = half["dense, long"].drop("highest") < 1.01
     assert list(flat[flat].index) == ["Steinhardt 2022"]
     steps = shared_findings.answers("dense, long")
@@ -107,7 +86,6 @@ def test_a_long_context_changes_the_currency():
 
 def test_measured_systems_wait_more():
     table = shared_findings.buys(*shared_findings.cases()["dense, short"])
-    says("synthesis", "promise *less* from faster memory than every one of the sources")
     served = table.loc["twice the memory bandwidth", [EQ_8, "kernel model"]]
     assert (served < table.lowest["twice the memory bandwidth"]).all()
     assert np.isnan(table.loc[grid.LATENCY, EQ_8])  # its constant has no such quantity
@@ -154,7 +132,6 @@ def test_table_6_is_worth_more_by_equation_45_at_the_alpha_of_table_5(printed_tw
 
 
 def test_table_6_is_faster_at_a_third_more_money(printed_twice):
-    says("case_files", "at a third more money")
     price = printed_twice["price of a million tokens"]
     assert 1.3 < price["Table 6"] / price["Table 5"] < 1.4
 
@@ -162,7 +139,6 @@ def test_table_6_is_faster_at_a_third_more_money(printed_twice):
 def test_the_third_case():
     table = cases.quoted_gains()
     assert list(table["batch at 32K"]) == [32, 8, 8]
-    says("case_files", "the rule stops at half of them")
     assert (table["batch at 128K"] == table["batch at 32K"] / 2).all()
     assert ((table["gain at 32K"] / table.quoted - 1).abs() < 0.01).all()
     assert (table["gain at 128K"] < 0.55 * table.quoted).all()
@@ -175,14 +151,11 @@ def test_the_third_case():
 
 
 def test_the_sequences_of_the_fourth_case_were_less_than_half_as_long():
-    says("case_files", "a sequence had less than half as many behind it")
     lengths = cases.lengths()
     assert lengths.mean_context.max() < 4989 / 2
 
 
 def test_the_literal_reading_is_within_a_tenth_of_the_fourteen_points():
-    says("case_files", "without it the printed formula is within a tenth, with nothing fitted")
-    says("measurements", "The literal reading is within a tenth there")
     found = repair.strongest()
     assert found.loc["literal", "14 rows"] < 0.1 < found.loc["capped", "14 rows"]
     assert found.loc["literal", "best overhead"] == 0
@@ -190,13 +163,11 @@ def test_the_literal_reading_is_within_a_tenth_of_the_fourteen_points():
 
 # --- The synthesis and the measurements ------------------------------------------------------------------
 def test_structure_is_more_than_half_with_all_of_them():
-    says("synthesis", "the result is reversed")
     without = grid.constants_or_structure(without=["steinhardt2022"])["structure"]
     assert 0 < without < 0.5 < grid.constants_or_structure()["structure"] < 1
 
 
 def test_a_batch_of_32_is_twenty_times_cheaper():
-    says("synthesis", "How many share the box matters far more than whom you believe")
     usd = grid.whole_grid().usd_per_million.sel(model="Llama 3 70B", chip="H100 SXM", context=4096)
     usd = usd.sel(batch=[1, 32]).to_pandas().dropna()
     usd = usd[[papers.source_of(who) in (*FIVE, "principles", "kernels") for who in usd.index]]
@@ -212,7 +183,6 @@ def test_who_refuses_what_does_not_fit():
 
 def test_who_can_run_deepseek_on_one_box_and_on_nine():
     """A layout of data-parallel attention is Mazurek's."""
-    says("synthesis", "Three sources, and both answers of our own, find that it does not fit; the other two")
     box = System(load_chip("H100 SXM"), 8)
     found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
     assert sorted(found[key] for key in FIVE) == 3 * ["infeasible"] + 2 * ["n/a"]
@@ -231,7 +201,6 @@ def test_erdil_is_nearest_and_those_without_latency_are_as_near_as_the_bound():
 
 
 def test_equation_8_comes_closest_on_single_chips():
-    says("measurements", "On single chips it comes closest of all the published answers")
     by_chips = comparison.matrix("tp")
     assert comparison.errors()["mean |error|"]["liminal2025.eq8"] < 0.21
     assert by_chips.drop(columns="kernels").loc[1].idxmin() == "liminal2025.eq8"
@@ -249,13 +218,11 @@ def test_equation_8_takes_two_thirds_of_the_bounds_error_away():
 
 
 def test_equation_8_charges_too_much_in_a_box_and_too_little_beyond():
-    says("measurements", "it charges a fifth and a quarter too much, and on two boxes too little")
     signed = printed_formulas.check()["LIMINAL 2025, eq. 8, signed"]
     assert (signed[["4", "8"]] > 0.19).all() and (signed[["16", "32"]] < 0).all()
 
 
 def test_the_capped_reading_is_the_nearer_one_on_all_clean_rows():
-    says("measurements", "On all the clean rows the capped reading is the nearer one")
     error = comparison.errors()["mean |error|"]
     assert error["mazurek2025"] == pytest.approx(0.23, abs=0.005)
     assert error["mazurek2025.literal"] == pytest.approx(0.28, abs=0.005)
@@ -269,14 +236,12 @@ def test_mazurek_is_nearest_on_the_rows_that_it_describes():
 
 
 def test_a_fifth_above_the_highest_answer_would_have_been_enough():
-    says("measurements", "the highest of them, and a fifth on top")
     (row,) = (row for row in comparison.rows().itertuples() if row.Index == "aic-32")
     total = [comparison.answer(key, row).total for key in ("erdil2025", "liminal2025.eq8", "kernels")]
     assert max(total) < row.tpot == 18.386e-3 < 1.2 * max(total)
 
 
 def test_an_all_reduce_beyond_a_box_costs_many_latencies():
-    says("kernel_model", "every doubling adds to each of them many times its latency inside a box")
     assert calibration.engine("serving").box > 10 * calibration.operators("H100 SXM").reduce[8].latency
 
 
@@ -286,14 +251,12 @@ def asked():
 
 
 def test_what_the_first_token_of_the_running_box_waits_for(asked):
-    says("price", "Of the running box's first token the prompt takes by far the most")
     parts = (asked.prompt.total, 2 * asked.step.total, calibration.engine().door)
     assert parts[0] > 0.6 * asked.ttft > sum(parts) - parts[0]
     assert 0 < asked.ttft - sum(parts) < 0.1 * asked.ttft
 
 
 def test_short_steps_are_furthest_from_the_bound():
-    says("measurements", "depends first on how short the step is, and then on how many chips share it")
     ratios = comparison.over_bound()
     ratios = ratios[(ratios.use == "clean") & ratios.instance]
     eight = ratios[ratios.tp == 8]

@@ -212,26 +212,6 @@ def test_the_last_cell_says_how_an_answer_is_read(cell, says, tmp_path, capsys):
     assert says in capsys.readouterr().out
 
 
-def test_students_come_from_names_or_a_file(tmp_path):
-    file = tmp_path / "class.txt"
-    file.write_text("\ufeffAda Lovelace; 4711; al1; A\n\nBob\n", "utf-8")
-    assert [one["student"] for one in people("Ada Lovelace, Bob")] == ["Ada Lovelace", "Bob"]
-    assert [list(one.values()) for one in people(str(file))] == [
-        ["Ada Lovelace", "4711", "al1", "A"],
-        ["Bob", "", "", ""],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("names", "says"),
-    [("", "no students"), ("Ada B, ada-b", "get the file"), ("clas.txt", "no file"),
-     ("Bob;1;2;3;4", "no student")],
-)  # fmt: skip
-def test_names_that_make_no_sheets_are_said(names, says):
-    with pytest.raises(SystemExit, match=says):
-        people(names)
-
-
 def test_keys_never_lie_in_the_clone(monkeypatch):
     monkeypatch.setattr(
         "sys.argv", ["assignment", "--session", "5", "--keys", str(assignment.ROOT / "_build")]

@@ -84,21 +84,6 @@ def test_under_another_case_a_chapter_runs_to_its_end_and_what_reads_the_case_fo
     assert named_by(still, always) == still
 
 
-MEASURED = {"answers", "clean"}  # tables that stand beside a case, and are no input of it
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_an_input_beside_the_case_is_compared_with_the_one_that_the_text_speaks_of(chapter):
-    (cell,) = (tree for tree in code(chapter) if "introduction.note_changed_case(" in ast.unparse(tree))
-    told = [
-        call
-        for call in ast.walk(cell)
-        if isinstance(call, ast.Call) and "note_changed_case" in ast.unparse(call.func)
-    ]
-    compared = {name.id for call in told for name in ast.walk(call) if isinstance(name, ast.Name)}
-    assert {name for name in ("case", *INPUTS.get(chapter, ())) if made(cell, name)} <= compared | MEASURED
-
-
 def changed(case, wanted):
     return case.replace(**(wanted(case) if callable(wanted) else wanted))
 

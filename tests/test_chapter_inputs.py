@@ -226,7 +226,7 @@ def coarse(monkeypatch):
     """Erdil's frontiers on every sixteenth point of their grid, and few simulated requests, in this process alone."""
     fine = pareto.grid
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
-    monkeypatch.setattr(economics, "cached_frame", lambda name, make: make())
+    monkeypatch.setattr(economics, "cached", lambda name, make, *patterns: make())
     monkeypatch.setattr(economics, "_FOUND", {})
     monkeypatch.setattr(queueing, "REQUESTS", 100)
     monkeypatch.setattr(queueing, "LEAST_WARM", 50)

@@ -82,11 +82,9 @@ def test_what_was_pasted_is_one_text_or_two_in_python_and_the_terminal(capsys, t
 SLOW = "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8"
 
 
-def test_a_check_says_each_number_and_what_to_try_next():
-    said = str(check(SLOW, "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300", "8x H100"))
-    assert "time between tokens: expected 15 ms to 21 ms, yours 45 ms: outside, 2.53 times" in said
-    assert "(eager mode): time between tokens 45." in said
-    assert "Try next: run with CUDA graphs, without --enforce-eager, which should give TPOT 17.8 ms" in said
+def test_a_check_says_what_to_try_next_and_what_nothing_explains():
+    slow = check(SLOW, "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300", "8x H100")
+    assert "Try next: run with CUDA graphs" in str(slow)
     assert check(SLOW, "TPOT 22 ms, TTFT 100 ms, 32 users, prompt 1000, output 300", "8x H100").outside == (
         "tpot",
     )

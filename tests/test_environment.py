@@ -1,12 +1,8 @@
 """pyproject.toml, constraints.txt, environment.yml and what is installed say the same."""
 
 import importlib.metadata
-import json
-import os
 import re
 import runpy
-import subprocess
-import sys
 import tomllib
 from contextlib import suppress
 from pathlib import Path
@@ -92,15 +88,3 @@ def test_the_tests_that_are_to_notice_slips_exist(name):
 @pytest.mark.parametrize("name", SLIPS["OUT"])
 def test_what_is_named_out_exists(name):
     assert list(ROOT.glob(f"{name}*"))
-
-
-def test_a_file_of_tests_that_passed_whole_is_a_product_of_the_build(tmp_path):
-    names = "tests/test_catalog.py::test_ratios_lie_in_the_band_of_the_class", "tests/test_catalog.py"
-    for name, files in zip(names, ([], ["test_catalog.json"]), strict=True):
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name]
-        subprocess.run(command, cwd=ROOT, env=os.environ | {"TOKENPRICE_BUILD": str(tmp_path)}, check=True)
-        assert [file.name for file in tmp_path.glob("passed/*")] == files
-    made_from = json.loads((tmp_path / "passed" / files[0]).read_text("utf-8"))[1]
-    assert {"tests/test_catalog.py", "inferlib/catalog/__init__.py", "inferlib/catalog/chips.toml"} < set(
-        made_from
-    )

@@ -3,13 +3,11 @@
 import random
 
 import numpy as np
-import pandas as pd
 import pytest
-from test_explorer import asked, page_of
 
 from book.audit import grading, strata
-from book.papers.erdil2025 import economics, explorers, program
-from book.papers.erdil2025.claims import context, long_contexts, model, parallel
+from book.papers.erdil2025 import economics, program
+from book.papers.erdil2025.claims import context, long_contexts, model
 from book.papers.erdil2025.claims.economics import cells_as_printed
 from book.papers.erdil2025.figures import served_points
 from book.principles import introduction
@@ -115,26 +113,6 @@ def test_how_many_cells_come_out_at_an_alpha(table, alpha, counts):
     assert cells_as_printed(table, alpha) == counts
 
 
-SLOW = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 3.0, 1.0]})
-
-
-def test_a_customer_gets_the_fastest_offer_that_is_not_dearer():
-    assert parallel.at_cost(SLOW, [10, 9, 8.9, 3, 1]).tolist() == [100, 100, 50, 50, 10]
-
-
-def test_a_frontier_twice_as_fast_gains_as_much_everywhere():
-    fast = SLOW.assign(tokens_per_second=2 * SLOW.tokens_per_second)
-    assert parallel.gains(SLOW, fast) == (1, 1, 1)
-
-
-def test_what_is_said_of_all_costs_and_speeds_is_taken_over_all_of_them():
-    """A second frontier that differs at the cheap end only, where its token costs half."""
-    cheap = SLOW.assign(usd_per_million=[9.0, 3.0, 0.5])
-    assert parallel.common_costs(SLOW, cheap)[[0, -1]] == pytest.approx([1, 9])
-    assert parallel.saved(SLOW, cheap) == pytest.approx(0.5)
-    assert parallel.gains(SLOW, cheap)[1] == parallel.gains(SLOW, cheap, beyond=20)[1] == 0
-
-
 def test_the_share_of_accepted_drafts_is_the_overlap_of_two_distributions():
     """Two tenths, three tenths and two tenths are common to both."""
     shares = [e.accepted_share(p, q) for p, q in ((0.5, 0.2), (0.3, 0.5), (0.2, 0.3))]
@@ -195,14 +173,6 @@ def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
     assert walls == pytest.approx((152, 152, 249, 189), rel=0.01)  # the first is Table 4's
     assert slopes[:2] == pytest.approx((38, 4.3), rel=0.02)
     assert slopes[2] > 1.5 * slopes[0]  # what lies before the wall is bandwidth as it was
-
-
-def test_a_box_marks_the_least_point_where_the_pencil_finds_it():
-    """Reading over a hop of every wait, to the power 2/3; between the points of the curve, too."""
-    box = explorers.waiting_against_reading()
-    marked = asked(page_of(box, f"#{box.slug}?hop=0.5"), "made.v0.children.map((c) => c.textContent)")
-    size = (70.55e9 * 2 / 3.3e12 / (320 * 0.5e-6)) ** (2 / 3)
-    assert next(text for text in marked if text and "least" in text).endswith(f"at {size:.1f}")
 
 
 def test_whole_gpus_have_room_for_the_caches_of_all_their_users():

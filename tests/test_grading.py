@@ -211,13 +211,6 @@ def test_a_tree_holds_what_the_number_was_made_from_and_no_more():
     assert found[0] == pytest.approx(1 + 2 * at[1].flops / (2 * 64 * at[1].memory_bandwidth), rel=1e-6)
 
 
-def test_a_cell_that_was_read_off_a_derivation_shows_it():
-    rows = audit.scorecard("steinhardt2022", "Technical answer").set_index("row", drop=False)
-    tree = audit.explain(rows.loc["second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))"])
-    assert [part.title for part in tree.parts] == ["network_limited"]
-    assert "T_net = 8*C^2*N" in str(tree) and "\\" not in str(tree)
-
-
 def test_a_changed_number_does_not_keep_its_source():
     chip = inferlib.load_chip("H100 SXM")
     assert chip.replace(memory_bandwidth=9e12).sources["memory_bandwidth"].startswith("changed from: http")

@@ -14,7 +14,7 @@ import xarray as xr
 from facts import refused
 
 import inferlib
-from inferlib import Layout, System, Transformer, Workload, frontier, papers, principles
+from inferlib import Layout, System, Transformer, Workload, frontier, papers
 from inferlib.papers import steinhardt2022
 from tokenprice.deployment import decode_step
 
@@ -97,13 +97,6 @@ def test_a_decode_step_is_asked_about_records(key, name):
     for wrong in ("x", 0, 3.5):
         with pytest.raises(TypeError, match=f"{name} is a {type(wrong).__name__}, "):
             answer(**ASKED | {name: wrong})
-
-
-@pytest.mark.parametrize("name", ["model", "system", "workload"])
-def test_the_largest_batch_is_asked_about_records(name):
-    asked = {"model": LLAMA, "system": BOX, "workload": WORK}
-    with pytest.raises(TypeError, match=f"{name} is a int, "):
-        principles.largest_batch(**asked | {name: 0})
 
 
 test_one_clear_error = refused(

@@ -96,11 +96,7 @@ def test_all_doors_take_a_launch_command_and_flags():
 def test_what_has_no_effect_and_what_is_not_described_is_named():
     said = str(ask("vllm serve Qwen/Qwen3-8B --port 80 --enable-lora --max-loras 4", "H100", batch=1))
     assert "Without effect: --port." in said
-    assert (
-        "Not described: --enable-lora (by public threads of vLLM adapters make a token take 1.1 to 2.7 times"
-        in said
-    )
-    assert "vllm serve Qwen/Qwen3-8B\n" in said
+    assert "Not described: --enable-lora" in said
     assert "takes 4 of 8 chips" in str(ask("vllm serve Qwen/Qwen3-8B -tp 4", "8x H100", batch=1))
 
 

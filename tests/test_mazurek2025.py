@@ -9,7 +9,7 @@ from facts import by_hand, exactly, lines, refused
 from hypothesis import given, strategies as some
 
 import inferlib
-from book.papers.mazurek2025 import derivations, drawings, repair, systems, validation
+from book.papers.mazurek2025 import derivations, repair, systems, validation
 from book.papers.mazurek2025.counts import outweighing
 from book.papers.mazurek2025.simulation import fullest
 from inferlib.equation import EQUATIONS
@@ -295,11 +295,6 @@ def test_nine_boxes_have_as_few_copies_as_make_every_gpu_hold_equally_many():
     assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
 
 
-def test_the_layout_of_the_source_may_be_named():
-    named = mz.decode_step(SHARED, box(), work(), inferlib.Layout(ep=8, dp=8))
-    assert named.total == mz.decode_step(SHARED, box(), work()).total
-
-
 test_argument_checks = refused(
     (lambda: mz.decode_step(SHARED, box(), work(), two_batch=1), TypeError, "two_batch"),
     (lambda: mz.load_model("Llama 3 70B"), ValueError, "latent attention"),
@@ -364,10 +359,3 @@ def test_the_largest_batch_at_20_tokens_a_second(name, own):
 
 def test_no_batch_is_as_fast_as_that():
     assert systems.largest_batch("4x8 H100", 1000.0) == 0
-
-
-def test_a_half_of_the_batch_computes_its_experts_after_its_exchange():
-    half = drawings.timeline_data(mz.load_model("DeepSeek V3"), mz.setup("9x8 H100"), 128, 4989)
-    half = half.query("plan == 'overlap' and batch == 'A'").sort_values("start")
-    assert [*half.part] == 2 * ["experts", "attention", "network"]
-    assert (half.end.to_numpy()[:-1] <= half.start.to_numpy()[1:] + 1e-9).all()

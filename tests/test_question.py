@@ -17,7 +17,7 @@ import inferlib
 import tokenprice
 from book.site.tools import signatures
 from inferlib import Layout, Workload, load_chip, load_model
-from tokenprice import SLO, Question, ask, formatting, parsing
+from tokenprice import SLO, Question, ask, parsing
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
 from tokenprice.parsing import checkpoint_formats, parse_layout, parse_machine
@@ -192,18 +192,13 @@ def test_options_of_other_tools_mean_the_same(capsys):
     assert "2 requests/s" in str(told) and "1 request/s" in str(ask(told.question.replace(request_rate=1)))
 
 
-def test_what_is_said_reads_well():
+def test_drafts_are_as_much_faster_as_published_and_say_so():
     # the published acceptance of three drafts: 2.82 tokens a step, 2.28 times the speed (within a tenth)
     asked = Question("DeepSeek-R1", "8x B200", weights="fp4", context="1k", engine="trtllm")
     drafted = ask(asked.replace(draft_tokens=3, acceptance_length="DeepSeek R1, MTP"))
     assert drafted.seconds == ask(asked.replace(draft_tokens=3, acceptance_length=2.82)).seconds
     said = float(re.search(r"Drafts +(.*) times as fast", str(drafted))[1])
     assert (ask(asked).seconds / drafted.seconds, said) == pytest.approx((2.28, 2.28), rel=0.1)
-    rack = ask("Kimi K2", "72x GB200")  # 64 heads
-    assert rack.status == "n/a" and rack.notes[0].endswith("fits.") and "TP72" not in rack.notes[0]
-    assert ask("Kimi K2", "72x GB200", layout=rack.notes[0].removesuffix(" fits.")).feasible
-    late = ask("Llama 3.1 405B", "8x H100", weights="fp8", prompt_tokens="100k", output_tokens=1)
-    assert re.search(r"TTFT +[\d.]+ s \(", str(late)) and "e+0" not in str(late)
 
 
 PAID = {"weights": "fp8", "price": "2-3", "paid_hours_used": "50%"}
@@ -323,10 +318,6 @@ def test_words_and_layouts_go_both_ways():
 @pytest.mark.parametrize(("found", "words"), [
     (format_layout(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (format_layout(Layout(tp=2, pp=2)), "PP2 x TP2"),
     (format_layout(Layout(dp=2)), "DP2"), (format_layout(Layout(ep=2)), "EP2"),
-    (formatting.format_dtype(4.85 / 8), "4.85 bits"),
-    (formatting.format_time(10), "10 s"),
-    (formatting.format_time(9.9), "9,900 ms"), (str(parse_machine("machine", load_chip("H200"))), "1 × H200"),
-    (str(parse_machine("machine", "mine", {"mine": load_chip("H200")})), "1 × H200"),
 ])  # fmt: skip
 def test_what_is_written(found, words):
     assert found == words
@@ -346,12 +337,6 @@ def test_work_and_dollars_by_hand():
     more = {}, {"prompt_tokens": 1000, "output_tokens": 200}
     plain, asked = (Question(L8, "H100", **one).workload for one in more)
     assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
-    kept = Question(L8, weights=4.85, layer_formats={"head": "fp16"})
-    assert kept.formats == (4.85 / 8, "bf16", {"head": "fp16"})
-    assert repr(SLO(tpot="20 ms")) == "SLO(tpot=0.02)"
-    assert repr(kept) == "Question(model='Llama 3 8B', weights=4.85, layer_formats={'head': 'fp16'})"
-    fleet = Question(L8, "H100", prompt_tokens=8, output_tokens=8, request_rate=2, max_num_seqs=5)
-    assert fleet.workload.batch == 1 and fleet.price_ratio(fleet.machine.chip) == 1
     q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")
     assert q.price_per_chip_hour == pytest.approx(2 * 2.091) and q.price_ratio(
         q.machine.chip

@@ -120,17 +120,6 @@ def test_what_replaces_an_equation_is_called_with_its_defaults_by_place_or_by_na
             liminal2025.collective_latency()
 
 
-def test_another_room_can_be_imported_within_a_block():
-    script = """
-from inferlib.papers import liminal2025
-with liminal2025.collective_latency.replaced(lambda n, assumptions: 2e-6):
-    from inferlib.papers import erdil2025, mazurek2025, pope2022, steinhardt2022
-    print(erdil2025.load_model("Llama 3 70B"))
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.strip() == repr(erdil2025.load_model("Llama 3 70B")), done.stderr
-
-
 def test_blocks_nest_and_end_also_after_an_error():
     a100 = st.load_chip("A100")
     with pytest.raises(RuntimeError), st.arithmetic_time.replaced(lambda machine, m, b: 1.0):

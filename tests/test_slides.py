@@ -128,17 +128,6 @@ def test_no_answer_stands_on_its_own_slide_or_an_earlier_one(name, k):
             assert not told, (earlier.title, told)
 
 
-def test_anybody_can_write_a_slide_in_markdown():
-    text = "A **sentence** with {{9298b574}} in it.\n\n{{fig-p-roofline}}\n\n- an item"
-    shown = slides.shown("principles", text)
-    assert [kind for kind, _ in shown] == ["text", "figure", "text"]
-    assert re.search(r"with \d+\.\d+ ms in it", shown[0][1])
-    said = slides.inline("introduction", "intro-two-times: fetch:")
-    assert said.endswith(" tokens/s") and "fetch" not in said
-    with pytest.raises(LookupError, match="0 lines"):
-        slides.inline("introduction", "intro-two-times: wait:")
-
-
 @pytest.mark.parametrize("name", slides.SESSIONS)
 def test_a_session_takes_ninety_minutes(name):
     assert sum(slide.minutes for slide in slides.deck(name)) == 90

@@ -9,7 +9,7 @@ from facts import refused
 from hypothesis import given, strategies as some
 
 import inferlib
-from book.papers.steinhardt2022 import explorers, figures
+from book.papers.steinhardt2022 import explorers
 from inferlib.papers import steinhardt2022 as st
 from inferlib.papers.steinhardt2022.equations import Machine
 
@@ -237,12 +237,3 @@ def test_a_block_wider_than_the_matrices_is_said(state, edge):
 
 
 # --- Drawings --------------------------------------------------------------------------------------------
-
-
-def test_the_plane_marks_the_corner_that_a_search_finds():
-    """Where the network's wall is the least allowed, and where it is not."""
-    m, b = inferlib.axis("m", 60, 5000, points=30), inferlib.axis("b", 40, 1500, points=30)
-    slow, fast = (figures.plane(machine, m, b).texts for machine in (A100, at(2)))
-    told = [text.get_text() for text in (slow[0], slow[1], fast[1])]
-    assert told[0] == "best for the\nmemory alone: 468 × 468, 0.66 μs"
-    assert told[1:] == ["best: 882 × 241, 1.20 μs", "best: 468 × 468, 0.66 μs"]

@@ -9,7 +9,7 @@ import math
 import pkgutil
 import tomllib
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
 from inspect import getmembers, isfunction, signature
@@ -27,7 +27,6 @@ from book.audit.published_rows import (
     last_digit,
     published,
 )
-from book.build_cache import cached
 from inferlib import validation
 from inferlib.equation import DERIVATIONS, EQUATIONS, forbid_override
 from inferlib.papers import sources
@@ -135,10 +134,8 @@ def equations(source: str | None = None) -> pd.DataFrame:
     Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
     called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
     """
-    tables = [
-        cached(f"equations of {key}", partial(_equations, key), *_made_in(key)) for key in _chosen(source)
-    ]
-    rows = [row for table in tables for row in table]
+    forbid_override("the list of equations, which holds those of the sources,")
+    rows = [row for key in _chosen(source) for row in _equations(key)]
     columns = ["source", "number", "name", "form", "function", "chapter", "latex"]
     table = pd.DataFrame(rows, columns=columns)
     order = table.assign(n=pd.to_numeric(table.number, errors="coerce")).sort_values(
@@ -147,6 +144,7 @@ def equations(source: str | None = None) -> pd.DataFrame:
     return table.loc[order.index].reset_index(drop=True)
 
 
+@cache
 def _equations(key):
     _open(key)
     rows = []
@@ -187,14 +185,15 @@ def notes(source: str | None = None) -> pd.DataFrame:
 
 
 def _texts(kind, source):
-    both = [cached(f"errata and notes of {k}", partial(_filled, k), *_made_in(k)) for k in _chosen(source)]
-    rows = [row for found in both for kind_of, *row in found if kind_of == kind]
+    forbid_override("the list of errata, which holds print against what was printed,")
+    rows = [row for key in _chosen(source) for kind_of, *row in _filled(key) if kind_of == kind]
     return pd.DataFrame(rows, columns=["source", *_ERRATUM, "rows"])
 
 
 _ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality", "settle")
 
 
+@cache
 def _filled(source):
     """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
     _open(source)
@@ -351,11 +350,7 @@ def _found(row, shifts=None, computed=_computed):
 @cache
 def _graded(source, artefact):
     """The scorecard rows of one artefact."""
-
-    def make():
-        return [_grade_row(row) for row in _rows(source, artefact)]
-
-    return cached(f"rows of {source}, {artefact}", make, *_made_in(source))
+    return [_grade_row(row) for row in _rows(source, artefact)]
 
 
 def _grade_row(row):
@@ -437,19 +432,9 @@ def _artefacts(source):
 
 @cache
 def _open(source):
-    """Import what a source prints, computes and claims, in the library and in the book, so that all is registered."""
-    for module in _made_in(source):
-        import_module(module)
-
-
-@cache
-def _made_in(source):
-    """The modules of a source, without those that draw."""
-    found = [__name__]
+    """Import all modules of a source, in the library and in the book, but those that draw: so all is registered."""
+    draw = f"book.papers.{source}.figures", f"book.papers.{source}.explorers"
     for name in (f"inferlib.papers.{source}", f"book.papers.{source}"):
-        found += [module.name for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}.")]
-    return [
-        name
-        for name in found
-        if name not in (f"book.papers.{source}.figures", f"book.papers.{source}.explorers")
-    ]
+        for module in pkgutil.walk_packages(import_module(name).__path__, f"{name}."):
+            if module.name not in draw:
+                import_module(module.name)

@@ -7,7 +7,6 @@ from collections import Counter
 from functools import cache, partial
 
 from book import style
-from book.build_cache import cached
 from book.calculator import fields, javascript, tables
 from book.explorer import static_start
 from inferlib import catalog
@@ -30,11 +29,7 @@ script = partial(static_start.script, "calculator")
 
 @cache
 def functions():
-    """All generated JavaScript, as the text of one object, kept on disk."""
-    return cached("functions of the instrument", _functions)
-
-
-def _functions():
+    """All generated JavaScript, as the text of one object."""
     told = []
     for name, declared in (("step", CAUTIONS), ("request", REQUEST_CAUTIONS), ("first", TTFT_CAUTIONS)):
         texts, code = tables.cautions(declared)

@@ -1,6 +1,5 @@
 """One workload, everybody's answer: on a grid, term by term, and what doubling something buys."""
 
-import json
 import math
 import tomllib
 from functools import cache
@@ -9,9 +8,7 @@ from itertools import product
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
-from book.build_cache import cached
 from inferlib import validation
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import (
@@ -112,15 +109,8 @@ def _figures(step, system, workload):
 
 @cache
 def whole_grid(constants="own"):
-    """:func:`grid` with all that ``questions.toml`` asks, computed once and kept on disk."""
-    rooms = [f"inferlib.papers.{key}" for key in sources()]
-
-    def make():
-        return json.dumps(grid(constants=constants).to_dict())
-
-    text = cached(f"grid of {constants} constants", make, __name__, *rooms)
-    data = xr.Dataset.from_dict(json.loads(text))
-    return data.map(lambda one: one.astype(object) if one.dtype.kind == "U" else one)
+    """:func:`grid` with all that ``questions.toml`` asks."""
+    return grid(constants=constants)
 
 
 def coverage(data=None):

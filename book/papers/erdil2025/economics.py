@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 
-from book.build_cache import cached_frame
+from book.build_cache import cached
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
@@ -40,6 +40,10 @@ SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
+# What a frontier is made of, beside its model and GPU.
+SEARCH = (
+    "inferlib/*.py", "inferlib/papers/*.py", "inferlib/papers/erdil2025/**/*.py", "inferlib/papers/erdil2025/*.toml",
+)  # fmt: skip
 _FOUND: dict = {}  # what frontiers of this process were made from, in words, to the frontiers
 
 
@@ -49,7 +53,7 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
         make = partial(pareto.frontier, model, chip, **options)
-        _FOUND[asked] = cached_frame(f"frontier of {asked}", make)
+        _FOUND[asked] = cached(f"frontier of {asked}", make, *SEARCH)
     return _FOUND[asked]
 
 

@@ -114,12 +114,6 @@ def filled(name, text):
     return ALONE.sub(lambda m: inline(name, m[1]), text)
 
 
-def words(text):
-    """How many words of a text are read aloud: formulas, fences and addresses are not."""
-    text = re.sub(r"(?s)\$\$.*?\$\$|\\begin\{.*?\\end\{[^}]*\}|\]\([^)]*\)|^`{3,}.*?$", " ", text)
-    return len(re.findall(r"[A-Za-z0-9][\w'.,-]*", text))
-
-
 def shown(name, body):
     """What the Markdown of a slide shows, as pairs of kind and content."""
     found = []
