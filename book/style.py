@@ -308,12 +308,15 @@ def step_equation(step):
 
     def added(terms):
         kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()
-        return " + ".join(brace(kind, kind) % f"{1e3 * seconds:.2f}" for kind, seconds in kinds.items())
+        return " + ".join(
+            brace(kind, kind.removeprefix("reading ").removeprefix("the ")) % f"{1e3 * seconds:.2f}"
+            for kind, seconds in kinds.items()
+        )
 
     stages = (", ".join(map(added, groups)) for groups in step.grouped)
     each = (rf"\max\left({stage}\right)" if "," in stage else stage for stage in stages)
     total = rf"{1e3 * step.total:.2f}\ \text{{ms}}"
-    return Text(f"\\begin{{equation*}}\nt = {' + '.join(each)} = {total}\n\\end{{equation*}}")
+    return Text(f"\\begin{{equation*}}\n{total} = {' + '.join(each)}\n\\end{{equation*}}")
 
 
 def axes(ax, **size):
