@@ -6,12 +6,12 @@ CHAPTERS ?=
 BOOK     ?=
 TESTS    ?=
 MODULES  ?=
-# Tests of minutes that seldom turn red are left to .ci/run: make test ALL=1
+# Slow tests that seldom fail run only in .ci/run, or with make test ALL=1
 ALL      ?=
 LATER    := $(foreach name,cases chapter_inputs sixth_source floors,--ignore=tests/test_$(name).py)
 KEY      ?=
-# Homework: make assignment SESSION=2 STUDENTS=class.txt; make mark SHEETS=returned. The key stays in KEYS, a folder
-# outside of this one (beside it when not given); ROWS are measurements to be predicted, SEALS were sent beforehand.
+# Homework: make assignment SESSION=2 STUDENTS=class.txt; make mark SHEETS=returned. KEYS: folder of the answer
+# key, outside of this one (default: beside it); ROWS: measurements to predict; SEALS: hashes sent beforehand.
 SESSION  ?= 1
 STUDENTS ?= Ada
 KEYS     ?=
@@ -24,25 +24,25 @@ BIN     := $(VENV)/bin
 STAMP   := $(VENV)/.installed
 HTML    := _build/html
 BUILT   := $(HTML)/.complete
-# All that the pages are made of; a build is due when one of these is newer than the last.
+# Everything that the pages depend on; a build is due when one of these is newer than the last.
 SOURCES := _config.yml _toc.yml $(shell find book tokenprice inferlib -type f \
              -not -path '*/.*' -not -path '*/__pycache__/*')
 
-# Kernels must not run the start-up files of whoever builds the book.
+# Kernels must not run the user's start-up files.
 export IPYTHONDIR := $(abspath $(VENV))/ipython
-# Matplotlib would note on a chapter's page that it cannot write to the home of whoever builds the book.
+# Otherwise Matplotlib warns on a page if it cannot write to the user's home.
 export MPLCONFIGDIR := $(abspath $(VENV))/matplotlib
 # What takes long, and which chapters passed, is kept there between runs (book/build_cache.py).
 export TOKENPRICE_BUILD := $(abspath _build)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# Where a path has letters beyond ASCII, pip writes it in the encoding of the locale.
+# If a path has non-ASCII letters, pip writes it in the locale's encoding.
 export LC_ALL := C.UTF-8
-# Containers often forbid it; every chapter would then compile the whole library anew.
+# Containers often set this; every chapter would then compile the whole library again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help book slides test refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark paper
-# A build that failed half way must not look finished.
+# A build that failed half-way must not look finished.
 .DELETE_ON_ERROR:
 
 help:
@@ -80,7 +80,7 @@ slides: $(BUILT)
 	$(BIN)/python -m book.teaching.slides $(HTML) --measure
 	@$(BIN)/python -c 'import pathlib; print("Open", pathlib.Path("$(HTML)/slides/index.html").resolve().as_uri())'
 
-# The stories alone are the same book with a shorter table of contents.
+# The book of the stories is the same book with a shorter table of contents.
 ifeq ($(BOOK),stories)
 PAPER := _build/the-price-of-a-token-stories
 MADE  := _build/stories/_build
@@ -137,13 +137,13 @@ refresh: $(STAMP)
 	$(BIN)/python book/site/tools/refresh.py --jobs $(JOBS) $(CHAPTERS)
 	$(if $(CHAPTERS),,$(BIN)/python book/site/tools/readme_figure.py)
 
-# Trusted here, and not in anybody's home: stored figures and boxes are shown before a cell has run.
+# Notebooks are trusted here rather than in the user's home, so that stored figures and explorers show before a run.
 LABDATA := $(abspath $(VENV))/jupyter
 lab: $(VENV)/.lab
 	@JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter trust book/*.ipynb > /dev/null
 	JUPYTER_DATA_DIR=$(LABDATA) $(BIN)/jupyter lab --notebook-dir=book --LabApp.default_url=/lab/tree/introduction.ipynb
 
-# A bar of progress would be an output of a cell that takes long once.
+# A progress bar would become an output of a slow cell.
 test refresh: export TQDM_DISABLE := 1
 
 bench: $(STAMP)
@@ -176,7 +176,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@echo 'c.IPKernelApp.log_level = 40' > $(VENV)/ipython/profile_default/ipython_kernel_config.py
 	@touch $@
 
-# In Lab a list of chapters is read and not edited, and nothing is fetched from elsewhere.
+# JupyterLab shows Markdown files rendered, and fetches nothing from the network.
 LABSET  := $(VENV)/share/jupyter/lab/settings
 LABSAYS := {"@jupyterlab/docmanager-extension:plugin": {"defaultViewers": {"markdown": "Markdown Preview"}}, \
   "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": false}}

@@ -1,13 +1,11 @@
-"""Visit every page of the built book in a browser and fail on what a reader would stumble over.
+"""Visit every page of the built book in a browser and fail on anything that would trouble a reader.
 
-The calculator is walked: all that can be set is set, and every part must speak of the question in the form.
-
-Each page is opened on a wide screen, where it is looked at in both themes, and in the dark on a phone: no console
-message of an error, no request to another host, none that fails, every equation rendered, nothing wider than the phone,
-every image loaded and described and in the place kept for it, no two labels of a drawing on one another, no name
-twice, no formula that scrolls and that no key reaches, a policy that refuses other hosts; no page heavier than
-allowed, no explorer that changes its height or takes longer than a reader notices, nothing
-that axe calls a serious fault of accessibility. One page is also opened as a file, as a reader does who has no server.
+Each page is opened on a wide screen, in both themes, and on a phone in the dark theme. Checked: no console errors, no
+requests to other hosts or failed requests, rendered equations, nothing wider than the phone, loaded images with text
+and reserved space, no overlapping labels in drawings, unique ids, keyboard access to scrolling equations, a content
+security policy, page weight, explorers of constant height and quick redraws, no serious accessibility fault reported by
+axe. One page is also opened as a file, without a server. On the calculator every control is set in turn, and every part
+must agree with the question in the form.
 """
 
 from __future__ import annotations
@@ -24,13 +22,13 @@ from pathlib import Path
 import axe_playwright_python
 from playwright.sync_api import Error, sync_playwright
 
-# Width, height, and the themes in which a page is seen, the first of them while it loads.
+# Width, height, and the themes in which a page is checked; it loads in the first.
 SCREENS = {
     "desktop": (1280, 900, "light", "dark"),
     "phone": (390, 844, "dark"),
     "projector": (1920, 1080, "light", "dark"),
 }
-# Nothing here may reach the network, and Chromium phones home unless told not to.
+# Nothing here may reach the network; Chromium contacts its maker by default.
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -42,19 +40,19 @@ FLAGS = [
 ]
 
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
-# What a browser may load to open a page, nothing compressed.
+# Bytes that a browser may load to open a page, uncompressed.
 HEAVIEST = 1_000_000
-MOST = 25_000  # elements of a page: what a slow machine draws in two seconds
-# The picture of the README: the calculator's answer to one question.
+MOST = 25_000  # elements of a page that a slow machine draws in two seconds
+# The README's image: the calculator's answer to one question.
 PICTURE = Path(__file__).resolve().parents[1] / "book" / "site" / "static" / "calculator.png"
 QUESTION = (
     "mode=step&model=Llama%203.3%2070B&machine=4x%20H100%20SXM&weights=fp8&batch=32&context=8k&goal=15%20ms"
 )
-# What the theme, docutils and pandas write, and no chapter can change: rule of axe to where it is met.
+# Faults in what the theme, docutils and pandas write: axe's rule to the affected elements.
 NOT_OURS = {"aria-required-children": ("citation-list",)}
 REDRAWS = []
 
-# Figures further down are loaded when the reader comes near; here, all at once.
+# Figures further down load when the reader comes near; here they load all at once.
 LOAD = """async () => {
   const images = [...document.querySelectorAll("img")], height = document.body.scrollHeight;
   images.forEach((e) => { e.loading = "eager"; });
@@ -64,7 +62,7 @@ LOAD = """async () => {
   return Math.abs(moved) > 2 + images.length / 2 ? [`the page grows by ${moved} as its figures load`] : [];
 }"""
 
-# As a reader does who chooses another theme; what fades is there at once.
+# Choose a theme, as a reader does, without transitions.
 DRESS = """(theme) => {
   document.documentElement.dataset.theme = theme;
   document.getAnimations().forEach((e) => e.cancel());
@@ -107,8 +105,8 @@ INSPECT = """() => {
 }"""
 
 
-# Pairs of labels of one drawing of which one covers more than a fifth of the other: boxes of lines of text may
-# touch. Matplotlib writes a label as a group of glyphs, after a comment that says it.
+# Pairs of labels in one drawing that cover more than a fifth of each other; boxes of lines of text may touch.
+# Matplotlib writes a label as a group of glyphs, after a comment with its text.
 CROWDED = """window.crowded = (svg, where = svg.closest("[id]")?.id) => {
   const said = (e) => [...e.childNodes].find((n) => n.nodeType === 8)?.data.trim() || e.textContent.trim() || e.id;
   const labels = [...svg.querySelectorAll("text, g[id^='text_']")]
@@ -121,7 +119,7 @@ CROWDED = """window.crowded = (svg, where = svg.closest("[id]")?.id) => {
   }).map(([other]) => `labels on one another in ${where}: ${one} | ${other}`));
 };"""
 
-# Drawings of the page, and pictures, which are drawn into it to be measured.
+# Drawings in the page, and images, which are inserted into it to be measured.
 OVERLAPS = """async (pictures) => {
   const faults = [...document.querySelectorAll("article svg")].flatMap((svg) => window.crowded(svg));
   const room = document.body.appendChild(document.createElement("div"));
@@ -135,7 +133,7 @@ OVERLAPS = """async (pictures) => {
 }"""
 
 
-# Notes how high each explorer is before and after its script, and keeps what the script returns.
+# Records the height of each explorer before and after its script, and keeps the script's result.
 WATCH = """(() => {
   let runtime;
   window.explorers = [];
@@ -149,7 +147,7 @@ WATCH = """(() => {
   });
 })()"""
 
-# Moves every slider of every explorer through its range: nothing may shift, and a redraw must be quick.
+# Moves every slider of every explorer through its range: heights must not change, and redraws must be quick.
 PLAY = """() => {
   const faults = [];
   const times = [];
@@ -182,8 +180,8 @@ PLAY = """() => {
   return [faults, usual];
 }"""
 
-# Below a box that can ask the kernel model, its answer follows a move; what answers is fetched for the first.
-# Where the calculator asks the same is returned beside the faults.
+# Below an explorer that can ask the kernel model, the answer must follow a move; its functions are fetched for the
+# first one. Also returns the links to the same questions in the calculator.
 ASKED = """async () => {
   const faults = [], links = [];
   for (const { C, box, api } of window.explorers.filter(({ C }) => C.asks && window.inferlibBeside)) {
@@ -197,7 +195,7 @@ ASKED = """async () => {
   return [faults, links];
 }"""
 
-# The calculator answers what a link asks.
+# The calculator must answer the question of a link.
 ANSWERED = """(link) => document.querySelector(".ask .big") ? []
   : [`${link} is not answered: ${document.querySelector(".ask .head").textContent}`]"""
 
@@ -205,8 +203,8 @@ ANSWERED = """(link) => document.querySelector(".ask .big") ? []
 WALK = (Path(__file__).parent / "walk.js").read_text("utf-8")
 WALK = WALK[WALK.index("async () =>") :]
 
-# The audit takes a millisecond for every element: of rows and pieces of code that look alike, some will do.
-# Only contrast depends on the theme.
+# The audit takes a millisecond per element, so only some of many similar rows and code tokens are checked. Only
+# contrast depends on the theme.
 AUDIT = """async (theme) => {
   const rules = { "label-content-name-mismatch": { enabled: true } };
   const only = theme === "dark" ? { runOnly: ["color-contrast"] } : { rules };
@@ -221,19 +219,19 @@ AUDIT = """async (theme) => {
 
 class Handler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
-        """A line for each request would hide the faults."""
+        """Print no line per request, which would hide the faults."""
 
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        """A browser that leaves a page while it loads is no fault of the page."""
+        """Ignore a browser that leaves a page while it loads."""
 
 
-LEFT = "net::ERR_ABORTED"  # an icon, say, that was still on its way when the page was opened anew
+LEFT = "net::ERR_ABORTED"  # for example an icon still loading when the page was reopened
 
 
 def serve(root):
-    """The address of a server for the built book, which ends with this process."""
+    """Serve the built book from a thread of this process; return its address."""
     handler = functools.partial(Handler, directory=root)
     server = Server(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -244,7 +242,7 @@ def visit(browser, base, page_name, size, pictures=None):
     """Open one page and return its faults."""
     width, height, first, *others = SCREENS[size]
     faults, weights = [], {}
-    weighed = size == "desktop" and base.startswith("http")  # a deck is opened before its hour
+    weighed = size == "desktop" and base.startswith("http")  # slide decks may be heavy
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=first)
     page = context.new_page()
     page.on("console", lambda m: faults.append(f"console: {m.text}") if m.type == "error" else None)
@@ -269,7 +267,7 @@ def visit(browser, base, page_name, size, pictures=None):
     if weighed:
         page.on("response", weigh)
     try:
-        # A busy machine is no fault of the page.
+        # a slow page load on a busy machine is not a fault
         page.goto(base + page_name, wait_until="load", timeout=120_000)
         if sum(weights.values()) > HEAVIEST:
             faults.append(f"weighs {sum(weights.values()) / 1e6:.2f} MB")
@@ -328,7 +326,7 @@ def main():
     args = parser.parse_args()
 
     pages = [p.relative_to(args.root) for p in sorted(args.root.rglob("*.html"))]
-    # index.html only leads on to the first page; the theme keeps templates among its static files.
+    # index.html only redirects to the first page; the theme keeps templates among its static files
     pages = [p for p in pages if p.parts[0] != "_static" and str(p) != "index.html"]
     pages = [p for p in pages if args.only in p.name]
     first = next((p for p in pages if p.parent.name == "book"), pages[0])
@@ -340,7 +338,7 @@ def main():
         args.screenshots.mkdir(parents=True, exist_ok=True)
 
     def tour(left):
-        """Make visits with a browser of its own while some are left; how many found a fault."""
+        """Make visits with a browser of its own until none is left; return the number of visits with a fault."""
         failed = 0
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=args.browser, args=FLAGS)
@@ -355,7 +353,7 @@ def main():
     browsers = min(os.cpu_count() or 1, 4)
     print(f"{len(visits)} visits to {len(pages)} pages, {browsers} at a time: a few seconds each", flush=True)
     with ThreadPoolExecutor(browsers) as pool:
-        left = iter(visits)  # all browsers take from it
+        left = iter(visits)  # all browsers take visits from it
         failed = sum(pool.map(tour, [left] * browsers))
     if failed:
         sys.exit(f"{failed} of {len(visits)} visits found a fault")

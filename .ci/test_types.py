@@ -1,4 +1,4 @@
-"""A type checker sees the fields of a question as options of the verbs."""
+"""Type checkers see the fields of a question as options of the verbs."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The package as a stranger installs it: a wheel, in an empty environment, far from this folder."""
+"""The package as a user installs it: a wheel in an empty environment, away from this folder."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ def run(*command, cwd):
 
 def test_the_library_works_alone(tmp_path):
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    # setuptools leaves its build folder in the source tree, so it gets a copy of what it needs.
+    # setuptools leaves its build folder in the source tree, so build from a copy
     source = tmp_path / "source"
     for floor in ("inferlib", "tokenprice"):
         shutil.copytree(ROOT / floor, source / floor, ignore=shutil.ignore_patterns("__pycache__"))
@@ -40,7 +40,7 @@ def test_the_library_works_alone(tmp_path):
     run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, source, cwd=tmp_path)
     (wheel,) = wheels.glob("inferlib-*.whl")
 
-    # Without a pip of its own, and without compiling what is imported once, it is there in half the time.
+    # without its own pip and without compiled modules, the environment takes half the time
     venv.create(tmp_path / "env", with_pip=False)
     python = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     target = ["--python", python, "install", "--no-compile", "-c", ROOT / "constraints.txt"]

@@ -1,7 +1,7 @@
-"""Time the library against its promises; ends with an error when one is broken.
+"""Time the library against its promised limits; exit with an error if one is exceeded.
 
-Frontiers are measured in CPU seconds. Beside them stands what the program of Erdil's paper took for the same 400 x 400
-points (CPU seconds, measured on another machine than yours).
+Frontiers are measured in CPU seconds. Each line also has the time of the program of Erdil's paper for the same
+400 x 400 points (CPU seconds, measured on another machine).
 """
 
 import subprocess
@@ -14,7 +14,7 @@ import numpy as np
 from inferlib.papers import erdil2025
 
 MODEL, CHIP = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
-FRONTIERS = {  # options, CPU seconds at most, and those of the author's program
+FRONTIERS = {  # options, limit in CPU seconds, and the CPU seconds of the author's program
     "plain": ({"pipeline": False}, 0.06, 2.8),
     "pipelines": ({}, 0.45, 11.0),
     "pipelines and drafts": ({"draft": erdil2025.load_model("Llama 3 8B")}, 1.7, 59.6),
@@ -22,7 +22,7 @@ FRONTIERS = {  # options, CPU seconds at most, and those of the author's program
 
 
 def latency(n_gpu, batch):
-    """Time per token by the toy model, all-reduce included."""
+    """Time per token in the toy model, all-reduce included."""
     return erdil2025.toy_latency(MODEL, CHIP, n_gpu, batch, erdil2025.grid_all_reduce_time(n_gpu, 1e-6))
 
 
@@ -32,7 +32,7 @@ def frontier(name):
 
 
 def points(count=10**6):
-    """Scattered points of the complete model, each with its own best layout and pipelines searched."""
+    """Scattered points of the complete model, each with its best layout and number of pipeline stages."""
     random = np.random.default_rng(0)
     return erdil2025.token_latency(
         MODEL, CHIP, 2 ** random.uniform(3, 16, count), 2 ** random.uniform(0, 14, count)
@@ -40,17 +40,17 @@ def points(count=10**6):
 
 
 def best(function, number=1, repeat=5, clock=time.perf_counter):
-    """Seconds of one call: the best of some rounds, since only noise makes a round slower."""
+    """Seconds of one call: the minimum of some rounds, because noise only makes a round slower."""
     return min(timeit.repeat(function, number=number, repeat=repeat, timer=clock)) / number
 
 
 def start(code):
-    """Seconds a fresh interpreter takes to run a line."""
+    """Seconds that a fresh interpreter takes to run a line."""
     return best(lambda: subprocess.run([sys.executable, "-c", code], check=True))
 
 
 def results():
-    """Every measurement: what it is, its value, and the most that is promised."""
+    """Yield every measurement: description, value and promised limit."""
     n_gpu, batch = np.geomspace(1, 512, 1000)[:, None], np.geomspace(1, 4096, 1000)
     yield "one toy latency, in us", 1e6 * best(lambda: latency(8.0, 32.0), 10_000), 10
     yield "a million of them, in us each", best(lambda: latency(n_gpu, batch), 3), 0.1

@@ -1,7 +1,7 @@
-"""Ten million configurations of Erdil's model on a cluster of this machine's cores, and the time that they take.
+"""Time ten million configurations of Erdil's model on a cluster of this machine's cores.
 
-Needs the packages of ``pip install -e '.[lab,test]'``. With the address of a scheduler as its argument it
-runs on that cluster instead.
+Needs the packages of ``pip install -e '.[lab,test]'``. With the address of a scheduler as argument it runs on that
+cluster instead.
 """
 
 import sys

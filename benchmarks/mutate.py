@@ -1,8 +1,8 @@
-"""Tests that notice: slips are put into modules one at a time, and the tests nearest to each must turn red.
+"""Mutation tests: put slips into modules one at a time; the tests nearest to each must fail.
 
-Sixty random slips of all modules, or of those that are named: python benchmarks/mutate.py inferlib/system.py
-They are made in copies of the repository. A run in which more than a tenth is missed fails; a slip that changes
-nothing that can be observed counts as missed, which is why it is not none.
+By default sixty random slips of all modules, or of the named ones: python benchmarks/mutate.py inferlib/system.py
+Slips are made in copies of the repository. The run fails if more than a tenth is missed; some always are, because a
+slip without observable effect counts as missed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from book import prose_numbers
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "_build" / "kept"
-# The nearest tests of a module or a folder, quick ones first, chapters last; the longest name counts.
+# The nearest tests of a module or a folder, quick ones first, chapters last; the longest matching name counts.
 # A module's own doctests run before them.
 TESTS = {
     "inferlib/": "survivors invalid_input argument_checks core equations replaced",
@@ -86,7 +86,7 @@ for key in ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek20
     TESTS[f"inferlib/papers/{key}/derivations"] = f"{key}* equations {key}*.ipynb"
     TESTS[f"book/papers/{key}/"] = f"{key}* print {key}*.ipynb"
     TESTS[f"book/papers/{key}/errata"] = f"{key}* print errata.ipynb"
-# Modules that are not tried, and why.
+# Modules without slips, and why.
 OUT = {
     "book/site/": "the build itself: `make book` and the visits to its pages notice",
     "book/conftest": "runs the chapters with which slips would be noticed",
@@ -107,7 +107,7 @@ OTHER = {ast.Pow: ast.Mult, ast.Mod: ast.Mult} | dict(PAIRS) | {other: one for o
 
 
 def modules():
-    """Every module of the three floors that is tried."""
+    """Return every module that is tried."""
     paths = (
         path for floor in ("inferlib", "tokenprice", "book") for path in sorted((ROOT / floor).rglob("*.py"))
     )
@@ -116,17 +116,17 @@ def modules():
 
 
 def nearest(module):
-    """The files of tests, and the chapters, that are to notice a slip of a module."""
+    """Return the test files and chapters that should notice a slip in a module."""
     names = TESTS[max((name for name in TESTS if module.startswith(name)), key=len)].split()
     patterns = [f"book/{name}" if name.endswith(".ipynb") else f"tests/test_{name}.py" for name in names]
     return [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 
 
 def slips(text):
-    """Every slip of a module: the place of a node among all nodes, and its line.
+    """Yield every slip of a module: the place of a node among all nodes, and its line.
 
-    A strict zip slips unseen; and where an exercise draws one number of several, another makes another exercise, which
-    is answered as rightly.
+    Left out: ``strict`` of a zip, which no test can notice, and numbers from which an exercise draws, because another
+    number gives another valid exercise.
     """
     tree = ast.parse(text)
     keywords = (node for node in ast.walk(tree) if isinstance(node, ast.keyword))
@@ -144,12 +144,14 @@ def slips(text):
 
 
 def slipped(text, place):
-    """The text of a module with the slip at a place, and how the changed expression reads."""
+    """Return the text of a module with the slip at a place, and the changed expression."""
     tree = ast.parse(text)
     node = next(node for i, node in enumerate(ast.walk(tree)) if i == place)
     before = ast.unparse(node)
     if isinstance(node, ast.Constant):
-        more = node.value if node.value > 999 else 1  # one in a thousand shows in no three digits
+        more = (
+            node.value if node.value > 999 else 1
+        )  # a change of one in a thousand does not show in three digits
         node.value = not node.value if isinstance(node.value, bool) else node.value + more
     elif hasattr(node, "op"):
         node.op = OTHER[type(node.op)]()
@@ -159,9 +161,9 @@ def slipped(text, place):
 
 
 def red(copy, *files):
-    """The first test, or chapter, that is red in a copy, if one is; to take too long is red as well."""
+    """Return the first failing test or chapter in a copy, or False; a timeout counts as a failure."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *files]
-    if files[0].startswith("inferlib/papers/"):  # of the tests of all sources, those of this one
+    if files[0].startswith("inferlib/papers/"):  # of the tests of all sources, only those of this one
         command += ["-k", f"not (test_equations or test_print) or {files[0].split('/')[2]}"]
     own = os.environ | {"PYTHONPATH": str(copy), "TOKENPRICE_BUILD": str(copy / "_build")}
     if KEPT.is_dir():
@@ -171,12 +173,12 @@ def red(copy, *files):
     except subprocess.TimeoutExpired:
         return "too long"
     failed = re.search(r"^(?:FAILED|ERROR) (book/\w+\.ipynb|[^\s[]+)", run.stdout, re.M)
-    nothing = 5  # no test was found
+    nothing = 5  # pytest's code for no tests
     return run.returncode not in (0, nothing) and (failed[1] if failed else "a crash")
 
 
 def survives(slip, copies, sound):
-    """Whether the nearest tests miss a slip, which is printed. A test that turned red must be green without it."""
+    """Return whether the nearest tests miss a slip, and print it. A failing test must pass without the slip."""
     module, place, line = slip
     text = (ROOT / module).read_text("utf-8")
     changed, shown = (slipped_number if module.endswith(".ipynb") else slipped)(text, place)
@@ -190,7 +192,7 @@ def survives(slip, copies, sound):
             if red(copy, test):
                 raise SystemExit(f"{test} is red without any slip")
             sound.add(test)
-    finally:  # whoever waits for a copy ends as well
+    finally:  # those who wait for a copy end as well
         copies.put(copy)
     if not test:
         print(f"missed: {module}, line {line}: {shown[:140]}", flush=True)
@@ -198,7 +200,7 @@ def survives(slip, copies, sound):
 
 
 NUMBER = re.compile(prose_numbers.WRITTEN.pattern.removesuffix("$"))
-# Where a number of a text is no result: names, code, formulas, headings, tables, what a link sets or an exercise asks.
+# Numbers in a text that are not results: in names, code, formulas, headings, tables, links and exercises.
 NO_RESULT = re.compile(
     r"(?ms)```\{exercise\}.*?^```$|^:\w+:.*?$|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]\n]*\]\([^)]*\)|^#.*?$|^\|.*?$"
     r"|<!--.*?-->|\b(?:in|of|June|July|August|April) 20\d\d|\b(?:Llama|Qwen\d?|GPT(?:-OSS)?|DeepSeek|Kimi|TPU|PaLM"
@@ -211,10 +213,10 @@ GIVEN = "<!--given-->"
 
 
 def results(chapter):
-    """The numbers of a chapter's text that state a result: cell, start and end.
+    """Yield the numbers of a chapter's text that state a result: cell, start and end.
 
-    A number that the chapter's code or its source's text gives is an input, however it is written. Fractions and
-    multiples state results, unless the text marks them as given, such as "half the bytes" of a question.
+    A number that the chapter's code or its source's text gives is an input. Fractions and multiples state results,
+    unless the text marks them as given, such as "half the bytes" of a question.
     """
     cells = json.loads((ROOT / chapter).read_text("utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells]
@@ -235,7 +237,7 @@ def results(chapter):
 
 
 def slipped_number(text, place):
-    """The text of a chapter with another number at a place, and how its sentence reads."""
+    """Return the text of a chapter with another number at a place, and the changed sentence."""
     at, start, end = place
     nb, draw = json.loads(text), random.Random(str(place))
     source = "".join(nb["cells"][at]["source"])

@@ -1,8 +1,8 @@
-"""What a vendor's planner says to the dense rows of serving.csv, for the ladder of the kernel model's chapter.
+"""Ask a vendor's planner about the dense rows of serving.csv, for the kernel model's chapter.
 
 Needs ``pip install aiconfigurator==0.12.0`` (NVIDIA, Apache-2.0) in an environment of its own; prints planner.csv,
-without rows that do not fit by its count. Of dense models each format has one name in the planner; of experts several
-of its tables could be meant, and its answers differ by which.
+without rows that do not fit by its estimate. For dense models each format has one name in the planner; for mixtures of
+experts several of its tables could apply, with different answers.
 """
 
 import csv
@@ -18,7 +18,7 @@ FORMATS = {"bf16": "bfloat16", "fp8": "fp8", "fp8 block": "fp8_block"}
 
 
 def milliseconds(row):
-    """Its time from one token to the next, by its default tables."""
+    """Return the planner's TPOT in milliseconds, with its default tables."""
     return cli_estimate(
         MODELS[row["model"]],
         SYSTEMS[row["hardware"]],

@@ -1,7 +1,7 @@
-"""The floor above the library: what the sources print, claims and errata, tables, figures and explorers.
+"""The book's code above the library: what sources print, claims, errata, tables, figures, explorers, problems.
 
-It is importable wherever the repository is installed as it stands (``pip install -e .``, which `make` does); the wheel
-holds the library alone.
+It can be imported if the repository is installed in editable form (``pip install -e .``, as `make` does); the wheel
+has the library only.
 """
 
 from book import import_tracking  # first: it records what all others read

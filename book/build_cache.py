@@ -72,7 +72,7 @@ def _standing(path):
 
 @cache
 def _state(file):
-    """What a file holds, or a folder lists, as a hash; empty where there is neither."""
+    """Return a hash of a file's content or a folder's listing; ``""`` if there is neither."""
     path = ROOT / file
     if path.is_dir():
         names = sorted(one.name for one in path.iterdir() if one.name[0] not in "._")

@@ -1,6 +1,6 @@
-"""The kernels of the tests of chapters, on sockets that cannot be mixed up; one that dies is reported at once.
+"""Settings for the tests of chapters: kernels on Unix sockets, and an immediate report if a kernel dies.
 
-A chapter that passed in this build is not run again until something changes that it was made from, unless it is named.
+A chapter that passed in this build is not run again until one of its dependencies changes, unless it is named.
 """
 
 import os
@@ -44,7 +44,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
-    """A chapter all of whose cells passed says so to the build, together with what its kernel read."""
+    """Record in the build that all cells of a chapter passed, with the files that its kernel read."""
     cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
     if getattr(self, "passed", 0) == len(cells) and self.kernel.is_alive():
         module, note = build_cache.__name__, build_cache.record_pass.__name__
@@ -54,7 +54,7 @@ def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
 
 
 def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.await_reply):
-    """nbval would wait for a dead kernel until the time of the cell is over, and then forever."""
+    """Report a dead kernel at once; nbval alone would wait for the cell's timeout, and then forever."""
     end = time.monotonic() + timeout
     while True:
         try:
@@ -67,15 +67,15 @@ def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.awa
 
 
 SVG = "image/svg+xml"
-# The mark of what an id names, and a length, in a drawing.
+# The hash suffix of an SVG id, and a length in a drawing.
 _MARK = re.compile(r"-[0-9a-f]{6}(?=[)\"])")
 _LENGTH = re.compile(r"(-?\d+(?:\.\d+)?)")
 
 
 def same_drawing(one, other):
-    """Whether two drawings show the same: text and shapes, and lengths but for a fiftieth of a point.
+    """Whether two drawings have the same text and shapes, with lengths equal to a fiftieth of a point.
 
-    Another CPU may add in another order, which moves the last digit of a length.
+    Sums on another CPU may be in another order, which moves the last digit of a length.
     """
     parts = [_LENGTH.split(_MARK.sub("", " ".join(svg.split()))) for svg in (one, other)]
     if parts[0][::2] != parts[1][::2]:
@@ -85,7 +85,7 @@ def same_drawing(one, other):
 
 
 def compare_outputs(self, test, ref, skip_compare=None, compare=nbval.plugin.IPyNbCell.compare_outputs):
-    """nbval would compare drawings letter by letter."""
+    """Compare drawings by :func:`same_drawing`; nbval alone compares them letter by letter."""
     for made, stored in zip(test, ref, strict=False):
         drawings = [one.get("data", {}).get(SVG) for one in (made, stored)]
         if all(drawings) and same_drawing(*drawings):
@@ -94,7 +94,7 @@ def compare_outputs(self, test, ref, skip_compare=None, compare=nbval.plugin.IPy
 
 
 def around(*outputs, reach=400):
-    """Long outputs, such as the scorecard's table, cut down to what stands around their first difference."""
+    """Cut long outputs, such as the scorecard's table, to the text around their first difference."""
     if not all(isinstance(one, str) and len(one) > 10 * reach for one in outputs):
         return outputs
     at = len(os.path.commonprefix(outputs))
@@ -102,7 +102,7 @@ def around(*outputs, reach=400):
 
 
 def format_output_compare(self, key, left, right, show=nbval.plugin.IPyNbCell.format_output_compare):
-    """nbval would show both outputs from beginning to end."""
+    """Show the difference of two outputs; nbval alone shows both outputs in full."""
     show(self, key, *around(left, right))
 
 

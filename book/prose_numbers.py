@@ -1,10 +1,10 @@
-"""Numbers of a chapter's text that state a result, each bound to the expression that computes it.
+"""Numbers in a chapter's text that state a result, each bound to the expression that computes it.
 
-The expression stands behind its number in a comment, which neither JupyterLab nor the page shows:
-``a token takes 5.19 ms<!--= answer.total--> here``. A number that only a question gives is marked ``<!--given-->``.
-The chapter's last cell before the takeaways, ``check``, evaluates all expressions and says each number anew, with the
-digits, the unit or the words in which it is written. A test holds the text to what that cell stored, and the built
-page shows what it stored.
+The expression follows its number in a comment that neither JupyterLab nor the page shows:
+``a token takes 5.19 ms<!--= answer.total--> here``. A number from the question itself is marked ``<!--given-->``.
+The chapter's last cell before the takeaways, ``check``, evaluates all expressions and formats each number again, with
+the same digits, unit or words. A test compares the text with the stored output of that cell, and the built page shows
+the stored numbers.
 """
 
 import json
@@ -89,7 +89,7 @@ def in_words(value, form="count"):
 
 
 def read(written):
-    """Return what a written number means: its text, value, form, how far off a value may be, and its unit."""
+    """Return a written number's text, value, form (or decimals), tolerance and unit."""
     match = WRITTEN.search(written)
     if not match:
         raise ValueError(f"no number stands before the comment: {written[-60:]!r}")
@@ -111,9 +111,10 @@ def read(written):
 
 
 def resay(before, value):
-    """Return the number at the end of a text, as it is written and as it should read for a value.
+    """Return the number at the end of a text, as written and as it should be written for a value.
 
     Digits keep their decimals and unit, words are rounded by `in_words`, and a bound ("more than", "nearly") holds if
+    the value is on the right side of the number and not far from it.
     the value lies on its side of the number and not far from it.
 
     Examples
@@ -143,24 +144,24 @@ def resay(before, value):
         said = in_words(value, form)
     else:
         said = re.sub(r"\d[\d,]*(?:\.\d+)?", lambda _: f"{value:,.{form}f}", written, count=1)
-    if said.lower() == written.lower():  # on the wrong side of a bound, or too far for the word
+    if said.lower() == written.lower():  # on the wrong side of a bound, or too far for the same word
         said = f"{value:.2g}"
     return written, said[0].upper() + said[1:] if written[0].isupper() else said
 
 
 def plain(text):
-    """Return a text without its comments."""
+    """Return a text without its number comments."""
     return MARKS.sub("", text)
 
 
 def unbound(text):
-    """Return a text without the numbers that are bound, and without their comments."""
+    """Return a text without bound numbers and their comments."""
     parts = COMMENT.split(_unbroken(text).replace("<!--given-->", ""))[::2]
     return "".join(one[: -len(WRITTEN.search(one)[0])] for one in parts[:-1]) + parts[-1]
 
 
 def bound(text):
-    """Yield for each comment of a text what stands before it, and its expression."""
+    """Yield, for each comment of a text, the text before it and its expression."""
     text = _unbroken(text)
     for comment in COMMENT.finditer(text):
         yield plain(text[: comment.start()]), comment[1]
@@ -175,13 +176,13 @@ def cells_of(chapter):
 
 
 def bound_in(chapter):
-    """Return what `bound` finds in all text of a chapter."""
+    """Return the results of `bound` for all text of a chapter."""
     texts = ("".join(cell["source"]) for cell in cells_of(chapter) if cell["cell_type"] == "markdown")
     return [one for text in texts for one in bound(text)]
 
 
 def stored(chapter):
-    """Return the numbers that a chapter's stored outputs say, each with its expression."""
+    """Return the numbers in the stored output of a chapter's ``check``, each with its expression."""
     for cell in cells_of(chapter):
         if cell["cell_type"] == "code" and "prose_numbers.check(" in "".join(cell["source"]):
             lines = "".join(cell["outputs"][0]["data"]["text/plain"]).splitlines()
@@ -190,11 +191,11 @@ def stored(chapter):
 
 
 class Check:
-    """All bound numbers of a chapter: for a reader those that differ, as text each with its expression."""
+    """The bound numbers of a chapter; shows those that differ, and prints each with its expression."""
 
     def __init__(self, rows):
         self.rows = (
-            rows  # what stands before the number, the number, what it should be (None: nothing), expression
+            rows  # text before the number, the number, what it should be (None if it fails), expression
         )
 
     def __repr__(self):
@@ -215,14 +216,14 @@ class Check:
 
 
 def check(chapter, names):
-    """Say anew every bound number of a chapter.
+    """Evaluate and format every bound number of a chapter again.
 
     Parameters
     ----------
     chapter : str
         Name of the chapter, such as "steinhardt2022".
     names : dict
-        What the expressions can name: the chapter's ``globals()``.
+        Names for the expressions: the chapter's ``globals()``.
     """
     rows = []
     for before, expression in bound_in(chapter):

@@ -1,7 +1,7 @@
-"""How figures look: one colour per source and per chip, no background, the same file from run to run.
+"""Style of figures: one colour per source and per chip, transparent background, reproducible files.
 
-Figures are SVG with dark lines on nothing. In the book's dark theme the style sheet turns them over, so one
-file serves both.
+Figures are SVG with dark lines on a transparent background. The style sheet inverts them in the book's dark theme, so
+one file serves both.
 """
 
 import hashlib
@@ -19,15 +19,15 @@ from matplotlib.figure import Figure
 
 from inferlib.units import factor
 
-# After Okabe and Ito, told apart by readers with any colour vision; each of middle lightness, so that it stays
-# legible when the dark theme turns lightness round.
+# Colours after Okabe and Ito, distinguishable with any colour vision, and of middle lightness, so that they
+# stay legible when the dark theme inverts lightness.
 BLUE, ORANGE, GREEN, RED, PURPLE, YELLOW, BROWN, VIOLET = (
     "#0072B2", "#B86E00", "#009E73", "#D14A1F", "#B8609A", "#8F8300", "#8C4A2F", "#6F5BC8",
 )  # fmt: skip
 SKY, ROSE, INK, FAINT = "#86C0E6", "#EDA48C", "#222222", "#8a8a8a"
 
-# One grammar in every bar, curve, box and slide: blue reads weights, green reads the cache, ochre multiplies, red
-# waits, grey is software. A paler blue reads what is no weight; a paler red is time on the wires.
+# One colour per kind of time in every bar, curve, explorer and slide: blue reads weights, green reads the cache,
+# ochre is arithmetic, red waits, grey is software. Pale blue reads activations; pale red is sending.
 KINDS = {
     "reading weights": (
         BLUE, "weights", "memory", "weights and activations", "attention weights", "expert weights",
@@ -46,12 +46,12 @@ KINDS = {
 }  # fmt: skip
 TERMS = {term: colour for colour, *terms in KINDS.values() for term in terms}
 KIND_OF = {term: kind for kind, (_, *terms) in KINDS.items() for term in terms}
-# What has no place in the grammar, such as models, chips and layouts, takes none of its colours.
+# Models, chips and layouts use other colours than kinds of time.
 LINES = (PURPLE, YELLOW, VIOLET, BROWN, INK, FAINT)
 
 
 def coloured(names):
-    """A colour for each name: that of the term in all figures, or one of lines that have no place in the grammar."""
+    """Return a colour for each name: the colour of its term in all figures, else one of ``LINES``."""
     known = {name: TERMS[name] for name in names if name in TERMS}
     free = [colour for colour in LINES if colour not in known.values()]
     others = [name for name in names if name not in known]
@@ -59,10 +59,10 @@ def coloured(names):
 
 
 CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
-# Rows by the number of chips that share a layer: told apart by the form of the dot, in any theme.
+# Number of tensor-parallel chips: colour and marker, distinguishable in any theme.
 DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))
 SVG_METADATA = {"Date": None, "Creator": None}
-# Matplotlib ends ids of clips, markers, hatches and collections in ten digits of a hash.
+# Matplotlib's ids of clips, markers, hatches and collections end in ten digits of a hash.
 _HASHED = re.compile(r'(?<=[#"])([A-Za-z]\w*?)[0-9a-f]{10}(?=[")])')
 _DEFINED = re.compile(r'(?s) id="([A-Za-z]\w*?[0-9a-f]{10})"(.*?)/>')
 _FINE = re.compile(r"scale\([^)]*\)|-?\d+\.\d{3,}")
@@ -71,7 +71,7 @@ _ON_ONE_LINE = re.compile(r'(?s) d="[^"]*"|(?<=-->\n)\s*<g .*?</g>')
 
 
 def use():
-    """Show all figures and frames of a notebook in the book's style; figures as deterministic SVG."""
+    """Show all figures and frames of a notebook in the book's style; figures as reproducible SVG."""
     from IPython import get_ipython
     from matplotlib_inline.backend_inline import set_matplotlib_formats
 
@@ -89,7 +89,7 @@ def use():
     shell = get_ipython()
     if shell is not None:
         plt.switch_backend(plt.get_backend())
-        plt.uninstall_repl_displayhook()  # it would draw every figure once more, for a window nobody opened
+        plt.uninstall_repl_displayhook()  # otherwise every figure is drawn once more, for a window that does not exist
         formatters = shell.display_formatter.formatters
         drawn, plain = formatters["image/svg+xml"].lookup_by_type(Figure), formatters["text/plain"]
         formatters["image/svg+xml"].for_type(Figure, lambda figure: canonical_svg(drawn(figure)))
@@ -98,7 +98,7 @@ def use():
 
 
 def canonical_svg(svg):
-    """The SVG of a figure, equal on any machine: lengths in hundredths of a point, and ids that say what they name.
+    """Return the SVG of a figure in a form that is equal on any machine: rounded lengths, stable ids.
 
     The last digits of a logarithm differ from CPU to CPU. Matplotlib's ids are hashes of such floats; here they are
     numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others. Each
@@ -123,12 +123,12 @@ def canonical_svg(svg):
 
 
 def _in_hundredths(found):
-    """A length, rounded; the factor of a scale keeps its digits."""
+    """Round a length; the factor of a scale keeps its digits."""
     return found[0] if found[0].startswith("scale") else f"{round(float(found[0]), 2) + 0:g}"
 
 
 class Table:
-    """A frame shown with numbers on the right and text on the left; cells may unfold when clicked."""
+    """A frame with numbers aligned right and text left; cells may open a pop-up when clicked."""
 
     def __init__(self, frame, unfolded=None, notes=()):
         self.frame, self.unfolded = frame, unfolded or {}
@@ -140,7 +140,7 @@ class Table:
         for i, row in enumerate(self.frame.itertuples(index=False, name=None)):
             cells = "".join(self._cell(i, name, v) for name, v in zip(self.frame, row, strict=True))
             rows.append(f"<tr>{cells}</tr>{self._note(i)}")
-        # A row with a note below it is one thing, for a filter too.
+        # a row and the note below it are one group, also for filters
         body = f"<tbody>{('</tbody><tbody>' if self.notes else '').join(rows)}</tbody>"
         return f'<table class="readable"><thead><tr>{head}</tr></thead>{body}</table>'
 
@@ -149,7 +149,7 @@ class Table:
         return f'<tr class="note"><td colspan="{len(self.frame.columns)}">{text}</td></tr>' if text else ""
 
     def _cell(self, i, name, value):
-        """A cell; one that unfolds is a button, whose popover needs no script and moves nothing."""
+        """Return a cell's HTML; a cell with details is a button that opens a popover without a script."""
         cell, tree = _cell(value), self.unfolded.get((i, name))
         if not tree:
             return cell
@@ -168,10 +168,10 @@ class Table:
 
 
 def table(frame, unfolded=None, notes=()):
-    """Show a frame for reading, without its index: four digits, numbers right, text left.
+    """Show a frame without its index: four digits, numbers right, text left.
 
-    ``unfolded``: (row, column) to HTML that a click on that cell shows. ``notes``: for each row what stands under
-    it in a line of its own; empty for none.
+    ``unfolded``: (row, column) to HTML that a click on that cell shows. ``notes``: a line below each row; empty for
+    none.
     """
     return Table(frame, unfolded, notes)
 
@@ -195,21 +195,20 @@ def _range(ends):
 
 
 def _digits(value):
-    """Four significant digits, without an exponent where the number is of everyday size."""
+    """Format with four significant digits; with an exponent only for very small or large numbers."""
     if value != 0 and not 1e-4 <= abs(value) < 1e7:
         return f"{value:.3e}"
     return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, colours=None):
-    """Lines of a sweep, each named at its end, with marks that are computed.
+    """Draw lines of a sweep, each labelled at its end, with computed marks.
 
-    ``values``: SI, over one axis of numbers. A second axis, or the names of a Dataset, makes one line each.
-    ``mark``: where a dot stands: on the axis, such as ``values.idxmin()``, or there and in SI; a dict gives
-    each its text, another dot says its numbers. ``unit``: the unit the values are shown in. ``says``,
-    ``over``: the vertical and the horizontal axis in words; names of the array and of its axis when not
-    given. ``log``: which axes are logarithmic: ``"xy"``, ``"x"``, ``"y"`` or ``""``. ``colours``: name of a
-    line to its colour; those of :data:`TERMS` are known.
+    ``values``: in SI units, over one numeric axis. A second axis, or the names of a Dataset, makes one line each.
+    ``mark``: position of a dot: a value on the axis, such as ``values.idxmin()``, or a pair with the height in SI; a
+    dict gives each dot a text (default: its numbers). ``unit``: unit in which the values are shown. ``says``, ``over``:
+    labels of the vertical and horizontal axis (default: names of array and axis). ``log``: logarithmic axes: ``"xy"``,
+    ``"x"``, ``"y"`` or ``""``. ``colours``: line name to colour; names in :data:`TERMS` have theirs.
 
     Examples
     --------
@@ -246,7 +245,7 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
             np.array([np.interp(at, values[axis], one) for one in lines.values()]) / factor(unit)
             for at in (x / 1.5, x, 1.5 * x)
         )
-        rises = np.isclose(here, y, rtol=0.02) & (ahead > y)  # room is then below, or above a lowest point
+        rises = np.isclose(here, y, rtol=0.02) & (ahead > y)  # label below a rising curve, or above a minimum
         shift = (0, 20) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
         text = text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1")
         ax.annotate(text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] else "center")
@@ -256,13 +255,13 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
 
 
 def shades(count, colour=GREEN, least=0.6):
-    """So many shades of one colour, from pale to full, for what has an order: contexts, batches, sizes."""
+    """Return ``count`` shades of one colour, from pale to full, for ordered values: contexts, batches, sizes."""
     parts = [least + (1 - least) * k / max(count - 1, 1) for k in range(count)]
     return [to_hex([1 - part * (1 - c) for c in to_rgb(colour)]) for part in parts]
 
 
 def _name_lines(ax):
-    """Write each line's label beside its last point, twelve points apart where lines end close together."""
+    """Label each line at its last point, at least twelve points apart."""
     ax.figure.draw_without_rendering()
     scale, ends = 72 / ax.figure.dpi, []
     for line in ax.lines:
@@ -286,9 +285,9 @@ def brace(kind, words):
 
 
 class Named:
-    """An equation whose terms are named under braces, in the colours that their kinds have in figures.
+    """An equation whose terms are named under braces, in the colours of their kinds in figures.
 
-    ``terms``: what a brace says to the equation of the term and its kind, one of :data:`KINDS`.
+    ``terms``: text of a brace, to the equation of the term and its kind in :data:`KINDS`.
     """
 
     def __init__(self, function, terms):
@@ -320,12 +319,12 @@ def step_equation(step):
 
 
 def axes(ax, **size):
-    """The axes that a caller gives, or new ones."""
+    """Return the given axes, or new ones."""
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
 def nothing(reason, ax=None):
-    """Why there is no answer, written where its picture would stand."""
+    """Write why there is no answer, in place of a figure."""
     ax = axes(ax, figsize=(6.4, 1.2))
     ax.text(0.5, 0.5, reason, ha="center", va="center", wrap=True)
     ax.set_axis_off()
@@ -333,16 +332,16 @@ def nothing(reason, ax=None):
 
 
 def name_rows(ax, names):
-    """Name the rows of a chart of bars, the first on top, without lines between them."""
+    """Label the rows of a bar chart, the first on top, without lines between them."""
     ax.set_yticks(range(len(names)), names)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
 
 
 def stack(table, reasons=()):
-    """Horizontal bars of milliseconds, one for each who answers: terms (rows of the ``table``) stacked by kind.
+    """Draw one horizontal bar per model in milliseconds: terms (rows of ``table``) stacked by kind.
 
-    ``reasons``: who has no answer, to why, which is written.
+    ``reasons``: models without an answer, to the reason, which is written instead of a bar.
     """
     names = [*table, *reasons]
     ax = axes(None, figsize=(6.8, 1.5 + 0.42 * len(names)))
@@ -370,7 +369,7 @@ def stack(table, reasons=()):
 def breakdown_bars(steps, hidden=True):
     """Bars of several answers, their hidden terms as outlines below if ``hidden``.
 
-    ``steps``: label to :class:`inferlib.Breakdown`. An infeasible or n/a answer is written, not drawn.
+    ``steps``: label to :class:`inferlib.Breakdown`. For an infeasible or n/a answer the reason is written instead.
     """
     counted = {name: step.critical for name, step in steps.items() if step.feasible}
     table = pd.DataFrame(counted, dtype=float)

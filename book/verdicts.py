@@ -1,4 +1,4 @@
-"""What to buy: the kernel model's choice over load, format and cached share of prompts, as a map and in words."""
+"""Verdicts on what to buy: the kernel model's best choice over load, format and cached share, as map and text."""
 
 from itertools import product
 
@@ -15,11 +15,11 @@ from tokenprice.sweeps import NONE, choose
 USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
 WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
-COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none of a bar's terms
+COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none is the colour of a term
 
 
 def machine(chips, copies=1):
-    """A choice: so many of the case's chips as one instance, or copies of it that share the users."""
+    """A choice: a machine of ``chips`` chips as one instance, or ``copies`` of it that share the users."""
 
     def changed(case):
         users = max(1, -(-case.concurrency // copies))
@@ -31,7 +31,7 @@ def machine(chips, copies=1):
 
 
 def spread(chips):
-    """A choice: so many of the case's chips, attention copied to each and experts spread, with its users on each."""
+    """A choice: ``chips`` chips with data-parallel attention and expert parallelism, and the case's users on each."""
 
     def changed(case):
         own = System(case.machine.chip, chips)
@@ -41,20 +41,20 @@ def spread(chips):
 
 
 class Verdict(Text):
-    """Which of some choices is best for a request, or which tie, and under what condition; shown in words.
+    """The best of some choices for a request, or a tie, with the load at which it changes; shown as text.
 
     Parameters
     ----------
     case : Question
         A request of users.
     choices : Mapping
-        Name to a function of a request, such as :func:`machine` returns, or to the fields that it changes.
+        Name to a function of the case, as :func:`machine` returns, or to the fields that it changes.
     of : str
         ``"seconds"`` of a token, or ``"usd_per_request"``.
     tpot : float, optional
-        Seconds that a token may take.
+        Upper limit of TPOT in seconds.
     load : str
-        What the case's ``concurrency`` counts, where choices multiply it: "users on each GPU".
+        Meaning of the case's ``concurrency``, if choices multiply it: "users on each GPU".
     """
 
     def __init__(self, case, choices, of="seconds", tpot=None, load="users"):
@@ -64,7 +64,7 @@ class Verdict(Text):
         super().__init__(self._in_words())
 
     def at(self, users, weights, cached):
-        """What :func:`tokenprice.sweeps.choose` says of a load, a format and a cached share."""
+        """Return the result of :func:`tokenprice.sweeps.choose` for a load, a format and a cached share."""
         if (point := (users, weights, cached)) not in self.found:
             case = self.case.replace(concurrency=users, weights=weights, cached=cached)
             asked = {
@@ -76,15 +76,17 @@ class Verdict(Text):
         return self.found[point]
 
     def ranges(self, weights, cached, said):
-        """What is ``said`` of loads from one user on: each with the most users for which it holds, the last without."""
+        """Return the results of ``said`` over loads from one user on, each with its largest load (last: None)."""
 
         def state(users):
             return said(self.at(users, weights, cached))
 
-        # even numbers, which two copies share alike
+        # even numbers, so that two copies share the users equally
         loads, found = sorted({2 * round(2 ** (k / 8) / 2) or 1 for k in range(8 * len(USERS) - 7)}), []
         for low, end in zip(loads, loads[1:], strict=False):
-            while (here := state(low)) != state(end):  # between two of these loads it may turn more than once
+            while (here := state(low)) != state(
+                end
+            ):  # the result may change more than once between two loads
                 high = end
                 while high - low > 2:
                     middle = 2 * ((low + high) // 4)
@@ -126,7 +128,7 @@ class Verdict(Text):
         return f"{100 * q.cached / q.prompt_tokens:.0f}%" if q.cached else CACHED[0]
 
     def _spoken(self, weights, cached):
-        """Ranges in words: TP8 up to 19 users; a tie, TP8 ahead, up to 53; then 2 × TP4."""
+        """Return the ranges as text: TP8 up to 19 users; a tie, TP8 ahead, up to 53; then 2 × TP4."""
 
         def listed(said):
             *first, (last, _) = self.ranges(weights, cached, said)
@@ -139,14 +141,14 @@ class Verdict(Text):
         return listed(self._said) + (f". To be sure: {listed(_sure)}" if self.tpot else "")
 
     def _said(self, row):
-        """The best choice in words, or who leads a tie."""
+        """Return the best choice as text, marked if it is a tie."""
         best = _named(row["best"])
         if not row["tie"]:
             return best
         return f"{best} (in a tie)" if self.tpot else f"a tie ({best} ahead)"
 
     def draw(self):
-        """The map: a panel for each format of the weights, a column for each cached share, a row for each load."""
+        """Draw the map: a panel per weight format, a column per cached share, a row per load."""
         names = [*self.choices]
         colours = dict(zip(names, COLOURS, strict=False))
         fig, axes = plt.subplots(
@@ -177,7 +179,7 @@ class Verdict(Text):
         return axes[0]
 
     def _mark(self, ax, weights):
-        """A frame round the request of the case, where it stands on the map."""
+        """Draw a frame around the case, if it is on the map."""
         q = self.case
         if weights == format_dtype(q.formats[0]) and self._cached in CACHED and q.concurrency in USERS:
             at = CACHED.index(self._cached) + 0.04, USERS.index(q.concurrency) + 0.04

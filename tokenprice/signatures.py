@@ -1,4 +1,4 @@
-"""What verbs take as options, for type checkers. Written by ``python -m book.site.tools.signatures``."""
+"""Options of the verbs, for type checkers. Written by ``python -m book.site.tools.signatures``."""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -8,7 +8,7 @@ from tokenprice.workload import Trace
 
 
 class QuestionFields(TypedDict, total=False):
-    """The fields of a question but for its model, in words or typed."""
+    """Fields of a question except its model, as text or typed."""
 
     machine: str | System
     batch: str | float
@@ -46,7 +46,7 @@ class QuestionFields(TypedDict, total=False):
 
 
 class SLOFields(TypedDict, total=False):
-    """The fields of a promise."""
+    """Fields of an SLO."""
 
     tpot: str | float
     ttft: str | float
@@ -57,14 +57,14 @@ class SLOFields(TypedDict, total=False):
 
 
 class AskOptions(QuestionFields, total=False):
-    """What ``ask`` takes."""
+    """Options of ``ask``."""
 
     prices: Mapping
 
 
 class ChangeOptions(AskOptions, SLOFields):
-    """What ``change`` and ``simulate`` take."""
+    """Options of ``change`` and ``simulate``."""
 
 
 class DecideOptions(QuestionFields, SLOFields):
-    """What ``decide`` takes, which has prices of its own."""
+    """Options of ``decide``, which has a ``prices`` argument of its own."""

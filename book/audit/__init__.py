@@ -1,4 +1,4 @@
-"""The registers of print: scorecard, errata, equations, claims, and the tree behind a number."""
+"""Audit of the sources: scorecard, errata, equations, claims, and explanations of single numbers."""
 
 from book.audit.explanations import explain
 from book.audit.grading import equations, errata, notes, scorecard, summary

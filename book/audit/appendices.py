@@ -1,4 +1,4 @@
-"""What the back of the book is generated from: all numbers, all errata, all equations, and where they are."""
+"""Generated back matter: tables of all numbers, errata and equations, with links to where they are computed."""
 
 import html
 import re
@@ -18,9 +18,9 @@ from inferlib import papers
 from inferlib.equation import DERIVATIONS, EQUATIONS, called_by
 from tokenprice import predictors
 
-FOLDED = 6  # an equation of more lines waits for a click
-WRITTEN_OUT = 40  # and one of more than these stands in the chapter of equations alone
-OPEN = "would settle it"  # says of an inferred reading which number would decide it
+FOLDED = 6  # equations with more lines are folded
+WRITTEN_OUT = 40  # longer equations are shown only in the chapter of equations
+OPEN = "would settle it"  # label of the number that would decide an inferred reading
 
 
 @cache
@@ -29,16 +29,16 @@ def _places(source):
 
 
 def page_of(source, artefact):
-    """The address, inside the book, of the place that shows an artefact of a source: in its record or a story.
+    """Return the book's address where an artefact of a source is shown, in its record or a story.
 
-    Such as ``"erdil2025_record.html#er-table-1"``; empty where the source has no page.
+    For example ``"erdil2025_record.html#er-table-1"``; empty if the source has no page.
     """
     place = _places(source)[artefact] or ""
     return f"{source}_record.html{place}" if place.startswith("#") else place
 
 
 def scorecard():
-    """The whole scorecard as a table to search in the page, each row linked to where it is recomputed."""
+    """Return the whole scorecard as a searchable table, with links from each row to where it is recomputed."""
     card = grading.scorecard()
     places = {(s, a): page_of(s, a) for s, a in set(zip(card.source, card.artefact, strict=True))}
     links = [places[at] for at in zip(card.source, card.artefact, strict=True)]
@@ -50,10 +50,12 @@ def scorecard():
 
 
 def _told(card):
-    """Rows of the scorecard with rounded numbers; a claim shows its grade alone."""
+    """Return rows of the scorecard with rounded numbers; a claim shows its grade only."""
     frame = card.rename(columns={"reproduced": "here"})
     frame["source"] = [predictors.label(key) for key in card.source]
-    frame["corrected"] = card.corrected.mask(card.right != "no", "")  # elsewhere it is the printed number
+    frame["corrected"] = card.corrected.mask(
+        card.right != "no", ""
+    )  # for other rows it is the printed number
     for name in ("printed", "here", "corrected"):
         cells = zip(frame[name], frame.unit, frame.kind, strict=True)
         frame[name] = ["" if kind == "claim" else format_value(value, unit) for value, unit, kind in cells]
@@ -61,13 +63,12 @@ def _told(card):
 
 
 def totals():
-    """Rows of every source, and how the results and claims came out.
+    """Count the rows of every source, and grades of its results and claims.
 
-    Returns one row a source and one for all: ``printed`` numbers and claims, ``results`` (kinds model and
-    derived), how many of them come out ``exact or consistent`` (also in per cent), ``claims`` with how many
-    of them ``hold``, are ``loosely worded`` and ``do not hold``; its ``errata``, and how many rows are
-    ``wrong`` because of them; and how many of the results were ``not judged``. What only restates a number
-    (kind identity) is printed, but no result.
+    Returns one row per source and one for all: ``printed`` numbers and claims, ``results`` (kinds model and derived),
+    how many of them are ``exact or consistent`` (also in per cent), ``claims`` with how many ``hold``, are ``loosely
+    worded`` and ``do not hold``, the number of ``errata``, rows that are ``wrong`` because of them, and results ``not
+    judged``. Rows that restate a number (kind identity) are printed, but are not results.
     """
     card, causes = grading.scorecard(), grading.errata().source
     found = [
@@ -91,14 +92,14 @@ def _total(name, card, causes):
 
 
 def questions():
-    """The question that each source was written to answer."""
+    """Return the question that each source was written to answer."""
     rooms = [papers.metadata(key) for key in papers.sources()]
     return pd.DataFrame([(room["label"], room["question"]) for room in rooms], columns=["source", "question"])
 
 
 def scope():
-    """What each source models, by its own statement (``source.toml``): one row an ingredient, with full circles,
-    half and empty ones.
+    """Return what each source models, by its own statement (``source.toml``): a row per ingredient, with full, half
+    and empty circles.
     """
     table = pd.DataFrame({papers.label(key): papers.metadata(key)["scope"] for key in papers.sources()})
     table.index = table.index.str.replace("_", " ").str.replace("kv", "KV")
@@ -106,12 +107,12 @@ def scope():
 
 
 def slug(*words):
-    """An anchor of these words, such as ``eq-liminal2025-8``."""
+    """Return an anchor made of these words, such as ``eq-liminal2025-8``."""
     return re.sub(r"[^a-z0-9_]+", "-", "-".join(words).lower()).strip("-")
 
 
 class Entries(list):
-    """Errata of one source as a list to read, with its notes folded below; each leads to the rows that it concerns."""
+    """Errata of one source as a list, with folded notes below; each links to the rows it concerns."""
 
     def __init__(self, title, entries, notes=()):
         super().__init__(entries)
@@ -123,7 +124,7 @@ class Entries(list):
         if self.notes:
             summary = f"<summary>Notes on {html.escape(self.title)} ({len(self.notes)})</summary>"
             made += f'\n<details>{summary}<dl class="entries mathjax_ignore">{below}</dl></details>\n'
-        return made.replace("$", "&#36;")  # no mathematics between two dollars, in a notebook either
+        return made.replace("$", "&#36;")  # avoid mathematics between dollar signs
 
     def _entry(self, head, texts, rows):
         own = slug("err", head)
@@ -142,9 +143,9 @@ class Entries(list):
 
 
 def errata():
-    """All errata and notes of all sources, each with the rows that it concerns: the weightiest of a source first.
+    """Return all errata and notes, each with the rows that it concerns, most important first.
 
-    Returns one for each source that has any.
+    Returns one entry per source that has any.
     """
     found, errors, notes = [], grading.errata(), grading.notes()
     for source in grading.sources():
@@ -174,7 +175,7 @@ def _texts(entry):
 
 
 def _row(source, place):
-    """What a row of the scorecard says, and the address of the section that recomputes it."""
+    """Return the text of a scorecard row, and the address of the section that recomputes it."""
     artefact, row, column = place
     card = _told(grading.scorecard(source, artefact))
     found = card[(card.row == row) & (card.column == column)].iloc[0]
@@ -185,7 +186,7 @@ def _row(source, place):
 
 
 class Equations(list):
-    """Equations of one room, each with its number, function, meaning and form; one too long for a line is broken."""
+    """Equations of one source, each with number, function, meaning and form; long equations are broken into lines."""
 
     def __init__(self, source, title, rows):
         super().__init__(rows)
@@ -195,7 +196,7 @@ class Equations(list):
         shown, named = [], set()
         for row in self:
             own = slug("eq", self.source, row.number or row.function)
-            if own in named:  # one number of two functions, or one function without a number in two forms
+            if own in named:  # two functions with one number, or one function in two forms without a number
                 own = slug("eq", self.source, row.number, row.function)
             named.add(own)
             shown.append(
@@ -220,10 +221,10 @@ class Equations(list):
 
 
 def prints(source):
-    """What a source prints, artefact by artefact: how much of it, how much comes out here, and the page that has it.
+    """List what a source prints by artefact: how much, how much is reproduced here, and on which page.
 
     Columns ``artefact, printed, here, made, why, page``. ``made`` is ``anew``, ``partly`` or ``not``, with the reason
-    of ``gaps.toml``, which also has the page of what no row of ``published.csv`` belongs to.
+    from ``gaps.toml``, which also has the pages of artefacts without a row in ``published.csv``.
     """
     card, places = grading.scorecard(source), _places(source)
     path = files(f"book.papers.{source}") / "gaps.toml"
@@ -252,7 +253,7 @@ def _several(count, name):
 
 
 class Prints:
-    """:func:`prints` of one source as a table to read, whose artefacts are links: plain HTML without a script."""
+    """:func:`prints` of one source as an HTML table with links to the artefacts, without a script."""
 
     def __init__(self, source):
         self.source, self.frame = source, prints(source)
@@ -279,7 +280,7 @@ def _linked(row):
 
 
 class Walk(Equations):
-    """Numbered equations in the order of print, each with what it says in a sentence and where it is used."""
+    """Numbered equations in print order, each with its meaning in a sentence and where it is used."""
 
     def _repr_markdown_(self):
         return "\n\n".join(
@@ -298,7 +299,7 @@ class Walk(Equations):
         return f"{told}\n\n{formula}"
 
     def _used(self, row):
-        """Which numbered equations take this one, or which other functions where none does."""
+        """Say which numbered equations use this one, or else which functions."""
         callers = self.callers.get(row.function, [])
         numbers = {other.number for other in self.every if other.function in callers} - {row.number}
         numbers = sorted(filter(str.isdigit, numbers), key=int)
@@ -308,9 +309,9 @@ class Walk(Equations):
 
 
 def walk(source, first, last):
-    """The numbered equations of a source from one number to another, walked through in the order of print.
+    """Return the numbered equations of a source from ``first`` to ``last``, in print order.
 
-    Raises LookupError where the source has no equation of one of these numbers.
+    Raises LookupError if the source has no equation of one of these numbers.
     """
     table = grading.equations(source)
     every = list(table[table.number.ne("")].itertuples(index=False))
@@ -325,7 +326,7 @@ def walk(source, first, last):
 
 @cache
 def _callers(source):
-    """What calls each equation of a source: equations that call it on symbols or take it by name, and derivations."""
+    """Map each equation of a source to its callers: equations that call it or take it by name, and derivations."""
     grading._open(source)
     found = {}
     for entry in (one for (key, _), one in EQUATIONS.items() if key == source):
@@ -338,22 +339,22 @@ def _callers(source):
 
 def _entry(source, function):
     if source in grading.sources():
-        grading._open(source)  # the table may have been kept from an earlier run
+        grading._open(source)  # the table may come from an earlier build
     return EQUATIONS.get((source, function))
 
 
 def _meaning(source, function):
-    """The first paragraph of the docstring of an equation or a derivation, as Markdown."""
+    """Return the first paragraph of the docstring of an equation or a derivation, as Markdown."""
     entry = _entry(source, function) or DERIVATIONS[source, function]
     text = " ".join(entry.function.__doc__.split("\n\n")[0].split())
-    # What stands between backticks is code, the rest is no Markdown.
+    # text between backticks is code; elsewhere Markdown is escaped
     parts = text.replace("``", "`").split("`")
     parts[::2] = [re.sub(r"([*_<$\[\]\\^~])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 
 
 def _expression(source, row):
-    """The equation of a row as SymPy has it: its left side as LaTeX, and its right side."""
+    """Return a row's equation: left side as LaTeX, right side as a SymPy expression."""
     left = re.split(r" (?:=|\\approx) ", row.latex)[0]
     entry = _entry(source, row.function)
     if entry is not None:
@@ -363,13 +364,13 @@ def _expression(source, row):
 
 
 def equations(source):
-    """Every equation of a source, numbered ones first, as the index shows them."""
+    """Return every equation of a source, numbered ones first, for the index of equations."""
     rows = grading.equations(source).itertuples(index=False)
     return Equations(source, predictors.label(source), rows)
 
 
 def own_equations(room, title):
-    """The equations of a shared room (``"principles"`` or ``"serving"``), as the index shows them."""
+    """Return the equations of a shared package (``"principles"`` or ``"serving"``), for the index of equations."""
     import_module("tokenprice.derivations" if room == "serving" else f"inferlib.{room}.derivations")
     Row = namedtuple("Row", "number function form chapter latex")
     entries = [entry for (key, _), entry in EQUATIONS.items() if key == room]

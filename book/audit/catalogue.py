@@ -1,4 +1,4 @@
-"""The catalogue as tables, for reading."""
+"""Tables of the catalogue."""
 
 import csv
 from importlib.resources import files
@@ -10,10 +10,10 @@ from inferlib.units import factor
 
 
 def models():
-    """The models of the catalogue.
+    """Return a table of the catalogue's models.
 
-    Returns one row a model: attention, layers, total and active parameters (billions), width of the residual
-    stream and of a head, KiB of cache for a token at 16 bits, positions its configuration allows.
+    One row per model: attention, layers, total and active parameters (billions), width of the residual stream and of a
+    head, KiB of cache per token at 16 bits, positions its configuration allows.
     """
     rows = []
     for name in catalog.models():
@@ -31,10 +31,10 @@ def models():
 
 
 def chips():
-    """The chips of the catalogue; an empty cell is a number that no vendor states.
+    """Return a table of the catalogue's chips; an empty cell is a number that no vendor states.
 
-    Returns one row a chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP for
-    every byte at 16 bits, chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
+    One row per chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP per byte at 16 bits,
+    chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
     """
     rows = []
     for name in catalog.chips():
@@ -57,12 +57,11 @@ def _in(value, unit):
 
 
 def served():
-    """The configurations of models that are served today.
+    """Return a table of the stored configurations of models served today.
 
-    Returns one row a configuration: parameters and active parameters (billions), KiB of cache a token at 16
-    bits (the growth over the last of 131,072 tokens: windows are full), MB of state a sequence, GB of its
-    checkpoint as it stores each part, positions its configuration allows, what its layers have beside plain
-    attention, and why its formats are not known.
+    One row per configuration: parameters and active parameters (billions), KiB of cache per token at 16 bits (growth
+    near 131,072 tokens, where windows are full), MB of state per sequence, GB of its checkpoint as stored, positions
+    its configuration allows, features beyond plain attention, and why its formats are unknown.
     """
     rows = []
     for name in catalog.served():
@@ -82,7 +81,7 @@ def _v32():
     return catalog.load_model("deepseek-ai/DeepSeek-V3.2")
 
 
-LOOSE = ("between", "about")  # cards that count the tables of words, one of them, or neither
+LOOSE = ("between", "about")  # model cards may count both embedding tables, one, or none
 COUNTED = {
     "parameters": lambda model: model.n_params,
     "active parameters": lambda model: model.n_active,
@@ -99,13 +98,13 @@ COUNTED = {
 
 
 def counts(whose):
-    """Counts of this library beside those of others: transformers' own code, and the makers.
+    """Compare this library's counts with those of transformers' code and of model cards.
 
-    ``whose``: ``"published"``, the models of the catalogue, or ``"served"``, configurations. Returns one row a number:
-    model, quantity, published (less what is not part of the language model, see the note) and counted (parameters in
-    billions), the least count (without the tables of words, where cards differ in that), the difference, the agreement
-    asked for (``exact``, ``rounded``, ``1%``, ``between`` the least count and the full one, or ``about``), the
-    resolution of the published number, note and source.
+    ``whose``: ``"published"`` (models of the catalogue) or ``"served"`` (configurations). Returns one row per number:
+    model, quantity, published (without parts outside the language model, see the note) and counted (parameters in
+    billions), the least count (without embedding tables, where cards differ in that), the difference, the required
+    agreement (``exact``, ``rounded``, ``1%``, ``between`` the least and the full count, or ``about``), the resolution
+    of the published number, note and source.
     """
     text = (files("inferlib.catalog") / f"{whose}_counts.csv").read_text("utf-8")
     rows = []

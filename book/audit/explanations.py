@@ -1,4 +1,4 @@
-"""``explain``: unfold an answer into equations, inputs, where they are stated, and the branches that won."""
+"""``explain``: unfold an answer into equations, inputs with their sources, and the branches taken."""
 
 import html
 import inspect
@@ -15,15 +15,13 @@ from inferlib import equation, ops
 from inferlib.equation import Record, quantities
 from inferlib.system import Breakdown
 
-_MOST_CALLS = (
-    50_000  # calls of equations in one trace; a longer one, of a search over a large grid, is refused
-)
+_MOST_CALLS = 50_000  # a trace with more calls of equations, such as a search over a large grid, is refused
 _signature = cache(inspect.signature)
 
 
 @dataclass
 class Explanation:
-    """One node of the tree: what it is, its value with unit, a remark, and what it was made from."""
+    """A node of the tree: title, value with unit, remark, and the nodes it was computed from."""
 
     title: str
     value: object = None
@@ -50,7 +48,7 @@ class Explanation:
         return f'<div class="inferlib-explanation">{self._html(self.opened)}</div>'
 
     def folded(self, most=80):
-        """The tree as folded HTML without the first line, cut after so many lines; empty if there is none."""
+        """Return the tree as folded HTML, cut after ``most`` lines; ``""`` if there is nothing to unfold."""
         lines = list(self._lines())
         if len(lines) == 1 and not self.note:
             return ""
@@ -66,7 +64,7 @@ class Explanation:
 
 
 def _cut(tree, lines, most):
-    """A copy of a tree, cut to a number of lines."""
+    """Return a copy of a tree, cut to a number of lines."""
     parts = []
     for part in tree.parts:
         if next(lines) >= most:
@@ -79,10 +77,9 @@ def _cut(tree, lines, most):
 def explain(x) -> Explanation:
     """Unfold a breakdown, a row of the scorecard, or a record such as a chip.
 
-    ``x``: what a source's ``decode_step`` returned, one row of :func:`audit.scorecard`, or a record whose
-    numbers have sources. Returns a tree that prints as text and shows as folded HTML: every equation with its
-    value, the inputs it read and where each is stated, and which branch of each maximum won. Raises TypeError
-    if ``x`` is none of these.
+    ``x``: a result of a source's ``decode_step``, one row of :func:`audit.scorecard`, or a record whose numbers have
+    sources. Returns a tree that prints as text and shows as folded HTML: every equation with its value, the inputs it
+    read and where each is stated, and the branch taken by each maximum. Raises TypeError for anything else.
 
     Examples
     --------
@@ -103,7 +100,7 @@ def explain(x) -> Explanation:
 
 
 def _of_record(record):
-    """Every number of a record, and where it is stated."""
+    """List every number of a record, and where it is stated."""
     stated = getattr(record, "sources", {})
     values = {f: getattr(record, f.name) for f in quantities(record)}
     parts = [
@@ -147,7 +144,7 @@ def _of_row(row):
         for entry in {entry.place: entry for entry in read}.values()
         if not entry.resolution or grading.compute(printed, {entry.place: 1})[0] != made
     ]
-    # Where a cell is a function of its own, only that is traced; else all that its artefact calls.
+    # if a cell has a function of its own, trace only that, else all calls of its artefact
     if callable(grading._computed(printed.source, printed.artefact).get(place[1:])):
         found, tree = _traced(lambda: grading.compute(printed)[0])
         root.parts += _made_of(found) or tree.parts
@@ -159,7 +156,7 @@ def _of_row(row):
 
 @lru_cache(maxsize=4)
 def _calls_of(source, artefact):
-    """What an artefact's function returns, each number with the equations it was made from."""
+    """Return the values of an artefact's function, each with the equations it was computed from."""
     forget(source)
     found, _ = _traced(lambda: grading.recomputed(grading.Reader(source, artefact)))
     forget(source)
@@ -167,7 +164,7 @@ def _calls_of(source, artefact):
 
 
 def forget(source):
-    """Clear the caches of a source's modules: a cached result calls no equation, so it could not be traced."""
+    """Clear the caches of a source's modules, because a cached result calls no equation and could not be traced."""
     for name, module in tuple(sys.modules.items()):
         if name.startswith((f"book.papers.{source}.", f"inferlib.papers.{source}.")):
             for one in vars(module).values():
@@ -181,7 +178,7 @@ def _joined(place):
 
 
 def _traced(run):
-    """Run a function; return what it returns, and the tree of equations and derivations called."""
+    """Run a function; return its result, and the tree of equations and derivations that it called."""
     root = Explanation("")
     stack, branches, calls = [root], [[]], itertools.count()
 
@@ -236,7 +233,7 @@ def _traced(run):
 
 
 class _Told:
-    """A number that knows the equations it was made from, and passes that on to what is computed from it."""
+    """A number that carries the equations it was computed from, and passes them on in arithmetic."""
 
     nodes = ()
 
@@ -267,7 +264,7 @@ for _kind in (_Float, _Int):
 
 
 def _told(value, nodes):
-    """A plain number with the equations behind it; anything else as it is."""
+    """Attach the equations to a plain number; return anything else unchanged."""
     if isinstance(value, bool) or not isinstance(value, (float, int)):
         return value
     one = _Int(value) if isinstance(value, int) else _Float(value)
@@ -276,12 +273,12 @@ def _told(value, nodes):
 
 
 def _untold(value):
-    """The plain number of a traced one."""
+    """Return the plain number of a traced one."""
     return value.__class__.__mro__[2](value) if isinstance(value, _Told) else value
 
 
 def _made_of(value):
-    """The equations behind a number, or behind all numbers of a tuple, each once."""
+    """Return the equations behind a number, or behind all numbers of a tuple, without repetition."""
     values = value if isinstance(value, tuple) else (value,)
     return list({id(node): node for one in values for node in getattr(one, "nodes", ())}.values())
 
@@ -303,7 +300,7 @@ def _branch(node, kind, values, won):
 
 
 def named(title, value, unit="1", note=""):
-    """Give a number that no equation returns, such as a cell of a search, a name for ``explain``.
+    """Name a number that no equation returns, such as a cell of a search, for ``explain``.
 
     Examples
     --------
@@ -315,7 +312,7 @@ def named(title, value, unit="1", note=""):
 
 
 def inputs(record):
-    """Wrap a record so that ``explain`` names each of its numbers that is used outside an equation."""
+    """Wrap a record so that ``explain`` names each of its numbers that is used outside equations."""
     return record if equation.tracer.get() is None else _Opened(record)
 
 
@@ -324,7 +321,7 @@ def _is_record(value):
 
 
 class _Watched:
-    """A record that remembers which of its fields an equation read."""
+    """A record that notes which of its fields an equation reads."""
 
     def __init__(self, record):
         self._record = record._record if isinstance(record, _Watched) else record
@@ -348,14 +345,14 @@ class _Watched:
 
 
 class _Opened(_Watched):
-    """A record whose numbers come with their names."""
+    """A record whose numbers are named for ``explain``."""
 
     def __getattr__(self, name):
         return named(*self._leaf(name)) if name in self._fields else getattr(self._record, name)
 
 
 def shown(value, unit):
-    """A value with its unit, for people; of an array only its size."""
+    """Format a value with its unit; of an array only its shape."""
     if isinstance(value, tuple):
         return format_value(value, unit or "1")
     elif isinstance(value, Real) and not isinstance(value, bool):
@@ -371,7 +368,7 @@ def shown(value, unit):
 
 
 def _symbols(expression):
-    """An expression or an equation as plain text."""
+    """Format an expression or an equation as plain text."""
     sides = [expression.lhs, expression.rhs] if hasattr(expression, "lhs") else [expression]
     text = f" {getattr(expression, 'rel_op', '')} ".replace("==", "=").join(map(str, sides))
     text = text.replace("\\partial", "d").replace("\\ln", " ln")

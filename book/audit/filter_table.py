@@ -1,4 +1,4 @@
-"""What a reader searches and filters in the page, with no kernel: a table of rows, or what the page holds anyway."""
+"""Search and filter in the page without a kernel: tables of rows, or existing elements of the page."""
 
 import base64
 import gzip
@@ -19,9 +19,8 @@ from inferlib.equation import frozen
 class Finder:
     """A table that can be searched and filtered in the page.
 
-    ``title``: what the table is, for readers who do not see it. ``filters``: columns with a menu of their values (not
-    a column of links). ``links``: column to a list of addresses, one a row; empty for none. ``page``: rows shown at
-    once.
+    ``title``: for screen readers. ``filters``: columns with a menu of their values (not columns of links). ``links``:
+    column to a list of addresses, one per row; empty for none. ``page``: rows shown at once.
     """
 
     frame: DataFrame
@@ -31,7 +30,7 @@ class Finder:
     page: int = 40
 
     def rows(self):
-        """The cells as the page holds them: text, or a pair of text and address."""
+        """Return the cells as stored in the page: text, or a pair of text and address."""
         columns = list(self.frame)
         found = []
         for values in self.frame.itertuples(index=False, name=None):
@@ -47,7 +46,7 @@ class Finder:
         numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
         selects = "".join(self._select(columns, name) for name in self.filters)
         head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
-        # Many rows link to one place, so each address is stored once.
+        # many rows link to one place, so each address is stored once
         addresses = dict.fromkeys(a for one in self.links.values() for a in one)
         places = {address: k for k, address in enumerate(addresses)}
         rows = [[[c[0], places[c[1]]] if isinstance(c, list) else c for c in row] for row in self.rows()]
@@ -65,18 +64,18 @@ class Finder:
 
 
 def of_page(selector, menus, title, noun="entries"):
-    """HTML of a filter of what the page holds: elements that a selector names, by their text and by menus.
+    """Return HTML that filters elements of the page, chosen by a CSS selector, by their text and by menus.
 
-    A menu is a ``data-`` attribute of the elements; where they have none it is the heading that they stand under.
+    A menu is a ``data-`` attribute of the elements, or the heading above them if they have no such attribute.
     """
     config = {"of": f":is({selector})", "noun": noun}
-    # Run once the entries further down the page are there.
+    # wait until the entries further down the page exist
     start = 'addEventListener("DOMContentLoaded",()=>'
     return _box(title, config, "".join(_menu(name, "") for name in menus), "", start)
 
 
 def of_book(rows):
-    """HTML of a search: rows of a title with its address, and a text, the best first; packed, as they are many."""
+    """Return HTML of the book's search; each row is title, address and text, compressed because there are many."""
     packed = base64.b64encode(gzip.compress(_json(rows).encode(), 9, mtime=0)).decode()
     unpacked = (
         f'new Response(new Blob([Uint8Array.from(atob("{packed}"),(c)=>c.charCodeAt(0))]).stream()'
@@ -96,7 +95,7 @@ def _menu(name, options, also=""):
 
 
 def _box(title, config, selects, head, start="", also=""):
-    """The box of a filter: fields, how many were found, and a table where the rows are its own."""
+    """Return the HTML of a filter: fields, number of matches, and a table if it has rows of its own."""
     identity = _identity(title, config, "finder")
     runtime = (files("book.audit") / "filter_table.js").read_text("utf-8").strip()
     data = f"{_json(config | {'id': identity})[:-1]}{also}}}"

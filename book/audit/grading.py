@@ -1,8 +1,8 @@
-"""The ledger: what each source printed, what this library computes for it, and how well they agree.
+"""Scorecard: what each source printed, what this library computes for it, and how well they agree.
 
-Equations and derivations are registered by the library; what the sources print, the functions that recompute it, claims
-and errata stand in ``book/<key>/`` (see :mod:`book.audit.published_rows`).
-A reproducer sees printed numbers only through a :class:`Reader`, which refuses the rows that it has to compute.
+The library registers equations and derivations; ``book/papers/<key>/`` has the printed rows, the functions that
+recompute them, claims and errata (see :mod:`book.audit.published_rows`). A reproducing function reads printed numbers
+only through a :class:`Reader`, which refuses the rows that it has to compute.
 """
 
 import math
@@ -39,9 +39,7 @@ __all__ = [
 
 VERDICTS = ("holds", "loosely worded", "does not hold")  # grades of a claim
 GRADES = ("exact", "consistent", "1%", "5%", "20%", "off", "missing", *VERDICTS, "-")
-STALE = (
-    "stale"  # of an erratum: the source's own program printed the numbers, in a state before that of the rest
-)
+STALE = "stale"  # materiality: the authors' program printed these numbers in an older state than the rest
 MATERIALITY = ("changes a conclusion", "changes a number", STALE, "wording")
 COLUMNS = (
     "source", "artefact", "row", "column", "printed", "unit", "kind",
@@ -52,16 +50,16 @@ REPRODUCERS: dict = {}  # (source, artefact) -> functions
 
 
 def reproduces(source: str, artefact: str):
-    """Register a function that recomputes the printed rows of one artefact, or one that checks what it says.
+    """Register a function that recomputes the printed rows of one artefact, or that checks its statements.
 
-    A function of a :class:`Reader` returns ``{(row, column): value}`` in SI units. A value that depends on
-    other printed numbers is a function of a reader, so that the ledger knows what each row was computed from.
-    One whose model the errata correct takes ``assumptions``: a record with ``.corrected()``, the printed one.
+    A function of a :class:`Reader` returns ``{(row, column): value}`` in SI units. A value that depends on other
+    printed numbers is itself a function of a reader, so that the dependencies of each row are known. If errata correct
+    the model, the function takes ``assumptions``: a record with ``.corrected()``, the printed one by default.
 
-    A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` once
-    for each. ``label`` is the statement in our words, the only place where it stands; ``truth`` a bool, or a
-    function of a reader that returns one; ``note`` the number behind it and any threshold that is ours; ``fair`` the
-    charitable reading, where the statement is true only under one.
+    A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` for each.
+    ``label`` is the statement in our words, and appears only there; ``truth`` is a bool, or a function of a reader that
+    returns one; ``note`` gives the number behind it and any threshold of ours; ``fair`` gives the charitable reading,
+    if the statement is true only in that.
     """
 
     def register(function):
@@ -72,14 +70,14 @@ def reproduces(source: str, artefact: str):
 
 
 def _registered(source, artefact, stating=False):
-    """The functions of an artefact that recompute its rows, or those that check its statements."""
+    """Return the functions that recompute an artefact's rows, or (``stating``) those that check its statements."""
     _open(source)
     functions = REPRODUCERS.get((source, artefact), ())
     return [function for function in functions if ("holds" in signature(function).parameters) == stating]
 
 
 def recomputed(reader):
-    """What the functions of a reader's artefact return for its rows: place to value or function."""
+    """Return the values of an artefact's functions: (row, column) to value or function."""
     values = {}
     for function in _registered(reader.source, reader.artefact):
         values |= function(reader)
@@ -87,25 +85,26 @@ def recomputed(reader):
 
 
 def format_items(found, form: str = ".2g") -> str:
-    """Names with their values, as notes say them: ``HBM3 1.5, SRAM 12``; ``form`` is that of a value."""
+    """Format names with their values for notes: ``HBM3 1.5, SRAM 12``; ``form`` is the format of a value."""
     return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
 
 
 def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
-    """Every printed number beside the recomputed one.
+    """Compare every printed number with the recomputed one.
 
-    ``source``: key of one source; all sources when not given. ``*artefacts``: such as ``"Table 1"``, and only
-    these are computed; all of the source when none is given. Columns ``source, artefact, row, column,
-    printed, unit, kind, reproduced, relative_error, grade, right, corrected, note``. ``reproduced`` is in the
-    printed unit. ``grade`` says whether a number recomputes: ``exact`` (within half the printed resolution),
-    ``consistent`` (within what the rounding of its printed inputs allows), ``1%``, ``5%``, ``20%``, ``off``,
-    ``missing``; for a claim ``holds``, ``loosely worded`` (true in the charitable reading that the note
-    names) or ``does not hold``; ``-`` for rows that nothing here has to compute. ``right`` is ``no`` where an
-    erratum names the row, a claim does not hold, or the source's model prints something else once its errata
-    are corrected: ``corrected``, in the printed unit. It is ``yes`` where that model prints the same, and
-    ``not judged`` where the row cannot be computed with it, or is of an older state of the source's own program.
-    Raises LookupError if there is no such source or
-    artefact, or print is not installed.
+    ``source``: key of one source (default: all). ``*artefacts``: such as ``"Table 1"``; only these are computed
+    (default: all of the source). Columns ``source, artefact, row, column, printed, unit, kind, reproduced,
+    relative_error, grade, right, corrected, note``. ``reproduced`` is in the printed unit.
+
+    ``grade`` says how well a number is reproduced: ``exact`` (within half the printed resolution), ``consistent``
+    (within the rounding of its printed inputs), ``1%``, ``5%``, ``20%``, ``off``, ``missing``; for a claim ``holds``,
+    ``loosely worded`` (true only in the charitable reading that the note gives) or ``does not hold``; ``-`` for rows
+    that need no computation. ``right`` is ``no`` if an erratum names the row, a claim does not hold, or the source's
+    model gives another number with its errata corrected (``corrected``, in the printed unit); ``yes`` if it gives the
+    same; ``not judged`` if the row cannot be computed with the corrected model, or comes from an older state of the
+    authors' program.
+
+    Raises LookupError if there is no such source or artefact, or the printed rows are not installed.
 
     Examples
     --------
@@ -129,10 +128,10 @@ def summary(source: str | None = None) -> pd.DataFrame:
 
 
 def equations(source: str | None = None) -> pd.DataFrame:
-    """Every equation of the sources: its number, form, function, chapter and LaTeX.
+    """Return every equation of the sources: number, form, function, chapter and LaTeX.
 
-    Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (it can be
-    called), ``step`` (it stands in a derivation), ``approximation``, ``structure`` or ``empty``.
+    Columns ``source, number, name, form, function, chapter, latex``. ``form`` is ``function`` (callable), ``step`` (of
+    a derivation), ``approximation``, ``structure`` or ``empty``.
     """
     forbid_override("the list of equations, which holds those of the sources,")
     rows = [row for key in _chosen(source) for row in _equations(key)]
@@ -156,7 +155,7 @@ def _equations(key):
 
 
 def _steps(key, printed):
-    """Rows for the numbered equations that only a derivation shows."""
+    """Yield rows for numbered equations that appear only in a derivation."""
     for (source, name), entry in DERIVATIONS.items():
         if source != key:
             continue
@@ -167,20 +166,19 @@ def _steps(key, printed):
 
 
 def errata(source: str | None = None) -> pd.DataFrame:
-    """What is wrong in print, and what that changes.
+    """Return the errata: what is wrong in print, and what that changes.
 
-    Numbers in the texts are computed: ``errata.toml`` holds in braces what :class:`_Braces` fills.
-
-    Columns ``source, place, printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is
-    ``changes a conclusion``, ``changes a number``, ``stale`` or ``wording``; ``settle`` the number that would decide an
-    inferred reading; ``rows`` the places (artefact, row, column) of the printed numbers concerned. Raises
-    LookupError if there is no such source, or print is not installed.
+    Numbers in the texts are computed: :class:`_Braces` fills the braces in ``errata.toml``. Columns ``source, place,
+    printed, corrected, evidence, effect, materiality, settle, rows``. ``materiality`` is ``changes a conclusion``,
+    ``changes a number``, ``stale`` or ``wording``; ``settle`` is the number that would decide an inferred reading;
+    ``rows`` are the places (artefact, row, column) of the printed numbers concerned. Raises LookupError if there is no
+    such source, or the printed rows are not installed.
     """
     return _texts("erratum", source)
 
 
 def notes(source: str | None = None) -> pd.DataFrame:
-    """What is worth knowing of print and changes nothing: as :func:`errata`, without ``materiality`` and ``rows``."""
+    """Return notes on print that change nothing: as :func:`errata`, without ``materiality`` and ``rows``."""
     return _texts("note", source).drop(columns=["materiality", "rows"])
 
 
@@ -195,7 +193,7 @@ _ERRATUM = ("place", "printed", "corrected", "evidence", "effect", "materiality"
 
 @cache
 def _filled(source):
-    """The texts of all errata and notes of a source, each after its kind, with numbers in their braces."""
+    """Return the texts of all errata and notes of a source, each after its kind, with computed numbers filled in."""
     _open(source)
     fill = _Braces(source).format
     return [
@@ -213,8 +211,8 @@ def _filled(source):
 class _Braces(Formatter):
     """Fills the braces of ``errata.toml``: a name, or the place of a row as ``artefact/row/column``.
 
-    A name is one that a public function of the room's ``errata.py`` gives a value; a place stands for what comes out
-    there, in the printed unit.
+    A name is defined by a public function of the source's ``errata.py``; a place stands for the value reproduced there,
+    in the printed unit.
     """
 
     def __init__(self, source):
@@ -233,14 +231,14 @@ class _Braces(Formatter):
 
 @cache
 def _errata(source):
-    """``errata.toml`` of a source, as it stands."""
+    """Parse ``errata.toml`` of a source."""
     path = files(f"book.papers.{source}") / "errata.toml"
     return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
 @cache
 def _objected(source):
-    """The places (artefact, row, column) of printed numbers that an erratum names: whether they are right."""
+    """Map the places of printed numbers that an erratum names to whether they are right."""
     entries = _errata(source).get("erratum", ())
     says = {True: "not judged", False: "no"}
     return {
@@ -261,7 +259,7 @@ class WithNote:
 
 @cache
 def _computed(source, artefact):
-    """What the functions of an artefact return: place to value or function."""
+    """Return the values of an artefact's functions and claims, checked: place to value or function."""
     reader = Reader(source, artefact)
     values = recomputed(reader)
     seen = {entry.place for entry in reader.read}
@@ -280,7 +278,7 @@ def _computed(source, artefact):
 
 @cache
 def _claimed(source, artefact):
-    """The claims of an artefact: label to truth with remark, or to a function of a reader that returns it."""
+    """Return the claims of an artefact: label to truth with remark, or to a function of a reader that returns it."""
     found = {}
 
     def holds(label, truth, note="", fair=""):
@@ -299,7 +297,7 @@ def _claimed(source, artefact):
 
 @cache
 def _corrected(source, artefact):
-    """What an artefact's reproducer returns once the errata are corrected; nothing where it takes no assumptions."""
+    """Return an artefact's values with the errata corrected; empty if its functions take no assumptions."""
     found = {}
     for function in _registered(source, artefact):
         taken = signature(function).parameters.get("assumptions")
@@ -309,14 +307,14 @@ def _corrected(source, artefact):
 
 
 def _rows(source, artefact):
-    """What a source prints in one artefact: the rows of ``published.csv``, then its claims."""
+    """Return the rows that a source prints in one artefact (``published.csv``), then its claims."""
     printed = [row for row in published(source).values() if row.artefact == artefact]
     stated = [Row(source, artefact, one, "", "true", 0.0, "1", "claim") for one in _claimed(source, artefact)]
     return [*printed, *stated]
 
 
 def row_at(source, artefact, row, column=""):
-    """The printed row, or the claim, at one place.
+    """Return the printed row, or the claim, at one place.
 
     Raises LookupError if the source prints nothing there.
     """
@@ -329,14 +327,14 @@ def row_at(source, artefact, row, column=""):
 def compute(row, shifts=None):
     """Compute one printed row.
 
-    In SI units, or None where nothing computes it. Returns the printed rows that the value was computed from.
+    Returns its value in SI units (None if nothing computes it), a remark, and the printed rows that were read.
     """
     found, read = _found(row, shifts)
     return found.value, found.note, read
 
 
 def _found(row, shifts=None, computed=_computed):
-    """The value of a row with its remark, and what was read for it."""
+    """Return the value of a row with its remark, and the rows that were read for it."""
     value = computed(row.source, row.artefact).get((row.row, row.column))
     reader = Reader(row.source, row.artefact, row, shifts)
     if callable(value):
@@ -377,13 +375,13 @@ def _grade_row(row):
 
 
 def _right(row, grade, reproduced):
-    """Whether a printed row is right, and what the corrected model prints for it, where it can be computed so."""
+    """Return whether a printed row is right, and the corrected model's value for it, if that can be computed."""
     corrected, agrees = "", "not judged"
     if (row.row, row.column) in _corrected(row.source, row.artefact):
         corrected = _in_unit(_found(row, computed=_corrected)[0].value, factor(row.unit))
         recomputes = grade in ("exact", "consistent")
         same = corrected == reproduced or grade_of(row.text, row.resolution, corrected)[1] == "exact"
-        # a cell that does not recompute is a miss; what corrections change in it proves nothing
+        # a cell that is not reproduced proves nothing when corrections change it
         agrees = ("yes" if same else "no") if recomputes else "not judged"
     by_grade = {"does not hold": "no", "holds": "yes", "loosely worded": grade, "-": "-", "missing": "-"}
     return _objected(row.source).get(row.place) or by_grade.get(grade, agrees), corrected
@@ -398,7 +396,7 @@ def _in_unit(value, scale):
 
 
 def _reach(row, read):
-    """The interval of a value when each printed number behind it varies within its rounding."""
+    """Return the interval of a value when each printed number behind it varies within its rounding."""
     places = list(dict.fromkeys(entry.place for entry in read if entry.resolution))
     base = compute(row)[0]
     if not isinstance(base, (int, float)) or isinstance(base, bool):
@@ -424,7 +422,7 @@ def _chosen(source):
 
 
 def _artefacts(source):
-    """The artefacts of a source in the order of print, those that hold nothing but claims last."""
+    """Return the artefacts of a source in print order, those with only claims last."""
     _open(source)
     printed = (row.artefact for row in published(source).values())
     return list(dict.fromkeys([*printed, *(artefact for key, artefact in REPRODUCERS if key == source)]))

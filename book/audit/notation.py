@@ -1,4 +1,4 @@
-"""Each source's symbols against the library's names: generated, so that it cannot go stale."""
+"""Tables of each source's symbols and the library's names for them, generated from the code."""
 
 import re
 from importlib import import_module
@@ -11,7 +11,7 @@ from inferlib.equation import EQUATIONS, notation_of, quantities
 
 
 class Symbols:
-    """A frame whose column ``symbol`` holds LaTeX; shows itself as a Markdown table."""
+    """A frame whose column ``symbol`` has LaTeX; shows as a Markdown table."""
 
     def __init__(self, frame):
         self.frame = frame
@@ -25,9 +25,9 @@ class Symbols:
 
 
 def notation(source):
-    """The symbols of one source: symbol, how it is typed, name in the library, unit and meaning.
+    """Return the symbols of one source: symbol, how to type it, name in the library, unit and meaning.
 
-    ``source``: key of a source, or ``"principles"``. Its ``frame`` is a pandas DataFrame.
+    ``source``: key of a source, or ``"principles"``. The result's ``frame`` is a pandas DataFrame.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def notation(source):
 
 
 def typed(symbol):
-    r"""A symbol as one types it to find it.
+    r"""Return a symbol as a reader would type it in a search.
 
     Examples
     --------
@@ -57,9 +57,9 @@ def typed(symbol):
 
 
 def clashes():
-    """Symbols that mean different things in different sources.
+    """Return the symbols that mean different things in different sources.
 
-    Returns one row a symbol: what it stands for in each source that uses it.
+    One row per symbol, with its meaning in each source that uses it.
     """
     uses = {}  # symbol -> source -> names in the library
     for source in grading.sources():
@@ -77,7 +77,7 @@ def clashes():
 
 
 def _units(source):
-    """The unit of every field, argument and function of a source's equations, by name."""
+    """Return the unit of every field, argument and function of a source's equations, by name."""
     if source in grading.sources():
         grading._open(source)
     else:

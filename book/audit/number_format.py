@@ -1,4 +1,4 @@
-"""Numbers and equations as a reader takes them in: 540 B, 5.4 ms, and no line longer than the page."""
+"""Format numbers and equations for pages: 540 B, 5.4 ms, and lines no longer than the page is wide."""
 
 import re
 from numbers import Number
@@ -14,11 +14,11 @@ PREFIXES = (
 )  # fmt: skip
 COUNTS = ((1e12, " T"), (1e9, " B"), (1e6, " M"))  # trillions, billions, millions
 DOLLARS = {"usd/h": "an hour", "usd/Mtok": "a million tokens"}
-WIDTH = 90  # letters of an equation that a line of the page holds
+WIDTH = 90  # letters of an equation per line of the page
 
 
 def format_value(value, unit="1"):
-    """A number with its unit as people say it; four digits.
+    """Format a number with its unit, in four digits.
 
     Examples
     --------
@@ -50,10 +50,10 @@ def format_value(value, unit="1"):
 
 
 def wrap_lines(text, expression):
-    """The lines of an equation: one if it is short enough, else its long parts named and below it.
+    """Split an equation into lines: one if it is short enough, else its long parts get names on lines of their own.
 
-    ``text``: laTeX of the whole. ``expression``: returns its left side as LaTeX and its right side as SymPy
-    has it; asked only where the text is too long.
+    ``text``: LaTeX of the whole equation. ``expression``: function that returns its left side as LaTeX and its right
+    side as a SymPy expression; called only if the text is too long.
     """
     if _width(text) <= WIDTH:
         return [text.replace("\n", " ")]
@@ -66,14 +66,14 @@ def wrap_lines(text, expression):
 
 
 def _width(text):
-    """Approximate width of an equation in letters; that of a fraction is its longer half."""
+    """Approximate the width of an equation in letters; numerator and denominator both count."""
     text = re.sub(r"\\(left|right|text|mathrm|begin|end|displaystyle|,|quad)", "", text)
     plain = re.sub(r"\\[a-zA-Z]+", "x", text)
     return len(re.sub(r"[{}_^\\ ]|frac", "", plain))
 
 
 def _short(expression, named):
-    """The expression with its wide parts replaced by symbols, which ``named`` collects from the inside out."""
+    """Replace wide parts of an expression by symbols, which ``named`` collects from the inside out."""
 
     def shortened(part):
         if part.is_Atom or _width(latex(part)) <= WIDTH // 3:
@@ -92,7 +92,7 @@ def _short(expression, named):
 
 
 def _wrapped(left, right):
-    """A line, or several where a sum has more terms than fit into one."""
+    """Return one line, or several if a sum is too wide."""
     whole = f"{left} = {latex(right)}"
     if _width(whole) <= WIDTH or not isinstance(right, sympy.Add):
         return [whole]

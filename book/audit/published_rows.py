@@ -1,4 +1,4 @@
-"""What sources print: rows of ``published.csv``, the numbers that texts stand for, and how close one comes."""
+"""Printed rows of sources (``published.csv``), numbers in printed texts, and grades of reproduced values."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ _GROUPED = re.compile(r"[^,]*|[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 
 @dataclass(frozen=True)
 class Row:
-    """One printed number, as ``published.csv`` holds it."""
+    """One printed number, a row of ``published.csv``."""
 
     source: str
     artefact: str
@@ -31,12 +31,12 @@ class Row:
 
     @property
     def place(self):
-        """Where it stands: artefact, row, column."""
+        """Place of the number: artefact, row, column."""
         return (self.artefact, self.row, self.column)
 
     @property
     def printed(self):
-        """The printed value: a number where it is one, else the text as printed."""
+        """The printed value: a number if the text is one, else the text."""
         value = as_number(self.text)
         return self.text if value is None else value
 
@@ -53,7 +53,7 @@ class Row:
 
 
 def as_number(text):
-    """The number a printed text is, or None: ``"43,000"`` is 43000, ``"-"`` and ``"6-12"`` are none.
+    """Return the number that a printed text is, or None: ``"43,000"`` is 43000, ``"-"`` and ``"6-12"`` are None.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def as_number(text):
 
 
 def as_range(text):
-    """Both ends of a printed range, or None.
+    """Return both ends of a printed range, or None.
 
     Examples
     --------
@@ -92,10 +92,10 @@ WORDS = {"half": 0.5, "one": 1, "two": 2, "twice": 2, "double": 2, "three": 3, "
 
 
 def numerals_of(text):
-    """The distinct numbers that stand in a text, in digits or as small words, in order of size.
+    """Return the distinct numbers in a text, in digits or as small words, in ascending order.
 
-    They are what a room's ``numerals.txt`` keeps of its source: facts, without the words and the order around them,
-    which are not ours to store.
+    A source's ``numerals.txt`` keeps these: facts, without the words and the order around them, which are not ours to
+    store.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def numerals_of(text):
 
 
 def stands_in(text, numerals):
-    """Whether every number in a printed text is one of ``numerals``, perhaps times a power of a thousand."""
+    """Whether every number in a printed text is among ``numerals``, possibly times a power of a thousand."""
     for number in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?", text):
         value = float(number.replace(",", ""))
         forms = {value, float(number.replace(",", "").split("e")[0]), *(value * 1e3**k for k in range(-4, 4))}
@@ -118,7 +118,7 @@ def stands_in(text, numerals):
 
 
 def last_digit(text):
-    """The value of one unit in the last printed digit.
+    """Return the value of one unit in the last printed digit.
 
     Examples
     --------
@@ -135,10 +135,10 @@ def last_digit(text):
 
 @cache
 def published(source):
-    """All printed rows of a source, in the order of its ``published.csv``.
+    """Return all printed rows of a source, in the order of its ``published.csv``.
 
-    Raises LookupError if there is no such source. Raises ValueError if the file is malformed: a missing
-    column, an unknown kind, a bad resolution or a repeated place.
+    Raises LookupError if there is no such source. Raises ValueError if the file is malformed: a missing column, an
+    unknown kind, a bad resolution or a repeated place.
     """
     text = (files(f"book.papers.{source}") / "published.csv").read_text("utf-8")
     rows = {}
@@ -170,13 +170,12 @@ def _ends_or_none(text):
 
 
 class Reader:
-    """Printed numbers of a source, as far as a reproducer may read them.
+    """Gives a reproducing function the printed numbers that it may read.
 
-    Inputs, measurements and quotations may always be read; derived rows and identities only by a
-    function that computes another; the row itself never; rows of kind ``model`` and ``claim`` never.
-
-    ``source``, ``artefact``: what is being reproduced. ``own``: the row being computed, if it is one.
-    ``shifts``: place to a shift in units of half the printed resolution: how ``consistent`` is found out.
+    Inputs, measurements and quotations may always be read; derived rows and identities only to compute another such
+    row; the row itself, and rows of kind ``model`` and ``claim``, never. ``source``, ``artefact``: what is being
+    reproduced. ``own``: the row being computed, if there is one. ``shifts``: place to a shift, in units of half the
+    printed resolution, which decides the grade ``consistent``.
     """
 
     def __init__(self, source, artefact, own=None, shifts=None):
@@ -185,7 +184,7 @@ class Reader:
         self.read = []
 
     def __call__(self, row, column="", artefact=None):
-        """The printed number at a place in SI units; the artefact is the reproducer's own by default."""
+        """Return the printed number at a place in SI units; the default artefact is the one being reproduced."""
         place = (artefact or self.artefact, row, column)
         rows = published(self.source)
         if place not in rows:
@@ -204,11 +203,11 @@ class Reader:
 
 
 def grade_of(text, resolution, reproduced):
-    """Relative error and grade of one reproduced value against a printed text, both in the printed unit.
+    """Return relative error and grade of one reproduced value against a printed text, both in the printed unit.
 
     ``text``: a number, a range (``"6-12"``), a relation (``"<= 20"``), ``"true"``, or ``"-"`` for infeasible.
-    ``resolution``: one unit of the last significant printed digit. ``reproduced``: none where the library
-    finds the point infeasible. NaN where there is no number to compare with.
+    ``resolution``: one unit of the last significant printed digit. ``reproduced``: None if the library finds the point
+    infeasible. The error is NaN if there is no number to compare.
 
     Examples
     --------
@@ -230,7 +229,7 @@ def grade_of(text, resolution, reproduced):
 
 
 def _miss(text, resolution, got):
-    """Signed relative error of one number, and whether it is within half the resolution."""
+    """Return the signed relative error of one number, and whether it is within half the resolution."""
     if isinstance(got, tuple):
         return (math.nan, False)
     if not math.isfinite(got):
@@ -238,7 +237,7 @@ def _miss(text, resolution, got):
     low, high = _printed_ends(text)
     nearest = min(max(got, low), high)
     slack = resolution / 2 * (1 + 1e-9)
-    # A strict relation does not hold at its bound, nor beyond it.
+    # a strict relation does not hold at its bound
     strict = text[0] in "<>" and "=" not in text
     close = abs(got - nearest) <= slack and not (strict and not low < got < high)
     if nearest:
@@ -247,7 +246,7 @@ def _miss(text, resolution, got):
 
 
 def _printed_ends(text):
-    """The interval a printed text stands for."""
+    """Return the interval that a printed text stands for."""
     if text[0] in "<>":
         bound = as_number(text.strip("<>= "))
         return (-math.inf, bound) if text[0] == "<" else (bound, math.inf)

@@ -13,26 +13,25 @@ from book.audit.explanations import explain
 from book.audit.number_format import format_value
 from book.style import table
 
-FINE = ("exact", "consistent", "holds")  # grades that need no word
+FINE = ("exact", "consistent", "holds")  # grades that need no attention
 
 
 def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "measured"), unfold=True):
-    """The scorecard of some artefacts, as a chapter shows it; a click on a number unfolds how it is made.
+    """Return the scorecard of some artefacts for a chapter; a click on a number unfolds its computation.
 
-    ``*artefacts``: such as ``"Table 1"``; all of the source when none is given. ``kinds``: which kinds of
-    rows to show; rows that nothing computes are left out. ``unfold``: whether numbers carry what
-    :func:`audit.explain` says of them; leave it off where a table of hundreds of rows would make the page
-    heavy. Its ``frame`` is the pandas DataFrame shown.
+    ``*artefacts``: such as ``"Table 1"`` (default: all of the source). ``kinds``: kinds of rows to show; rows without a
+    computation are left out. ``unfold``: whether numbers have the tree of :func:`audit.explain`; leave it off for
+    tables of hundreds of rows, which would make the page heavy. Its ``frame`` is the pandas DataFrame shown.
     """
     rows = grading.scorecard(source, *artefacts)
     return Card(rows[rows.kind.isin(kinds) & (rows.grade != "-")], unfold)
 
 
 def beside(source, artefact, more=None):
-    """One printed table: print beside what is computed here, how far the farthest cell of a row is off, and its grade.
+    """Return one printed table beside the recomputed one, with each row's largest deviation and worst grade.
 
-    ``more``: a frame indexed by the table's rows, whose columns stand on the right: what print does not say. What
-    the source only states, and nothing computes, stands with print alone.
+    ``more``: a frame indexed by the table's rows, with further columns that are not in print. Columns that nothing
+    computes are shown as printed only.
     """
     rows = grading.scorecard(source, artefact)
     own = rows[rows.kind.ne("claim") & rows.grade.ne("-")]
@@ -58,18 +57,18 @@ def beside(source, artefact, more=None):
     return table(pd.DataFrame(dict(enumerate(columns))).set_axis(heads, axis=1))
 
 
-STATED = "bits of a weight"  # a column that captions state
-UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # for a column whose name states the unit
+STATED = "bits of a weight"  # a column that captions state instead
+UNITS = {"1": "", "tok/s": "", "usd/Mtok": "$"}  # units that the column's name states already
 
 
 def _large(value):
-    """Shorten a number of a million or more (540 B), printed or computed; leave others as they are."""
+    """Shorten a number of a million or more (540 B), printed or computed; return others unchanged."""
     number = grading.as_number(value) if isinstance(value, str) else value
     return format_value(number) if isinstance(number, (int, float)) and abs(number) >= 1e6 else value
 
 
 class Card:
-    """Rows of a scorecard: those that need a word in view, the others folded behind a line and their count."""
+    """Rows of a scorecard: exceptions in view, the others folded behind a line with their count."""
 
     def __init__(self, rows, unfold):
         self.frame, self.unfold = rows, unfold
@@ -119,7 +118,7 @@ class Card:
 
 
 def _values(rows, name, claims):
-    """The numbers of a column, rounded; of a claim its words."""
+    """Return the rounded numbers of a column; of a claim yes or no."""
     of = zip(rows.kind, rows[name], rows.unit, strict=True)
     return [
         claims.get(value, "") if kind == "claim" else format_value(value, unit) for kind, value, unit in of
@@ -127,14 +126,14 @@ def _values(rows, name, claims):
 
 
 class Index:
-    """What a source prints, by kind and in its order, each with the place that shows it, and a filter of the rows."""
+    """Index of what a source prints, by kind and in print order, with links to where it is shown, and a filter."""
 
     def __init__(self, kinds, find=""):
         self.kinds, self.find = kinds, find
 
     @property
     def places(self):
-        """Artefact to its place."""
+        """Artefact to the address of its place."""
         return {name: place for group in self.kinds.values() for name, place in group.items()}
 
     def _repr_html_(self):
@@ -160,11 +159,11 @@ _NUMBER = r"(?:[A-Z]\.)?\d+(?:\.\d+)*(?:\([a-z]\))?"
 
 
 def index(source):
-    """Links from each table, figure, equation and section of a source to its place in the record or a story.
+    """Build links from each table, figure, equation and section of a source to its place in the record or a story.
 
-    A figure stands where a caption says ``after Figure 3``; an equation where the record walks through it, where a
-    cell shows it, or in the chapter of equations; all else below the anchor ``(label)=`` before the cell of the
-    record that names it, or before a heading that has its number.
+    A figure is where a caption says ``after Figure 3``. An equation is where the record walks through it, where a cell
+    shows it, or in the chapter of equations. Anything else is at the anchor ``(label)=`` before the record's cell that
+    names it, or before a heading with its number.
     """
     found, headed, labels, equations = {}, {}, [], _equations(source)
     names, record = grading._artefacts(source), f"{source}_record"
@@ -198,7 +197,7 @@ def index(source):
                         found.setdefault(f"Equation {number}", f"{place}{label}")
     found = {f"Equation {n}": f"equations.html#eq-{source}-{n}" for n in equations} | headed | found
     at, places = 0, {}
-    for name in names:  # artefacts without a number follow the order of the record
+    for name in names:  # artefacts without a number keep the order of the record
         at = places[name] = labels.index(found[name]) if found.get(name) in labels else at
     every = sorted(dict.fromkeys([*names, *found]), key=partial(_in_order, places))
     kinds = {kind: {name: found.get(name) for name in every if _kind(name) == kind} for kind in KINDS}
@@ -211,7 +210,7 @@ def index(source):
 
 
 def _equations(source):
-    """The numbered equations of a source: number to a pattern of the cells that show it."""
+    """Map the numbered equations of a source to patterns of the cells that show them."""
     table = grading.equations(source)
     return {
         row.number: rf"\b{row.function}(\.equation|\(\)$)"
@@ -221,7 +220,7 @@ def _equations(source):
 
 
 def _named_in(heading):
-    """What a heading names; of "Tables 2 to 6" all five."""
+    """Yield the artefacts that a heading names; for "Tables 2 to 6" all five."""
     named = rf"(table|figure|section|footnote|appendix)e?s? ({_NUMBER})(?: (to|and) ({_NUMBER}))?"
     for kind, first, word, last in re.findall(named, heading, re.I):
         numbers = [first, last] if word == "and" else [first]
@@ -235,7 +234,7 @@ def _kind(name):
 
 
 def _in_order(places, name):
-    """Order artefacts by number, appendices last; those without one, such as the abstract, as the record has them."""
+    """Sort key: by number, appendices last; artefacts without a number, such as the abstract, as in the record."""
     number = re.search(_NUMBER + "$", name)
     letter, *digits = re.findall(r"[A-Z](?=\.)|\d+|\([a-z]\)", number[0]) if number else ["", "0"]
     if letter.isdigit():

@@ -1,7 +1,7 @@
-"""Stratigraphy of a paper: which state of its authors' program prints each of its numbers.
+"""Strata of a paper: which version of its authors' program printed each of its numbers.
 
-A paper whose program is public in several states holds numbers of several of them. Every printed number is graded
-against every state, as the scorecard grades it against this library.
+If a paper's program is public in several versions, the paper may have numbers of several of them. Every printed
+number is graded against every version, as the scorecard grades it against this library.
 """
 
 import numpy as np
@@ -14,13 +14,12 @@ NAMES = ["artefact", "row", "column"]
 
 
 def strata(printed, states):
-    """Which states of a program print each number.
+    """Grade each printed number against each version of a program.
 
     ``printed``: place (artefact, row, column) to a printed row (:class:`book.audit.published_rows.Row`). ``states``:
-    name of
-    a state to what it gives: place to a value in the printed unit; places that it knows nothing of are left out.
-    Indexed by place; one column a state: ``"exact"`` where that state prints the number to its last digit, another
-    grade where it prints another, empty where it has none.
+    version to its values: place to a value in the printed unit; places without a value are left out. Returns a frame
+    indexed by place with a column per version: ``"exact"`` if it prints the number to its last digit, another
+    grade if it prints another, empty if it has none.
     """
     table = {
         name: [
@@ -33,15 +32,15 @@ def strata(printed, states):
 
 
 def counted(table):
-    """How many numbers of each artefact each state prints, and how many there are."""
+    """Count how many numbers of each artefact each version prints, and how many there are."""
     exact = (table == "exact").groupby(level="artefact", sort=False)
     return exact.sum().assign(numbers=exact.size())
 
 
 def draw(table, names=None, ax=None):
-    """One line a number, one column a state: full where it prints the number, pale where it prints another.
+    """Draw a line per number and a column per version: full if it prints the number, pale if it prints another.
 
-    ``names``: what to call the states below the columns.
+    ``names``: labels of the versions.
     """
     import matplotlib.pyplot as plt
 

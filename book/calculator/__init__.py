@@ -1,5 +1,5 @@
-"""The calculator: one page that asks the kernel model.
+"""The calculator: one page that asks the kernel model in the browser.
 
-``instrument`` makes the page; ``fields`` its form, of the declared fields of a question; ``questions`` prints the
-library's equations as JavaScript, ``tables`` looks up their numbers.
+``page`` makes the page and ``fields`` its form, from the declared fields of a question; ``javascript`` generates
+JavaScript from the library's equations, and ``tables`` has their numbers.
 """

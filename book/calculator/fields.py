@@ -1,8 +1,7 @@
-"""The form of the page, made of the declared fields of a question and of a promise.
+"""The form of the calculator, generated from the declared fields of Question and SLO.
 
-A field stands where its record has it, under its name, with its help, its unit and the words it is read from, in the
-modes it belongs to. What the page shows in a way of its own (chips, layouts, formats) stands in ``page.html``
-under the name of its field.
+Each field appears in its record's order, with its name, help, unit and parser, in the modes it belongs to. Fields with
+a widget of their own (chips, layouts, formats) are in ``page.html`` under the field's name.
 """
 
 import html
@@ -15,8 +14,8 @@ from tokenprice.permalink import LEFT_OUT
 from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
 
-POWER = ("electricity", "pue")  # of a chip whose power is known
-# The question that the page opens with; what is not named here is not given.
+POWER = ("electricity", "pue")  # fields that need a chip of known power
+# The initial question; fields that are not named here are not given.
 START = {
     "mode": "step",
     "model": "Llama 3 70B",
@@ -43,7 +42,7 @@ START = {
     "command": "vllm serve meta-llama/Llama-3.3-70B-Instruct \\\n  --tensor-parallel-size 8",
     "measured": "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300",
 }
-# What a reader may change of a chip: field, label, unit and how many SI units it has.
+# Numbers of a chip that a reader may change: field, label, unit and the unit in SI.
 CHIP = (
     ("memory_capacity", "Memory", "GB", 1e9), ("memory_bandwidth", "Its bandwidth", "TB/s", 1e12),
     ("peak_16", "16-bit peak", "TFLOP/s", 1e12), ("peak_fp8", "FP8 peak", "TFLOP/s", 1e12),
@@ -51,29 +50,29 @@ CHIP = (
     ("scale_up_size", "Chips in a domain", "", 1), ("scale_out_bandwidth", "Links outside", "GB/s", 1e9),
     ("power", "Power", "W", 1),
 )  # fmt: skip
-# Numbers of the page that are part of a field: what they are read by, and the field.
+# Inputs of the page that are part of a field: their parser, and the field.
 PARTS = {
     "n_chips": (parsing.parse_int, "machine"),
     "goal": (parsing.parse_seconds, "tpot"),
     "budget": (parsing.parse_dollars, "usd_per_million"),
 }
-# And what flags and words of a benchmark are read by.
+# Parsers of flags and of words of a benchmark.
 SAID = {f"--{kind}": read for kind, read in launch.READ.items() if kind not in ("truth", "format")} | {
     name: getattr(parsing, read) for name, read in benchmark.table()["words"].values()
 }
-TEXTS = ("layout", "layer_formats", "prefill_machine")  # which are read as words
-LISTED = ("layout", "acceptance_length")  # words that are offered, too
-MOST_TOKENS = 1024**2  # of a slider
+TEXTS = ("layout", "layer_formats", "prefill_machine")  # fields that are read as text
+LISTED = ("layout", "acceptance_length")  # text fields that also offer a list
+MOST_TOKENS = 1024**2  # largest value of a slider
 
 
 def declared():
-    """The fields that the page asks for, in order: name to the declaration."""
+    """Return the fields that the page has, in order: name to the declaration."""
     every = (f for kind in (Question, SLO) for f in fields(kind))
     return {f.name: f.metadata for f in every if f.name not in LEFT_OUT}
 
 
 def modes():
-    """In which modes a field belongs to the question: what excludes what, as the records say."""
+    """Return the modes in which each field is part of the question, by the records' own rules."""
     promised = [f.name for f in fields(SLO)]
     found = {}
     for name in declared():
@@ -85,9 +84,9 @@ def modes():
 
 
 def reads(read, name):
-    """How a reader of words reads a number: the units it knows, its least and most, whether it must be whole.
+    """Describe how a parser reads a number: its units, its smallest and largest value, whether it must be whole.
 
-    The reader itself is asked. A unit is what one of it is worth; 1, or -1 where more of it is less; and the most.
+    It is found by calling the parser. A unit has its factor; 1, or -1 if larger numbers mean less; and the maximum.
     """
 
     def asked(text):
@@ -103,7 +102,7 @@ def reads(read, name):
             if unit in units or None in each:
                 continue
             if isinstance(each[0], str):
-                units[unit] = "share"  # of another field, which the question works out
+                units[unit] = "share"  # a fraction of another field, computed by the question
             else:
                 by = each[0] / float(one) if each[1] > each[0] else each[0] * float(one)
                 limits = (n for n in (1e12, 1e9, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
@@ -111,12 +110,12 @@ def reads(read, name):
     least = next(n for n in (0, 1e-9, 1) if asked(n) is not None)
     found = {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}
     if "share" in units.values():
-        found["shares"] = True  # a bare number up to 1 is one
+        found["shares"] = True  # a bare number up to 1 is a fraction
     return found | ({"commas": True} if asked("8,192") is not None else {})
 
 
 def numbers():
-    """Every number of the page: how it is read, and in which unit it is shown."""
+    """Return every number of the page: how it is parsed, and in which unit it is shown."""
     found = {}
     for name, about in declared().items():
         if about["read"] in (
@@ -136,7 +135,7 @@ def numbers():
     found |= {name: reads(read, name) | {"show": ""} for name, (read, _) in PARTS.items()}
     found |= {name: reads(read, name) | {"show": ""} for name, read in SAID.items() if name not in found}
     found["goal"]["show"] = "ms"
-    found["draft_tokens"]["least"] = 0  # none
+    found["draft_tokens"]["least"] = 0  # 0 means none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
     for name in found:
@@ -145,7 +144,7 @@ def numbers():
 
 
 def rows(identity, blocks, **filled):
-    """The rows of the form, field by field."""
+    """Return the rows of the form, field by field."""
     known, when, made = numbers(), modes(), []
     for name, about in declared().items():
         mode = " ".join(when[name])
@@ -176,20 +175,20 @@ def _row(identity, name, about, number, mode):
 
 
 def blocks():
-    """The rows that ``page.html`` writes by hand, by field; what stands before the first is the page."""
+    """Return the page's template, and the rows that ``page.html`` writes by hand, by field."""
     text = (files("book.calculator") / "page.html").read_text("utf-8")
     page, *parts = re.split(r"^\[\[(\w+)\]\]\n", text, flags=re.MULTILINE)
     return page, dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def beyond():
-    """What of a question and of a promise the page does not ask, each with its reason, as items of a list."""
+    """Return the fields that the page lacks, each with its reason, as list items."""
     told = (f"<li><code>{name.replace('_', '-')}</code>: {why}</li>" for name, why in LEFT_OUT.items())
     return "".join(told)
 
 
 def data():
-    """What the page is told of its form."""
+    """Return the form's data for the page."""
     return {
         "numbers": numbers(), "modes": modes(), "fields": list(declared()), "start": START,
         "slides": {"tokens": MOST_TOKENS, "users": MAX_USERS},

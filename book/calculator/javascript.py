@@ -1,9 +1,9 @@
-"""The questions of the instrument as JavaScript: the kernel model called on symbols, and printed.
+"""The calculator's questions as JavaScript: the kernel model called on symbols, and printed.
 
-A question is a flat set of numbers by name: a chip, the kernels that serve each part of a model, a layout, a workload;
-and the dimensions of each group of layers. Attention and blocks come in kinds, those that the catalogue has: the
-library is called on symbols once for each, and the page adds up groups. :mod:`book.calculator.tables` says what the
-numbers are for each model and chip of the catalogue.
+A question is a flat set of named numbers: a chip, the kernels of each part of a model, a layout, a workload, and the
+dimensions of each group of layers. Attention and feed-forward blocks come in the kinds that the catalogue has: the
+library is called on symbols once per kind, and the page adds up groups. :mod:`book.calculator.tables` has the numbers
+of each model and chip of the catalogue.
 """
 
 import re
@@ -30,28 +30,28 @@ from tokenprice.question import Question
 from tokenprice.scheduler import Scheduler
 from tokenprice.speculation import drafted_token_time, with_draft
 
-DEGREES = (2, 4, 8)  # of the all-reduces that somebody timed; a chip with fewer repeats its last
+DEGREES = (2, 4, 8)  # degrees of the timed all-reduces; a chip with fewer repeats its last
 ENGINE = ("layer", "rank", "sequence", "together", "shared", "box", "host", "door")
-# Experts in parts on every chip, spread over all copies' chips, or over an instance's.
+# Expert parallelism: none (each expert split), over all copies' chips, or within an instance.
 CUT, COPIED, WITHIN = range(3)
 
 
 def number(name):
-    """The symbol of a number of a question; there may be no shared experts, nothing cached and one length."""
+    """Return the symbol of a number of a question; shared experts and cached tokens may be zero."""
     least = "nonnegative" if name in ("l_d_shared", "cached") else "positive"
     return sympy.Symbol(name, **{least: True})
 
 
 def numbers(prefix, names):
-    """Symbols by name."""
+    """Return symbols by name, with a common prefix."""
     return {name: number(f"{prefix}_{name}") for name in names}
 
 
-# --- Kinds of attention and of blocks ---------------------------------------------------------------------------
+# --- Kinds of attention and of feed-forward blocks --------------------------------------------------------------
 
 
 def names_of(part):
-    """The dimensions of a kind, in the order in which :func:`dimensions` has them."""
+    """Return the names of a kind's dimensions, in the order of :func:`dimensions`."""
     found = []
     for f in fields(part):
         value = getattr(part, f.name)
@@ -63,7 +63,7 @@ def names_of(part):
 
 
 def kind(part):
-    """What two parts have in common that differ in numbers only: a part in symbols."""
+    """Return a part in symbols; parts that differ only in numbers are of one kind."""
     return _in_symbols(without_vectors(part), "l_")
 
 
@@ -76,20 +76,20 @@ def _in_symbols(part, at):
 
 
 def chip():
-    """A chip in symbols."""
+    """Return a chip in symbols."""
     networks = ("scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     names = ("flops", "memory_bandwidth", "memory_capacity", *networks, "power")
     return Accelerator(**numbers("chip", names))
 
 
 def system():
-    """The machine: its chips, of which so many share a domain."""
+    """Return the machine in symbols."""
     count = number("n_chips")
     return System(chip(), count, minimum(count, number("chip_scale_up_size")))
 
 
 def operators():
-    """Kernels of each part of a model, of experts, of attention, of timed blocks, and links, in symbols."""
+    """Return kernels of each part of a model, of experts, attention and timed blocks, and links, in symbols."""
     kernel = ("start", "depth", "share", "prefill")
     return _Operators(
         exchange=number("exchange_share"),
@@ -105,7 +105,7 @@ def operators():
 
 
 class _Operators(calibration.Operators):
-    """Operators whose timed blocks are symbols: which of them is nearest is looked up beside the functions."""
+    """Operators whose timed blocks are symbols; the page looks up the nearest timed block itself."""
 
     def block(self, kind, *_):
         return self.blocks[kind]
@@ -113,7 +113,7 @@ class _Operators(calibration.Operators):
 
 @cache
 def timed():
-    """The kinds of blocks that somebody timed: name to the fields that any timing of it states."""
+    """Return the kinds of timed blocks: name to the fields that any timing states."""
     found = {}
     for chip in calibration.timed_blocks():
         for (name, *_), block in calibration.blocks_of(chip).items():
@@ -150,19 +150,19 @@ class _InSymbols(Deployment):
 
 
 class _Shape(SimpleNamespace):
-    """What is asked of a model beside its layers: what is stored at 16 bits beside the head, together."""
+    """The part of a model outside its layers: what is stored at 16 bits with the head counts together."""
 
     def parameters(self, active=False):
         return {part: number(part_of("stored", part)) for part in STORED}
 
 
 def part_of(what, part):
-    """The name of a number of a part of a model."""
+    """Return the name of a number of a part of a model."""
     return re.sub("[ ,-]+", "_", f"{what}_{part}")
 
 
 def engine():
-    """The constants of an engine, in symbols."""
+    """Return the constants of an engine, in symbols."""
     return Engine(**numbers("engine", ENGINE))
 
 
@@ -177,7 +177,7 @@ def _reading(layers=(), spread=CUT):
 
 
 def _terms(operators):
-    """Seconds by term of operators and how often each runs."""
+    """Return seconds by term, of pairs of a count and an operator."""
     total = {}
     for count, op in operators:
         for term, seconds in op.terms(count).items():
@@ -187,9 +187,9 @@ def _terms(operators):
 
 @cache
 def layer(part):
-    """What the page asks of a kind of attention or block: name to seconds by term, or to expressions.
+    """Return the expressions of a kind of attention or block: name to seconds by term, or to expressions.
 
-    Of experts three times: ``CUT``, ``COPIED``, ``WITHIN``. ``"sums"``: how often chips then add.
+    Experts have three variants: ``CUT``, ``COPIED``, ``WITHIN``. ``"sums"``: number of all-reduces.
     """
     block = isinstance(part, (FeedForward, Experts))
     both = (None, part) if block else (part, None)
@@ -211,7 +211,7 @@ def layer(part):
 
 @cache
 def whole():
-    """What the page asks of a model whatever its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
+    """Return the expressions of a model that do not depend on its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
     every = (CUT, COPIED, WITHIN)
     held = number("kept"), number("longest")
     with as_written():
@@ -226,7 +226,7 @@ def whole():
 
 
 def _fit(at):
-    """Bytes that a chip needs, has, and has left by its engine."""
+    """Return the bytes that a chip needs, has, and has left by its engine."""
     whole, have = at.deployment, calibration.memory(at.chip)
     weights = whole.weights_of_a_chip
     return [weights + at.held * whole.sequence(at.context), have, whole.left(weights, have)]
@@ -237,17 +237,16 @@ TERMS = ("weights", "cache", "expert weights", "arithmetic", "attention arithmet
 
 
 def glue():
-    """What a request is beside its steps: name to (names, expressions) of times, tokens and users.
+    """Return the expressions of a request besides its steps: name to (names, expressions).
 
-    ``running``: how many of the ``users`` there is room for; ``together`` of these are answered at once. ``waiting``:
-    seconds to the first token and between two, and tokens per second of all. ``everybody``: what a first token takes at
-    most.
-    ``paid``: dollars for a request, and for a million fresh, cached and output tokens. ``rates``: tokens a second of
-    a user and of a chip, and the ends of an interval. ``drafted``: seconds of a token with drafts, of the ``step``
-    that verifies and that of a ``draft``. ``joules``: of an output token of so many ``together``; ``prompt_joules`` of
-    one of the prompt; ``idle``: of chips that wait, for each token. ``cost``: dollars for a million tokens of a step.
-    ``machine``: seconds of a machine that one of ``users`` takes; ``late``: what a prompt takes longer to its first
-    token; ``sequences``, ``again``, ``capacity``, ``met`` and ``residual``: of a copy in a fleet.
+    ``running``: how many of the ``users`` fit in memory; ``together``: how many of these decode at once. ``waiting``:
+    TTFT, TPOT, and tokens per second of all users. ``everybody``: upper bound of TTFT. ``paid``: dollars per request,
+    and per million fresh, cached and output tokens. ``rates``: tokens per second of a user and of a chip, and the ends
+    of an interval. ``drafted``: TPOT with drafts, from the time of a verifying ``step`` and of a ``draft``. ``joules``:
+    per output token of ``together`` sequences; ``prompt_joules``: per prompt token; ``idle``: of idle chips, per token.
+    ``cost``: dollars per million tokens of a step. ``machine``: machine time of a request among ``users``; ``late``:
+    extra time of a prompt up to its first token; ``sequences``, ``again``, ``capacity``, ``met`` and ``residual``: of a
+    copy in a fleet.
     """
     users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
     cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
@@ -317,28 +316,28 @@ def glue():
 
 
 class _Facts(dict):
-    """The numbers that bounds are about, each a symbol of its name."""
+    """The facts of bounds, each a symbol of its name."""
 
     def __missing__(self, name):
         return number(name)
 
 
 def _asks(price):
-    """What a question says of money, in symbols."""
+    """The money fields of a question, in symbols."""
     said = SimpleNamespace(machine=None, price=price, electricity=number("electricity"), pue=number("pue"))
     said.hourly = partial(Question.hourly, said)
     return said
 
 
 class _Lengths:
-    """What a request needs of a model beside its steps."""
+    """The part of a model that a request needs besides its steps."""
 
     sparse = number("stored_experts") > 1  # symbols are positive
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
 
 
 class _Loop:
-    """How users who ask again come: the part of all requests that comes at once, and the prompts read in a row."""
+    """Arrivals of a closed loop: the share of requests in the burst, and the prompts prefilled in a row."""
 
     requests_per_user = 1 / number("burst")
     group = number("group")
@@ -350,7 +349,7 @@ class _Copies:
 
 
 class _Total:
-    """A breakdown by the terms that draw power, and its total."""
+    """A breakdown as its total, with only the terms that draw power."""
 
     def __init__(self, name, total):
         self.total = total
@@ -358,7 +357,7 @@ class _Total:
 
 
 def code(names, expressions):
-    """A JavaScript function of an object of numbers (and one of a group's); what is shared is computed once."""
+    """Return a JavaScript function of an object of numbers (and one of a group's); common parts are computed once."""
     expressions = [sympy.sympify(e) for e in expressions]
     taken = sorted({str(s) for e in expressions for s in e.free_symbols})
     shared, results = sympy.cse(expressions, symbols=sympy.numbered_symbols("$"), order="canonical")
@@ -373,12 +372,12 @@ def code(names, expressions):
 
 
 def packed(code):
-    """Generated JavaScript with one ``const`` for all that follow one another, without spaces that say nothing."""
+    """Shorten generated JavaScript: one ``const`` for consecutive ones, and no spare blanks."""
     code = code.replace(";const ", ",")
     return re.sub(r" ([-+*/?:<>=&|]+) (?!-)", r"\1", code).replace(", ", ",")
 
 
-# Changes that belong to the question, not to a resource: what is multiplied, and with what.
+# Changes to the question rather than to a resource: the numbers that are multiplied, with their powers.
 _OWN = (
     ("half the bytes, same kernels", {part_of("bytes", part): -1 for part in calibration.PARTS}),
     ("½ bytes of cache", {"cache_bytes": -1}),
@@ -392,7 +391,7 @@ _IN_WORDS = {
 
 
 def moved(resource):
-    """Which numbers of a question a resource stands for, and with which power of how many times as good it is."""
+    """Return the numbers of a question that a resource affects, with the power of the improvement factor in each."""
     by = number("by")
     made = resource.made(chip(), operators(), engine(), by)
     powers = {}
@@ -416,7 +415,7 @@ def _leaves(value):
 
 
 def changes():
-    """What the page tries twice as good: name and the numbers that change, chips in the layouts that go on alike."""
+    """Return the doublings that the page tries: name and numbers that change; chips grow in layouts of one kind."""
     found = [{"name": _IN_WORDS[r.name], "scale": moved(r)} for r in RESOURCES]
     found += [{"name": name, "scale": scale} for name, scale in _OWN]
     wider = {"name": "2 × chips", "scale": {"n_chips": 1, "tp": 1}, "copies": {"n_chips": 1, "dp": 1}}
@@ -424,7 +423,7 @@ def changes():
 
 
 def levers():
-    """What could be otherwise so that a step is fast or cheap enough, and as far as the page looks."""
+    """Return the changes that could reach a target, with the largest factor that the page tries."""
     found = [
         *((r.name, moved(r), BEST, r.better == "less") for r in RESOURCES),
         (PRICE, {"price": -1}, BEST, True),

@@ -1,4 +1,4 @@
-"""The instrument: a page that asks the kernel model anything, without a kernel or a network."""
+"""The calculator page, which asks the kernel model in the browser, without a kernel or a network."""
 
 import html
 import json
@@ -42,7 +42,7 @@ def functions():
 
 
 def _several(what, asked):
-    """Functions in a list: of seconds by term, or of expressions."""
+    """Return JavaScript of a list of functions: of seconds by term, or of expressions."""
     made = []
     for one in asked:
         if what in ("step", "prompt", "sums"):
@@ -54,7 +54,7 @@ def _several(what, asked):
 
 
 def _kind(part):
-    """A kind of attention or block: its name, its dimensions in order, what it asks the tables for, its functions."""
+    """Return JavaScript of a kind of attention or block: name, dimensions, timed kernels it uses, and functions."""
     asked = javascript.layer(part)
     seconds = (t for terms in asked["step"] + asked["prompt"] for t in terms.values())
     names = {str(symbol) for t in seconds for symbol in t.free_symbols}
@@ -75,7 +75,7 @@ def _kind(part):
 
 @cache
 def data():
-    """Everything the page looks up, as plain data."""
+    """Return everything that the page looks up, as plain data."""
     bits = {name: round(row.stored) for name, row in FORMATS.items()}
     return {
         "form": fields.data(),
@@ -127,21 +127,21 @@ def data():
 
 
 def _palette():
-    """Terms: the place of their colour among those of the page."""
+    """Return the index of each term's colour among those of the page."""
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW]
     colours += [style.SKY, style.FAINT, style.ROSE]
     return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
 
 
 def core():
-    """JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
+    """Return JavaScript that answers without a page: ``inferlibAsk`` and the data ``D``."""
     own = map(script, ("replica.js", "ask.js", "check.js"))
     scripts = "\n".join([static_start.script("explorer", "shared.js"), *own])
     return f"{scripts}\nconst {literal(data())},D={{...$,...{functions()}}};"
 
 
 def literal(value):
-    """Plain data as constants of JavaScript, the last of which is ``$``; what occurs twice stands once."""
+    """Return data as JavaScript constants, the last of which is ``$``; values that occur twice are stored once."""
     often, places, made = Counter(_parts(value)), {}, []
 
     def text(value, told):
@@ -176,7 +176,7 @@ def _parts(value):
 
 
 def shortest(value):
-    """A finite number in as few letters as read back to the same."""
+    """Return a finite number in the fewest letters that parse back to it."""
     plain = re.sub(r"^(-?)0(?=\.)|\.0$", r"\1", repr(value)) if value else "0"
     digits, _, power = f"{value:.16e}".partition("e")
     first, _, after = digits.rstrip("0").partition(".")
@@ -185,7 +185,7 @@ def shortest(value):
 
 
 def _options(groups, chosen):
-    """The options of a list: a name is its own label, a pair (value, label) is not."""
+    """Return the options of a list: a name is its own label, or a pair of value and label."""
     text = ""
     for label, names in groups.items():
         inside = ""
@@ -206,7 +206,7 @@ def _chip(identity):
 
 
 class Instrument:
-    """The page: shown by a notebook, and in the book without a kernel."""
+    """The calculator page: shown by a notebook, and in the book without a kernel."""
 
     def _repr_html_(self):
         return page()
@@ -217,7 +217,7 @@ class Instrument:
 
 @cache
 def page():
-    """The HTML of the instrument."""
+    """Return the HTML of the calculator."""
     identity = "ask"
     known = list(tables.models()[0])
     named = {"Models": [n for n in known if "/" not in n], "On Hugging Face": [n for n in known if "/" in n]}

@@ -1,4 +1,4 @@
-"""What the instrument knows by heart: models, chips, kernels, formats, cautions and measurements as plain data."""
+"""Tables of the calculator: models, chips, kernels, formats, cautions and measurements as plain data."""
 
 from functools import cache
 from itertools import groupby
@@ -48,7 +48,7 @@ KERNEL = {
 
 @cache
 def kinds():
-    """Every kind of attention and of block that the catalogue has, in symbols."""
+    """Return every kind of attention and block in the catalogue, in symbols."""
     names = (*catalog.models(), *catalog.same_shapes(), *catalog.served())
     every = (group for model in map(_loaded, names) if model for group in model.layers)
     parts = (part for group in every for part in (group.attention, group.feed_forward) if part is not None)
@@ -56,7 +56,7 @@ def kinds():
 
 
 def sparse():
-    """The kinds of timed blocks that stand for a whole attention, and are chosen by width and formats."""
+    """Return the kinds of timed blocks that stand for a whole attention and depend on width and formats."""
     attentions = (part for part in kinds() if hasattr(part, "n_heads"))
     return sorted({sparse_attention.kind_of(part) for part in attentions} - {""})
 
@@ -70,7 +70,7 @@ def _loaded(name):
 
 
 def _by_place(placed):
-    """An attention or block whose kind is its place among :func:`kinds`."""
+    """Replace an attention's or block's kind by its index in :func:`kinds`."""
     if placed is None:
         return None
     (name, *dimensions), known = placed, [permalink.kind(part, javascript.names_of(part)) for part in kinds()]
@@ -79,7 +79,7 @@ def _by_place(placed):
 
 @cache
 def models():
-    """Every model that the page can take, by name; the others with the reason, in a second dict."""
+    """Return the models that the page supports, by name, and the others with the reason."""
     found, refused = {}, {}
     for name in (*catalog.models(), *catalog.same_shapes(), *catalog.served()):
         try:
@@ -96,14 +96,14 @@ def models():
 
 
 def as_served(chip):
-    """A chip with the memory that the driver shows, and with cards that share a box as one domain."""
+    """Return a chip with the driver's memory figure, and with the cards of a box as one domain."""
     return chip.replace(
         scale_up_size=calibration.chips_per_node(chip), memory_capacity=calibration.memory(chip)
     )
 
 
 def chips():
-    """Every chip of the catalogue: its numbers, peaks, and whose kernels serve it."""
+    """Return every chip of the catalogue: its numbers, peaks, and the chip whose kernels it uses."""
     found = {}
     for name in catalog.chips():
         chip, facts = catalog.load_chip(name), chip_facts(name)
@@ -123,7 +123,7 @@ def chips():
 
 
 def kernels():
-    """For every chip that was timed: the constants of its kernels for each format, of its links and its blocks."""
+    """Return, for every timed chip, the constants of its kernels by format, of its links and of its blocks."""
     found = {}
     for name in calibration.load_operators()["chips"]:
         known = calibration.operators(name)
@@ -154,9 +154,9 @@ def kernels():
 
 
 def formats():
-    """Of every format: bytes, peaks to multiply in, whose kernels serve it, whether it is new, and what has it.
+    """Return for every format: bytes, peaks to multiply in, kernel format, whether it is new, and formats of parts.
 
-    The last is the format of each part of a dense model and of a mixture whose weights are in it.
+    The last has the format of each part of a dense model and of a mixture with weights in this format.
     """
     models, found = [catalog.load_model(name) for name in ("Llama 3 8B", "Mixtral 8x7B")], {}
     for name in (*WEIGHTS, "fp32", "fp8 block"):
@@ -168,7 +168,7 @@ def formats():
 
 
 def engines():
-    """Classes of engine: constants and errors; the first is the one taken when none is said."""
+    """Return the classes of engine: constants and errors; the first is the default."""
     found = {name: calibration.engine(name) for name in ("", *calibration.engines()["class"], "sglang")}
     kinds = "dense", "experts", "copies"
     return {
@@ -181,9 +181,10 @@ def engines():
 
 
 def schedulers():
-    """Of an engine, else of any: the least memory of a chip, and chips left out; tokens of a step, sequences, order.
+    """Return the schedulers of an engine (``""``: any other) by chip.
 
-    Beside the sequences: whether memory is kept for whole answers.
+    Each row: least memory, chips left out, tokens per step, sequences, whether memory is reserved for whole answers,
+    and whether steps with prefill also decode.
     """
     gpu = catalog.load_chip("H100 SXM")
     steps = {
@@ -203,7 +204,7 @@ def schedulers():
 
 
 def checks():
-    """What a launch command and a benchmark say, what may explain a miss, and how near counts: Python's own tables."""
+    """Return the tables with which launch commands, benchmarks and possible causes are read, and their limits."""
     endings, mixed = typed_formats()
     names = ("rows", "idle", "idle_switches", "starts", "tools", "drafts", "quantization")
     limits = ("named", "better", "near", "far", "places")
@@ -219,7 +220,7 @@ def checks():
 
 
 def typed_formats():
-    """What the last words of a model's name say of its weights, and models that keep parts in another format then."""
+    """Return formats that the last words of a model's name may state, and models that then keep parts in another."""
     endings, formats = {}, {}
     for words in catalog.typed_formats():
         both = [
@@ -248,7 +249,7 @@ def typed_formats():
 
 
 def cautions(declared):
-    """Texts, and one JavaScript function of the facts whose values are above zero where they hold."""
+    """Return the texts of cautions, and one JavaScript function of the facts that is above zero where each holds."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
         "new_model", "untold", "users", "running", "copies", "other_maker", "prompt", "equal",
@@ -262,7 +263,7 @@ def cautions(declared):
 
 
 def constant_facts():
-    """What no question changes."""
+    """Return the facts that no question changes."""
     first = calibrated()["first_token"]
     drawn = energy.draw()
     return limits() | {
@@ -281,7 +282,7 @@ def constant_facts():
 
 @cache
 def measurements():
-    """Measured steps and requests: names of columns, groups of rows, and what places of columns of names stand for."""
+    """Return measured steps and requests: tables of names, columns, and rows grouped by machine and context."""
     steps, served = measured.load(), fit.serving_rows()
     steps = steps[(steps.duplicate_of == "") & steps.tpot.notna() & (steps.speculation == "none")]
     steps = steps.assign(output=0).rename(columns=_OF_STEPS)
@@ -295,7 +296,7 @@ def measurements():
         rows[key], known = pd.factorize(rows[key])
         names[key] = list(known)
     plain = [[int(v) if v == int(v) else float(v) for v in row] for row in rows.itertuples(index=False)]
-    # rows of one machine and one context share its numbers; between its ends a few loads say as much as all
+    # rows of one machine and context share its numbers; a few loads between the ends are enough
     alike = groupby(sorted(plain), key=lambda row: row[:9])
     return {
         "names": names,
@@ -305,12 +306,12 @@ def measurements():
 
 
 def _thinned(rows):
-    """At most :data:`LOADS` of some rows, the first and the last among them."""
+    """Return at most :data:`LOADS` of some rows, including the first and the last."""
     n = min(len(rows), LOADS)
     return [rows[round(k * (len(rows) - 1) / max(n - 1, 1))] for k in range(n)]
 
 
-LOADS = 3  # of a machine at a context that the page holds: with all it would weigh more than a megabyte
+LOADS = 3  # loads per machine and context; with all of them the page would exceed a megabyte
 _COLUMNS = (
     "model",
     "chip",

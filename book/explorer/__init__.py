@@ -1,4 +1,4 @@
-"""Explorers: one description of inputs and outputs, alive in a notebook and in the page without a kernel."""
+"""Explorers: one description of inputs and outputs that works in a notebook and in the page without a kernel."""
 
 from book.explorer.core import Explorer
 from book.explorer.guess import Guess

@@ -1,7 +1,7 @@
-"""An explorer: inputs and views of outputs, alive in a notebook and in the page without a kernel.
+"""Explorers: inputs and views of outputs, interactive in a notebook and in the page without a kernel.
 
-The outputs are ordinary calls of equations. In the page they run as JavaScript printed from the SymPy
-expressions that those calls return on symbols; in a notebook :meth:`Explorer.widget` calls them on numbers.
+The outputs are ordinary calls of equations. The page runs JavaScript generated from the SymPy expressions that
+those calls return on symbols; in a notebook :meth:`Explorer.widget` calls them on numbers.
 """
 
 import html
@@ -28,12 +28,11 @@ from inferlib.units import factor
 
 
 class Explorer:
-    """Views of outputs over inputs. :func:`curves` and :func:`breakdown` make the simple ones.
+    """Views of outputs over inputs.
 
-    ``title``: also what the address of a stored state begins with. ``views``: drawn one under the other; they
-    share the inputs. ``limits``: name to :class:`Limit`; where one does not hold the page shows no answer,
-    but what is missing. ``asks``: the question of its state, for the kernel model
-    (:mod:`book.explorer.kernel_model_line`).
+    ``title``: also begins the address of a stored state. ``views``: drawn below one another, with common inputs.
+    ``limits``: name to :class:`Limit`; where one is exceeded, the page shows what is missing instead of an answer.
+    ``asks``: the kernel model's question for the current inputs (:mod:`book.explorer.kernel_model_line`).
     ``more``: names of inputs that the page folds away.
     """
 
@@ -44,12 +43,12 @@ class Explorer:
         _outputs.check(title, self.views, [i.name for i in self.inputs if isinstance(i, Slider)])
         self._memo = {}
 
-    # In Python.
+    # --- Python
 
     def state(self, **values):
-        """Values of all inputs: those given, and the others as at the start.
+        """Return values of all inputs: those given, the others as at the start.
 
-        A choice sets what it sets, unless that is given too.
+        A choice also sets other inputs (its ``sets``), unless they are given.
         """
         known = {i.name: i for i in self.inputs}
         for name in values:
@@ -63,7 +62,7 @@ class Explorer:
         return full
 
     def evaluate(self, **values):
-        """The outputs at given inputs (choices by label), computed in Python."""
+        """Return the outputs at given inputs (choices by label), computed in Python."""
         arguments = self._arguments(self.state(**values))
         answers = dict(self._answers(arguments))
         if not self._short(arguments):
@@ -72,7 +71,7 @@ class Explorer:
         return {name: value if name in kept else None for name, value in answers.items()}
 
     def shortages(self, caution=False, **values):
-        """The limits that do not hold, or those that only ``caution``: name to (needed, available), in its unit."""
+        """Return exceeded limits (or, with ``caution``, cautions): name to (needed, available), in its unit."""
         return self._short(self._arguments(self.state(**values)), caution)
 
     def _short(self, arguments, caution=False):
@@ -84,7 +83,7 @@ class Explorer:
         return {name: (needed, has) for name, (needed, has) in found.items() if needed > has}
 
     def link(self, **values):
-        """The end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
+        """Return the end of an address that opens the page with these inputs: ``#title?batch=64&...``."""
         full = self.state(**values)
         plain = (v if isinstance(v, str) else f"{float(v)!r}".removesuffix(".0") for v in full.values())
         pairs = (f"{name}={quote(value, safe='')}" for name, value in zip(full, plain, strict=True))
@@ -92,7 +91,7 @@ class Explorer:
 
     @property
     def slug(self):
-        """The title in the letters of an address."""
+        """The title in letters that an address may have."""
         letters = "".join(c if c.isascii() and c.isalnum() else " " for c in self.title.lower())
         return "-".join(letters.split())
 
@@ -109,23 +108,23 @@ class Explorer:
                 value = output(**arguments)
                 yield name, None if value is None else value / factor(unit)
 
-    # In JavaScript.
+    # --- JavaScript
 
     def arguments(self):
-        """The names the JavaScript functions take, in order: sliders, then the columns of choices in use."""
+        """Return the parameters of the JavaScript functions, in order: sliders, then the columns of choices in use."""
         values = [v for values, _ in self._variants.values() for v in values]
         used = {str(s) for v in values for s in getattr(v, "free_symbols", ())}
         sliders = {i.name for i in self.inputs if isinstance(i, Slider)}
         return [name for name in _inputs.columns_of(self.inputs) if name in used or name in sliders]
 
     def raw(self, **values):
-        """The numbers the JavaScript function returns, computed in Python: SI units; None where Python refuses."""
+        """Return the numbers of the JavaScript function, computed in Python: SI units; None if Python raises."""
         state = self.state(**values)
         planned = self._variants[tuple(state[k.name] for k in self._kinds)][1]
         return [None if v is None else float(v) for v in self._raw(self._arguments(state), planned)[0]]
 
     def javascript(self, **kinds):
-        """The outputs as one JavaScript function of :meth:`arguments`, returning an array."""
+        """Return the outputs as one JavaScript function of :meth:`arguments` that returns an array."""
         chosen = tuple(kinds.get(k.name, k.start()) for k in self._kinds)
         if chosen not in self._memo:
             self._memo[chosen] = self._function(self.arguments(), self._variants[chosen][0])
@@ -137,12 +136,12 @@ class Explorer:
 
     @cached_property
     def _variants(self):
-        """Raw values and plan of every combination of kinds, on symbols."""
+        """Expressions and plan for every combination of structure choices."""
         labels = itertools.product(*(k.options for k in self._kinds))
         return dict(zip(labels, map(self._raw, self.structures()), strict=True))
 
     def structures(self):
-        """What the outputs are called with in the page, for each combination of kinds: symbols but for the kinds."""
+        """Return the arguments of the outputs for each combination of structure choices: symbols except for these."""
         combinations = itertools.product(*(k.options.values() for k in self._kinds))
         names = [k.name for k in self._kinds]
         return [self._symbols() | dict(zip(names, options, strict=True)) for options in combinations]
@@ -151,7 +150,7 @@ class Explorer:
         return {i.name: i.symbol() for i in self.inputs if isinstance(i, Slider | Choice)}
 
     def _raw(self, arguments, planned=None):
-        """The numbers of all views in one list, and the plan that says what each of them means."""
+        """Return the numbers of all views in one list, and the plan with the meaning of each."""
         values, plan = [], []
         for v, view in enumerate(self.views):
             named = view.steps if isinstance(view, Bars) else {n: f for n, f, _ in _outputs.numbers(view)}
@@ -166,7 +165,7 @@ class Explorer:
         return values, {"views": plan, "limits": at}
 
     def _function(self, order, values):
-        """JavaScript of a list of expressions, what they share computed once."""
+        """Return JavaScript of a list of expressions; common subexpressions are computed once."""
         expressions = [sympy.sympify(v) for v in values]
         unknown = {str(s) for e in expressions for s in e.free_symbols} - set(order)
         if unknown:
@@ -176,12 +175,12 @@ class Explorer:
         return f"({','.join(order)})=>{{{''.join(lines)}return [{','.join(map(_js, results))}];}}"
 
     def code(self):
-        """All generated JavaScript: for each combination of kinds its function."""
+        """Return all generated JavaScript: a function for each combination of structure choices."""
         names = [k.name for k in self._kinds]
         return [self.javascript(**dict(zip(names, labels, strict=True))) for labels in self._variants]
 
     def plans(self):
-        """For each combination of kinds, what each number of the array that the JavaScript returns means."""
+        """Return, for each combination of structure choices, the meaning of each number in the returned array."""
         return [plan for _, plan in self._variants.values()]
 
     def _repr_html_(self):
@@ -193,17 +192,17 @@ class Explorer:
     def __repr__(self):
         return f"Explorer({self.title!r}, inputs: {', '.join(i.name for i in self.inputs)})"
 
-    # In a notebook.
+    # --- Notebook
 
     def _repr_mimebundle_(self, **_):
-        """The page's box; and where a kernel runs its widget, which a notebook shows in place of the box."""
+        """Return the page's HTML, and with a kernel the widget, which a notebook shows instead."""
         from IPython import get_ipython
 
         live = self.widget()._repr_mimebundle_() if get_ipython() else {}
         return live | {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def widget(self):
-        """The same as ipywidgets, for a live notebook: computed by Python, drawn by Matplotlib."""
+        """Return the explorer as ipywidgets for a live notebook: computed by Python, drawn by Matplotlib."""
         import ipywidgets
 
         controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs}
@@ -211,7 +210,7 @@ class Explorer:
 
         def follow(change=None):
             for i in self.inputs if change else ():
-                if controls[i.name] is change.owner:  # as on the page, a choice may set the control beside it
+                if controls[i.name] is change.owner:  # as on the page, a choice may set other controls
                     for name, value in getattr(i, "sets", {}).get(change.new, {}).items():
                         controls[name].value = value
             shown.value = self.answered(**{name: control.value for name, control in controls.items()})
@@ -222,16 +221,16 @@ class Explorer:
         return ipywidgets.VBox([*controls.values(), shown])
 
     def within(self, **values):
-        """The values, clipped to their ranges: rounding may move the end of a logarithmic slider beyond it."""
+        """Clip values to their ranges; rounding may move the end of a logarithmic slider beyond it."""
         sliders = [i for i in self.inputs if isinstance(i, Slider)]
         return values | {i.name: i.within(values[i.name]) for i in sliders}
 
     def answered(self, **values):
-        """HTML of what the widget shows at values of its controls."""
+        """Return the HTML that the widget shows at values of its controls."""
         before = plt.get_fignums()
         try:
             shown = [f"<p>{html.escape(line)}</p>" for line in self._draw(self.within(**values))]
-        except ValueError as refusal:  # two options that cannot go together
+        except ValueError as refusal:  # two options that exclude each other
             return html.escape(str(refusal))
         for number in plt.get_fignums():
             if number not in before:
@@ -242,7 +241,7 @@ class Explorer:
         return "".join(shown)
 
     def _draw(self, values):
-        """Draw the views; what is said beside them."""
+        """Draw the views; return the texts beside them."""
         arguments = self._arguments(self.state(**values))
         said, short = [], self._short(arguments)
         for name, (needed, has) in (short | self._short(arguments, caution=True)).items():
@@ -280,7 +279,7 @@ class Explorer:
 
 
 def _of_bar(view, label, output, arguments):
-    """The named answers of one bar."""
+    """Yield the answers of one bar: its terms and its total."""
     step = output(**arguments)
     before = f"{label}: " if label else ""
     answered = step is not None and step.feasible
@@ -290,7 +289,7 @@ def _of_bar(view, label, output, arguments):
 
 
 def _call(function, arguments):
-    """Call a function with those arguments that it names (all, if it takes any)."""
+    """Call a function with the arguments that it names (all, if it has ``**``)."""
     wanted = signature(function).parameters
     if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
         return function(**arguments)
@@ -305,7 +304,7 @@ def _ipywidget(ipywidgets, i):
     if i.whole and not i.log:
         return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
     least, most, start = (i.position(value) for value in (i.low, i.high, i.value))
-    # A notebook shows the nearest step, so the start is one; a number that is typed stays as it is.
+    # A notebook shows the nearest step, so the start must be a step; typed numbers are kept.
     steps = 12 * max(1, round(20 * (start - least) / (most - least)))
     step = (start - least) / steps or (most - least) / 240
     kind = ipywidgets.FloatLogSlider if i.log else ipywidgets.FloatSlider

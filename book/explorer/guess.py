@@ -1,4 +1,4 @@
-"""Guess first: a slider for the reader's own estimate."""
+"""Guess boxes: a slider for the reader's own estimate before the answer is shown."""
 
 import html
 import math
@@ -13,11 +13,11 @@ from inferlib.equation import frozen
 class Guess:
     """A slider for the reader's own estimate, before the answer is shown.
 
-    ``answer``: the computed answer, in ``unit``. Of an integer the slider offers whole numbers only. ``low``,
-    ``high``: ends of the (logarithmic) slider, which reaches further where the answer does; it starts in the middle,
-    which is no guess before it is moved. What is nothing, a loss or no answer is said at once.
-    ``by``: whose answer it is: ``"the model"``, ``"a measurement by SGLang"``, ``"the count"``. ``why``: a
-    sentence on where the answer comes from, shown with it.
+    ``answer``: the computed answer in ``unit``; for an integer the slider has whole numbers only. ``low``, ``high``:
+    ends of the (logarithmic) slider, extended if the answer is beyond them; it starts in the middle, which counts as a
+    guess only once it is moved. An answer that is not positive and finite is shown at once. ``by``: whose answer it is:
+    ``"the model"``, ``"a measurement by SGLang"``, ``"the count"``. ``why``: a sentence on where the answer comes from,
+    shown with it.
     """
 
     question: str

@@ -1,4 +1,4 @@
-"""What a reader moves in an explorer: sliders with a number field, choices, kinds."""
+"""Inputs of explorers: sliders with a number field, choices, and structure choices."""
 
 import keyword
 import math
@@ -22,10 +22,9 @@ _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export"
 
 @frozen
 class Slider:
-    """A number the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
+    """A number that the reader moves or types, between ``low`` and ``high`` in ``unit`` (display only).
 
-    It reaches as far as the ``value`` at which it starts. ``log`` spaces the slider logarithmically, ``whole`` rounds
-    to whole numbers.
+    The range is extended to the initial ``value``. ``log``: logarithmic slider; ``whole``: whole numbers only.
     """
 
     name: str
@@ -47,29 +46,29 @@ class Slider:
         validation.number(f"slider {self.name}: low", self.low, zero=not self.log)
 
     def position(self, value):
-        """Where a value stands on the slider's own scale."""
+        """Return the position of a value on the slider's own scale."""
         return math.log10(value) if self.log else value
 
     def within(self, value):
-        """The value, clipped to the range of the slider."""
+        """Clip a value to the range of the slider."""
         return min(max(value, self.low), self.high)
 
     def taken(self, value):
-        """A value as the outputs see it: rounded where the slider holds whole numbers."""
+        """Return a value as the outputs receive it: rounded if the slider has whole numbers."""
         return round(value) if self.whole else value
 
     def start(self):
-        """The value at the start."""
+        """Return the initial value."""
         return self.value
 
     def symbol(self):
-        """The symbol of this value in the expressions."""
+        """Return the symbol of this input in expressions."""
         return sympy.Symbol(self.name, **{"positive" if self.low > 0 else "nonnegative": True})
 
 
 @frozen
 class _Options:
-    """What :class:`Choice` and :class:`StructureChoice` share: the first option is chosen at the start.
+    """Base of :class:`Choice` and :class:`StructureChoice`; the first option is chosen at the start.
 
     ``sets``: label to values of other inputs that choosing it sets: ``{"H100": {"price": 2.0}}``.
     """
@@ -85,7 +84,7 @@ class _Options:
             raise ValueError(f"choice {self.name} has no options")
 
     def start(self):
-        """The label chosen at the start."""
+        """Return the initial label."""
         return next(iter(self.options))
 
 
@@ -99,9 +98,9 @@ class Choice(_Options):
             raise ValueError(f"choice {self.name} mixes records and numbers")
 
     def columns(self):
-        """The numbers of the options: symbol name to list of values. Fields some option lacks are left out.
+        """Return the numbers of the options: symbol name to values. Fields that an option lacks are left out.
 
-        A chip's peaks count as fields of their own; one that a chip lacks is None.
+        A chip's peaks are fields of their own; a peak that a chip lacks is None.
         """
         values = list(self.options.values())
         if not isinstance(values[0], Record):
@@ -115,11 +114,11 @@ class Choice(_Options):
         return columns
 
     def symbol(self):
-        """A record of symbols for the chosen option, used in the expressions."""
+        """Return a record of symbols for the chosen option, for use in expressions."""
         values = list(self.options.values())
         if not isinstance(values[0], Record):
             return sympy.Symbol(self.name, positive=True)
-        # Every field: one that some option lacks must show up as an unknown, not as the first option's value.
+        # all fields: one that an option lacks must appear as an unknown, not as the first option's value
         record = symbolic(values[0], {f.name: f"{self.name}_{f.name}" for f in quantities(values[0])})
         if getattr(values[0], "peaks", None):
             peaks = {p: sympy.Symbol(f"{self.name}_peak_{p}", positive=True) for p in _peaks(values)}
@@ -129,21 +128,21 @@ class Choice(_Options):
 
 @frozen
 class StructureChoice(_Options):
-    """One of several structures, by label: bound before the outputs are called, as structure must be.
+    """One of several structures, by label: fixed before the outputs are called.
 
-    An option is anything the outputs take: a string, a function, a kind of layer. Every option becomes a
-    function of its own in the page.
+    An option is anything that the outputs accept: a string, a function, a kind of layer. The page has one JavaScript
+    function per option.
     """
 
 
 def columns_of(inputs):
-    """The arguments of the JavaScript functions: sliders, then the columns of the choices."""
+    """Return the parameters of the JavaScript functions: sliders, then the columns of the choices."""
     sliders = [i.name for i in inputs if isinstance(i, Slider)]
     return sliders + [column for i in inputs if isinstance(i, Choice) for column in i.columns()]
 
 
 def check(title, inputs):
-    """Refuse inputs that refer to a missing name, or that share a name."""
+    """Raise if inputs share a name or refer to a missing one."""
     names = [i.name for i in inputs]
     if len(set(names)) != len(names):
         raise ValueError(f"inputs must have names of their own, not {', '.join(names)}")
@@ -159,7 +158,7 @@ def check(title, inputs):
 
 
 def accept(i, value):
-    """A value of one input as the outputs see it: options by label, numbers within range."""
+    """Return a value of one input as the outputs receive it: options by label, numbers within range."""
     if isinstance(i, Slider):
         validation.number(i.name, value, zero=True, minimum=i.low, maximum=i.high)
         return i.taken(value)
@@ -167,7 +166,7 @@ def accept(i, value):
 
 
 def first(one, others):
-    """Options by name, the given one first; a changed record gets a name of its own."""
+    """Return options by name, the given one first; a changed record gets a name of its own."""
     if not one:
         return others
     known = others.get(one.name) or _catalogued(one)
@@ -177,9 +176,9 @@ def first(one, others):
 
 
 def formats(given, least=0.5):
-    """Formats of at least so many bytes by label, the given one first: a name, or bytes of a value.
+    """Return formats of at least ``least`` bytes by label, the given one (a name, or bytes per value) first.
 
-    One that is none of them bears its own name.
+    A given format that is not among them keeps its own name.
     """
     label = next((label for label, name in FORMATS.items() if given in (name, format_bytes(name))), None)
     wide = {label: name for label, name in FORMATS.items() if format_bytes(name) >= least}
@@ -187,7 +186,7 @@ def formats(given, least=0.5):
 
 
 def sizes(given, least=0.5):
-    """The same, as bytes of a value."""
+    """Return the same, as bytes per value."""
     return {label: format_bytes(one) for label, one in formats(given, least).items()}
 
 
@@ -205,7 +204,7 @@ def _peaks(values):
 
 
 def _named(i):
-    """Refuse a name that cannot be a parameter in Python and in JavaScript."""
+    """Raise if a name cannot be a parameter in Python and in JavaScript."""
     if not (isinstance(i.name, str) and re.fullmatch(r"[a-z][a-z0-9_]*", i.name)) or i.name in _RESERVED:
         raise ValueError(
             f"input name is {i.name!r}, but must be lower-case letters, digits and _, and no keyword"
@@ -213,5 +212,5 @@ def _named(i):
 
 
 def with_unit(one):
-    """The label of a slider with its unit."""
+    """Return the label of a slider with its unit."""
     return f"{one.label} ({one.unit})" if one.unit else one.label

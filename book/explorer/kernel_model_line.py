@@ -1,9 +1,9 @@
-"""What the kernel model says of the very question that a box asks, in a line below the box.
+"""The kernel model's answer to the question that an explorer shows, in a line below it.
 
-``asks`` of an explorer says which of its inputs are the fields of the question where they do not bear the same name;
-several are multiplied: ``{"model": "app", "n_chips": "nodes size"}``. ``layout`` is how the model lies on n chips, as
-questions say it, ``names`` the catalogue's for options that bear another. Another option that the catalogue
-does not know is a reader's own, and nothing is said.
+``asks`` maps fields of the question to the explorer's inputs, if their names differ; several inputs are multiplied:
+``{"model": "app", "n_chips": "nodes size"}``. ``layout`` is a layout for n chips in the question's spelling; ``names``
+are the catalogue's names of options with other names. For an option that the catalogue does not know, the line is
+empty.
 """
 
 from functools import cache
@@ -17,7 +17,7 @@ FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
 
 
 def ask_row(shown):
-    """What the page is told of an explorer's question, None where it asks none."""
+    """Return what the page needs to know of an explorer's question; None if it has none."""
     if shown.asks is None:
         return None
     known = {i.name: i for i in shown.inputs}
@@ -33,7 +33,7 @@ def ask_row(shown):
 
 
 def format_answer(shown, digits, **values):
-    """The line below a box, at values of its inputs; empty where nothing can be said."""
+    """Return the line below an explorer at values of its inputs; ``""`` if it cannot be asked."""
     told, state, known = ask_row(shown), shown.state(**values), {i.name: i for i in shown.inputs}
     model, chip = (told["names"].get(state[told[name]]) for name in ("model", "chip"))
     if model is None or chip is None:

@@ -1,4 +1,4 @@
-"""What the kernel model says where a story gives a bound."""
+"""Text from the kernel model beside the bounds of a story."""
 
 from bisect import bisect
 
@@ -21,7 +21,7 @@ class Text:
 
 
 def question_in_words(case):
-    """A request, and the decode step of it that sources describe, told apart; both follow the case."""
+    """Describe the case's request, and the decode step that sources describe."""
     step, share = case.step(), f"{100 * (case.cached or 0) / case.prompt_tokens:.0f} %"
     weights, cache, _ = case.formats
     rent = case.price_per_chip_hour
@@ -36,7 +36,7 @@ def question_in_words(case):
 
 
 def kernel_model_sentence(case):
-    """What it says of the same step, of twice the chips as one instance, and of the request if there is one."""
+    """Give the kernel model's answer to the case's step, to twice the chips as one instance, and to its request."""
     step = case.step()
     found = tokenprice.ask(step)
     who = "*[The kernel model](kernel_model.ipynb), which is fitted to measurements,"
@@ -53,16 +53,16 @@ def kernel_model_sentence(case):
 
 
 def kernel_model_price(answer):
-    """The price per million tokens of an answer, as text; empty where there is no price."""
+    """Format the price per million tokens of an answer; ``""`` if there is no price."""
     if not answer.feasible or answer.usd_per_million is None:
         return ""
     return f", ${answer.usd_per_million:.2f} per million"
 
 
 def kernel_model_users(case, seconds, by="kernels"):
-    """Most sequences on each chip of a case whose tokens take no longer, as one who answers sees it; 0 if none.
+    """Return the most sequences per chip whose TPOT is within ``seconds``, as model ``by`` answers; 0 if none.
 
-    On all its chips attention is data-parallel and experts are spread.
+    All chips of the case have data-parallel attention and expert parallelism.
     """
     chips = case.machine.count
     spread = case.replace(layout=f"DP{chips} EP{chips}")

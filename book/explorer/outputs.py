@@ -1,7 +1,7 @@
-"""What an explorer shows: curves, breakdown bars, sentences and gauges, each of ordinary calls of equations.
+"""Outputs of explorers: curves, breakdown bars, sentences and gauges, all from ordinary calls of equations.
 
-An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None
-where it has no answer.
+An output is a function of all inputs by name that returns a number, a :class:`inferlib.Breakdown`, or None if it
+has no answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ from inferlib.system import Breakdown
 
 @frozen
 class Curves:
-    """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves it.
+    """Outputs as curves over one of the sliders, in ``unit``; a click or tap on the picture moves the slider.
 
-    ``least`` names the curve whose lowest point is marked.
+    ``least``: the curve whose minimum is marked.
     """
 
     outputs: Mapping
@@ -33,7 +33,7 @@ class Curves:
 
 @frozen
 class Bars:
-    """Breakdowns as bars, one under the other on one scale, in ``unit``."""
+    """Breakdowns as bars below one another, on one scale, in ``unit``."""
 
     steps: Mapping
     unit: str = "ms"
@@ -42,10 +42,10 @@ class Bars:
 
 @frozen
 class Limit:
-    """A condition: ``needed`` must not exceed ``available``, both functions of all inputs, shown in ``unit``.
+    """A condition that ``needed`` is at most ``available``, both functions of all inputs, shown in ``unit``.
 
-    Where it does not, the page says ``says`` and what is missing, and shows no answer. A ``quiet`` one is only
-    mentioned then. A ``caution`` takes no answer away: the page says it beside the answer.
+    Otherwise the page shows ``says`` and what is missing, but no answer. A ``quiet`` limit is mentioned only then. A
+    ``caution`` keeps the answer and is shown beside it.
     """
 
     needed: Callable
@@ -60,9 +60,8 @@ class Limit:
 class Sentence:
     """A sentence whose words and numbers follow the inputs.
 
-    ``parts``: name to a function of all inputs and the unit to say it in. ``cases``: up to which value of the
-    first part which text is said; the last has no end, None. ``{0}`` in it stands for the first part, ``{1}``
-    for the second.
+    ``parts``: name to a function of all inputs and the unit to show. ``cases``: pairs of an upper limit of the first
+    part (None for the last) and the text used up to it; ``{0}`` in it is the first part, ``{1}`` the second.
     """
 
     parts: Mapping
@@ -80,7 +79,7 @@ class Sentence:
         return [unit for _, unit in self.parts.values()]
 
     def say(self, values, digits):
-        """The sentence for the parts' values, by name; nothing where one has no answer."""
+        """Return the sentence for values of the parts, by name; ``""`` if one has no answer."""
         told = [values[name] for name in self.parts]
         if None in told:
             return ""
@@ -90,10 +89,10 @@ class Sentence:
 
 @frozen
 class Gauge:
-    """A bar of parts beside a fixed limit, such as weights and cache against memory.
+    """A bar of parts beside a limit, such as weights and cache against memory.
 
-    ``parts``: name to a function of all inputs. ``room``: of all inputs: what there is room for. ``colours``:
-    part to a colour of :mod:`book.style`, where the part's own name has none.
+    ``parts``: name to a function of all inputs. ``room``: the limit, a function of all inputs. ``colours``: part to a
+    colour of :mod:`book.style`, if the part's name has none.
     """
 
     parts: Mapping
@@ -104,11 +103,11 @@ class Gauge:
 
     @property
     def outputs(self):
-        """The parts, and the room."""
+        """The parts, and the limit."""
         return {**self.parts, "room": self.room}
 
     def draw(self, values):
-        """The still picture, by Matplotlib."""
+        """Draw the gauge with Matplotlib."""
         _, ax = plt.subplots(figsize=(6.4, 1.3))
         left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
         for name in self.parts:
@@ -120,7 +119,7 @@ class Gauge:
 
 
 def memory(held, chips=1, name="memory"):
-    """The limit of every explorer of a model on chips: bytes held against the memory of the chips."""
+    """Return the memory limit of an explorer: bytes held against the memory of its chips."""
 
     def available(chip, **at):
         return (at[chips] if isinstance(chips, str) else chips) * chip.memory_capacity
@@ -129,14 +128,14 @@ def memory(held, chips=1, name="memory"):
 
 
 def raw(name, output, arguments, values, planned=None):
-    """Call one output and append its numbers to ``values``; return what each of them means."""
+    """Call one output and append its numbers to ``values``; return the meaning of each."""
     return {"name": name} | placed(output(**arguments), values, (planned or {}).get("names"))
 
 
 def placed(found, values, expected=None):
-    """Append the numbers of an answer to ``values``; their place, and the names of a breakdown's terms.
+    """Append the numbers of an answer to ``values``; return their place, and the names of a breakdown's terms.
 
-    ``expected``: the terms on symbols; one that these numbers do not have, such as waiting alone, is zero.
+    ``expected``: the terms on symbols; a term that these numbers lack, such as waiting on one chip, is zero.
     """
     if found is None:
         return {"na": "no answer"}
@@ -154,19 +153,19 @@ def placed(found, values, expected=None):
 
 
 def check(title, views, sliders):
-    """Refuse views that refer to a missing input."""
+    """Raise if a view refers to a missing input."""
     for view in views:
         if isinstance(view, Curves):
             validation.one_of("x among the sliders", view.x, sliders)
 
 
 def step_of(output, arguments):
-    """The breakdown that one bar shows, or the refusal in its place."""
+    """Return the breakdown of one bar, or an infeasible one if there is none."""
     return output(**arguments) or Breakdown(status="infeasible", reason="nothing fits")
 
 
 def numbers(view):
-    """The outputs of a view that are numbers: name, function, unit."""
+    """Return the numeric outputs of a view: name, function, unit."""
     outputs = getattr(view, "outputs", {})
     units = getattr(view, "units", None) or [view.unit] * len(outputs) if outputs else []
     return [(name, f, unit) for (name, f), unit in zip(outputs.items(), units, strict=True)]

@@ -1,6 +1,6 @@
-"""The page of an explorer: HTML that shows the start, data and generated functions, and the shared runtime.
+"""HTML of an explorer: its initial state, data and generated functions, and the shared runtime.
 
-Style and runtime are the same for every explorer; the book keeps the first of each on a page.
+Style and runtime are the same for every explorer; the book keeps the first copy on a page.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _shared = partial(script, "explorer")
 
 
 def page(shown):
-    """HTML of an explorer that needs no kernel."""
+    """Return the HTML of an explorer, which needs no kernel."""
     functions = shown.code()
     config = {
         "slug": shown.slug, "args": shown.arguments(), "inputs": [_input(shown, i) for i in shown.inputs],
@@ -63,7 +63,7 @@ def page(shown):
 
 
 def guess_page(guess, start):
-    """HTML of a guess."""
+    """Return the HTML of a guess."""
     slider = Slider("guess", "Your guess", guess.low, guess.high, start, guess.unit, log=True)
     whole = isinstance(guess.answer, Integral)
     answer = float(guess.answer if whole else f"{guess.answer:.6g}")
@@ -81,7 +81,7 @@ def guess_page(guess, start):
 
 
 def _start(i):
-    """An input and its start inside a sentence: small at the first letter, unless it opens with an abbreviation."""
+    """Describe an input and its initial value for a sentence, in lower case unless it begins with an abbreviation."""
     label = i.label if i.label[1:2].isupper() else i.label[0].lower() + i.label[1:]
     return f"{label} {digits(i.value)} {i.unit}".rstrip() if isinstance(i, Slider) else f"{label} {i.start()}"
 
@@ -96,7 +96,7 @@ def _box(identity, title, body, runtime, call, slug=""):
     )
 
 
-# Data for the runtime.
+# --- Data for the runtime
 
 
 def _input(shown, i):
@@ -126,7 +126,7 @@ def _with_factor(name, unit):
 
 
 def _shown_unit(unit):
-    """A unit as the text writes it."""
+    """Return a unit as the text writes it."""
     return {"1": "", "1/s": "per second", "us": "µs", "FLOP/B": "FLOP/byte"}.get(unit, unit)
 
 
@@ -154,7 +154,7 @@ def _view(shown, view):
 
 
 def _marked(view):
-    """Optional data of curves: their own colours, and a mark at the minimum."""
+    """Return optional data of curves: their colours, and a mark at the minimum."""
     told, colours = {}, _curve_colours(view)
     if colours != list(range(len(colours))):
         told["colours"] = colours
@@ -164,7 +164,7 @@ def _marked(view):
 
 
 def _curve_colours(view):
-    """The colours that the terms have in bars; what is no term has one that means nothing there."""
+    """Return the colour of each curve: that of its term in bars, else one that no term has."""
     found = _coloured(view.outputs)
     return [found[name] for name in view.outputs]
 
@@ -181,29 +181,29 @@ PALETTE = [
 
 
 def _colours(shown, view):
-    """The colour of each term, bar by bar."""
+    """Return the colour of each term, bar by bar."""
     bars = [_terms(shown, view, k) for k in range(len(view.steps))]
     colours = _coloured(dict.fromkeys(term for bar in bars for term in bar))
     return [{term: colours[term] for term in bar} for bar in bars]
 
 
 def _coloured(terms):
-    """The place in the palette of each term's colour."""
+    """Return the index in the palette of each term's colour."""
     return {name: PALETTE.index(colour) for name, colour in style.coloured(terms).items()}
 
 
 def _terms(shown, view, k):
-    """All terms that a bar has in one state or another."""
+    """Return all terms that a bar has in any state."""
     at = next(i for i, v in enumerate(shown.views) if v is view)
     entries = (plan["views"][at][k] for plan in shown.plans())
     return list(dict.fromkeys(name for entry in entries for name in entry.get("names", ())))
 
 
-# What the reader sees before the runtime draws.
+# --- Initial state, before the runtime draws
 
 
 def _limits(shown):
-    """Needed and available amounts of each limit at the start."""
+    """Return needed and available amounts of each limit at the start."""
     arguments = shown._arguments(shown.state())
     told = [
         f"{name[0].upper()}{name[1:]}: {digits(limit.needed(**arguments) / factor(limit.unit))} of "
@@ -272,7 +272,7 @@ def _readout(part, shown, view):
 
 
 def _readout_colours(view):
-    """The key of each number below a picture; the room of a gauge has none."""
+    """Return the colour key of each number below a picture; the limit of a gauge has none."""
     if isinstance(view, Curves):
         return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
     return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
@@ -294,7 +294,7 @@ def _bars(part, shown, view):
         f'<td class="name" id="{part}-s{k}-b"></td></tr>'
         for k, name in enumerate(view.steps)
     )
-    # Fixed widths, so that a longer number moves no column.
+    # fixed widths, so that longer numbers do not move columns
     widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11))
     wide = 'style="table-layout:fixed;width:24.5em"'
     table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
@@ -324,14 +324,14 @@ FINER = {"s": "ms", "ms": "µs", "µs": "ns"}
 
 
 def _told(value, unit, least=1e-3):
-    """A term and its unit, a finer one where the term is too short for that of its bar."""
+    """Return a term's number and unit, with a smaller unit if it is too short for that of its bar."""
     if 0 < value < least and unit in FINER:
         return _told(1e3 * value, FINER[unit], 1)
     return digits(value), unit
 
 
 def digits(value):
-    """A number for people: three digits, as the runtime prints it.
+    """Format a number in three digits, as the runtime does.
 
     Examples
     --------
@@ -348,10 +348,10 @@ def digits(value):
 
 
 def _json(data):
-    """Data inside a script: no text in it may end the script."""
+    """Return data as JSON inside a script; no text in it can end the script."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False).replace("</", "<\\/")
 
 
 def _identity(*content):
-    """An id made of the content, so that the same explorer is the same HTML in every run."""
+    """Return an id derived from the content, so that the same explorer is the same HTML in every run."""
     return "ex-" + hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:10]

@@ -1,4 +1,4 @@
-"""A scatter with menus: dots that link to where they come from, lines of a model, the point that keeps a promise."""
+"""Scatter plots with menus: dots that link to their sources, a model's lines, and the point that meets an SLO."""
 
 import html
 import json
@@ -12,7 +12,7 @@ from inferlib.equation import frozen
 
 @frozen
 class Menu:
-    """A choice among labels; with ``any`` the first one lets everything pass."""
+    """A menu of labels; with ``any`` the first label filters nothing."""
 
     key: str
     label: str
@@ -22,12 +22,12 @@ class Menu:
 
 @frozen
 class Scatter:
-    """Dots, and lines where a model draws some.
+    """Dots, and lines if a model draws some.
 
-    ``x`` and ``y`` are lists of axes (label, low, high; ``right`` where a line marks right answers), of which the menu
-    named in ``by`` chooses one. A dot has values for each axis (``x``, ``y``), the place in every menu that filters it
-    (``f``), a title, an address and a colour. A line has points, and factors of its interval. ``asks`` has, by menu,
-    what each of its options is in a link to the calculator. What is drawn at the start is drawn by the same script.
+    ``x`` and ``y`` are lists of axes (label, low, high; ``right`` if a line marks correct answers); the menu named in
+    ``by`` chooses one. A dot has values for each axis (``x``, ``y``), its option in every menu that filters it (``f``),
+    a title, an address and a colour. A line has points, and factors of its interval. ``asks`` has, by menu, what each
+    of its options is in a link to the calculator. The same script draws the initial state at build time.
     """
 
     title: str
@@ -43,7 +43,7 @@ class Scatter:
     asks: dict | None = None
 
     def spec(self):
-        """What the script is told; an address that many dots share is told once."""
+        """Return the data for the script; addresses shared by many dots are stored once."""
         urls = sorted({dot["u"] for dot in self.dots})
         dots = [dot | {"u": urls.index(dot["u"])} for dot in self._placed(self.dots)]
         menus, lines = [vars(menu) for menu in self.menus], self.lines and self._placed(self.lines)
@@ -53,7 +53,7 @@ class Scatter:
         return [one | {"f": [one["f"].get(menu.key) for menu in self.menus]} for one in ones]
 
     def drawn(self, **state):
-        """The picture and the words of a state, as the page shows them."""
+        """Return the picture and the text of a state, as the page shows them."""
         from py_mini_racer import MiniRacer
 
         start = {menu.key: 0 for menu in self.menus} | {one["key"]: one["start"] for one in self.sliders}

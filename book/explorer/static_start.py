@@ -1,4 +1,4 @@
-"""What explorers draw at their start, for a reader where no scripts run: drawn by their own, in V8."""
+"""Draw the initial state of explorers at build time, by running their own script in V8, for readers without scripts."""
 
 import html
 import json
@@ -6,7 +6,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-# As much of a page as the runtime of explorers touches. Nodes are made as they are asked for.
+# A stub of the DOM, as much as the explorers' runtime uses. Nodes are created on demand.
 PAGE = r"""
 class Node {
   constructor(name) {
@@ -63,13 +63,13 @@ JSON.stringify(Object.fromEntries(Object.entries(made).map(([key, node]) => [key
 
 
 def static_page(controls, *, hash="", named="part"):
-    """The script that stands for a page: its controls by id, its address, and whether ids are whole or parts."""
+    """Return the JavaScript stub of the DOM: controls by id, the address, and whether ids are whole or parts."""
     start = PAGE.replace("CONTROLS", json.dumps(controls)).replace("HASH", json.dumps(hash))
     return start.replace("NAMED(whole, part)", named)
 
 
 def draw_static(body):
-    """The HTML of a page, its explorers' pictures and numbers filled in as they stand at the start."""
+    """Fill the explorers' pictures and numbers in a page's HTML with their initial state."""
     scripts = SCRIPT.findall(body)
     if not any(script.startswith("inferlibExplorer(") for script in scripts):
         return body
@@ -97,7 +97,7 @@ def draw_static(body):
 
 @cache
 def script(room, name):
-    """A script or style sheet of a room of the book, without comments, indentation and blanks around operators."""
+    """Return a script or style sheet of a package of the book, minified: no comments, indentation or spare blanks."""
     text = re.sub(
         r"^\s+|\s*(^|\s)//\s.*$", "", (files(f"book.{room}") / name).read_text("utf-8"), flags=re.MULTILINE
     )
@@ -111,7 +111,7 @@ RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fi
 
 @cache
 def paints():
-    """The properties of each class of a picture, read from the style sheet."""
+    """Return the CSS properties of each class in a picture, read from the style sheet."""
     sheet, found = (files("book.explorer") / "explorer.css").read_text("utf-8"), {}
     for names, rules in RULE.findall(sheet):
         for name in re.findall(r"\.(\w+)", names):
@@ -120,7 +120,7 @@ def paints():
 
 
 def paint_svg(svg):
-    """A drawing with its styles as attributes too, for readers without style sheets; a style sheet overrides them."""
+    """Add an SVG's styles as attributes, for readers without style sheets; a style sheet overrides them."""
 
     def more(match):
         said = {k: v for name in match[1].split() for k, v in paints().get(name, {}).items()}
@@ -128,5 +128,5 @@ def paint_svg(svg):
         new = (f' {k}="{v.replace("var(--c)", colour)}"' for k, v in said.items() if f" {k}=" not in match[0])
         return match[0] + "".join(new)
 
-    # no screen shows more digits, and not every CPU agrees on them
+    # no screen shows more digits, and CPUs differ in them
     return FINE.sub(lambda n: f"{float(n[0]):.2f}", CLASSED.sub(more, svg))

@@ -1,4 +1,4 @@
-"""Sphinx extension: equations typeset as MathML while the book is built, so that no page waits for a script."""
+"""Sphinx extension: typeset equations as MathML at build time, so that pages need no script."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from docutils import nodes
 
 NAMESPACE = ' xmlns="http://www.w3.org/1998/Math/MathML"'
 TAG = re.compile(r"\s*\\tag\{([^}]*)\}")
-WIDE = 60  # signs of an equation that may have to scroll, which keys can do where it takes the focus
+WIDE = 60  # letters of an equation above which it may have to scroll; it can then take the keyboard focus
 FRAME = re.compile(r"\\(?:begin|end)\{equation\*?\}")
 
 
 def typeset(text, display=False):
-    """LaTeX as MathML, without the groups that change nothing.
+    """Return LaTeX as MathML, without redundant groups.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def typeset(text, display=False):
     """
     from latex2mathml.converter import convert
 
-    # The converter breaks no line of "gathered"; a matrix of one column looks the same.
+    # the converter breaks no lines of "gathered"; a matrix of one column looks the same
     lines = text.replace("{gathered}", "{matrix}")
     made = convert(FRAME.sub("", lines), display="block" if display else "inline")
     tree = lean(ElementTree.fromstring(made.replace(NAMESPACE, "")))
@@ -33,16 +33,16 @@ def typeset(text, display=False):
 
 
 def lean(element):
-    """An element of MathML whose groups of one part are that part."""
+    """Replace groups with a single child by that child, in a MathML element."""
     for i, part in enumerate(element):
         part = lean(part)
         if (
             part.tag == "munder" and part[1].text == "\u23df"
-        ):  # no font stretches it: the style sheet draws it
+        ):  # no font stretches it, so the style sheet draws it
             part = part[0]
             part.set("class", "brace")
         if part.get("stretchy") == "true" or part.get("width") == "0.167em":
-            part.attrib.clear()  # brackets stretch anyway, and the style sheet knows the space between factors
+            part.attrib.clear()  # brackets stretch anyway, and the style sheet sets the space between factors
         while part.tag == "mrow" and len(part) == 1:
             part = part[0]
         element[i] = part
@@ -50,7 +50,7 @@ def lean(element):
 
 
 def visitor(display):
-    """What writes an equation of a page, with its number beside it."""
+    """Return a visitor that writes an equation with its number."""
 
     def visit(self, node):
         from sphinx.util.math import get_node_equation_number
@@ -63,7 +63,7 @@ def visitor(display):
         wide = display and len(re.sub(r"<[^>]*>|\s", "", made)) > WIDE
         self.body.append(self.starttag(node, tag, "", CLASS="math", **({"tabindex": "0"} if wide else {})))
         self.body.append(f'<span class="eqno">({number})</span>' if display and number else "")
-        if self.builder.name == "epub":  # XHTML knows its elements by their name space
+        if self.builder.name == "epub":  # XHTML needs the namespace
             made = made.replace("<math", f"<math{NAMESPACE}", 1)
         self.body.append(f"{made}</{tag}>")
         raise nodes.SkipNode

@@ -1,22 +1,22 @@
-"""Sphinx extension: a built book that asks nothing of any other host."""
+"""Sphinx extension: a built book that loads nothing from other hosts."""
 
 from __future__ import annotations
 
-# A browser refuses what a page would ask of another host; scripts and styles stand within the pages.
+# Browsers then refuse to load anything from another host; scripts and styles are inside the pages.
 POLICY = "default-src 'self' 'unsafe-inline' data: blob:"
 GUARD = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}" />'
 
 
 def guard(app, pagename, templatename, context, doctree):
-    """Put the policy before all that a page loads."""
+    """Put the policy before everything that a page loads."""
     if app.builder.name == "html":
         context["metatags"] = GUARD + context.get("metatags", "")
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    """Leave out Thebe, which Jupyter Book loads unasked.
+    """Leave out Thebe, which Jupyter Book loads by default.
 
-    It needs a remote kernel, and its settings come out twice, which throws on every page.
+    It needs a remote kernel, and its settings are written twice, which raises an error on every page.
     """
 
     def is_thebe(script):
@@ -28,6 +28,6 @@ def drop_thebe(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.connect("html-page-context", guard)
-    # After every extension has added its scripts.
+    # after every extension has added its scripts
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

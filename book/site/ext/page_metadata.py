@@ -1,7 +1,7 @@
-"""Sphinx extension: what search engines and previews of links read of a page.
+"""Sphinx extension: page metadata for search engines and link previews.
 
-Titles and descriptions stand on every page. Addresses follow from ``repository: url`` in ``_config.yml``: while it
-is empty there is no canonical address, no sitemap and no picture, which needs a full address.
+Every page has title and description. Addresses follow from ``repository: url`` in ``_config.yml``: while it is empty,
+there is no canonical address, no sitemap and no preview image, which need a full address.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PICTURE = "_static/calculator.png"
 
 
 def pages_of(repository):
-    """Where the pages of a repository are served, if that follows from its address.
+    """Return the address at which a repository's pages are served, if it is on GitHub.
 
     Examples
     --------
@@ -27,13 +27,13 @@ def pages_of(repository):
 
 
 def address(app, config):
-    """The address of the book, before the theme writes it into canonical links."""
+    """Set the book's address before the theme writes canonical links."""
     if not config.html_baseurl:
         config.html_baseurl = pages_of(config.html_theme_options.get("repository_url"))
 
 
 def description(doctree):
-    """The first paragraph of a page, in words, no longer than previews show."""
+    """Return the first paragraph of a page, no longer than previews show."""
     from docutils import nodes
 
     for paragraph in doctree.findall(nodes.paragraph):
@@ -44,7 +44,7 @@ def description(doctree):
 
 
 def tags(config, pagename, title, told, pictured):
-    """The tags of one page."""
+    """Return the metadata tags of one page."""
     found = {"og:type": "article", "og:site_name": config.project, "og:title": title}
     if told:
         found["og:description"] = told

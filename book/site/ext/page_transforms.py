@@ -1,8 +1,7 @@
-"""Sphinx extension: what the pages need beyond what Jupyter Book makes of the notebooks.
+"""Sphinx extension: changes to the pages that Jupyter Book makes from notebooks.
 
-One copy of what all explorers share, icons without their 1.5 MB script, figures that wait for their reader and
-can be saved, the commit a page comes from, and no launch buttons while nobody knows where the
-repository is.
+One copy of what all explorers share, icons without their 1.5 MB script, figures that load lazily and can be saved, the
+commit of a page, and no launch buttons until the repository's address is set.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ from sphinx import addnodes
 from book import prose_numbers
 from book.audit import filter_table
 
-# Every explorer brings its style and its runtime, so that it works in a notebook; a page needs each once, and how a
-# number is made, which two cells may share.
+# Every explorer has its style and runtime, so that it works in a notebook; a page needs them once. The same holds
+# for explanations of numbers, which two cells may share.
 SHARED = re.compile(
     r"<style>\.inferlib.*?</style>|<script>window\.inferlib.*?</script>|<div popover.*?</div>(?=</td>)", re.S
 )
-# The theme's style sheet draws the same icons from a font; the script only turns them into pictures.
+# The theme's style sheet draws the same icons from a font; the script only replaces them by images.
 ICONS = re.compile(r"\s*<script[^>]*fontawesome\.js[^>]*></script>")
 
-# Accessible names of buttons and folds, which the theme leaves incomplete.
+# Accessible names of buttons and folds that override their visible text.
 NAMED = re.compile(
     r'(<(?:button class="btn search-button-field|summary)[^>]*?) aria-label="(?:Search|Toggle[^"]*)"'
 )
-# Folds of the contents show an icon alone, and have no name.
+# Folds of the contents show only an icon and have no name.
 UNNAMED = '<summary><span class="toctree-toggle"'
-# Every exercise and solution would have the same address.
+# every exercise and solution would have the same id
 REPEATED = re.compile(r' id="(?:exercise|solution)-content"')
-# And the title of the book stands in no landmark.
+# The book's title is outside of all landmarks.
 TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-brand)')
-# Sphinx's search, which book/site/ext/search.py replaces.
+# Sphinx's search, replaced by book/site/ext/search.py.
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
-# Style and script of cards, grids and tabs, of which the book has none (their classes begin with sd-), and of Thebe.
+# Style and script of cards, grids and tabs, which the book does not use (classes begin with sd-), and of Thebe.
 CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx-thebe)[^>]*>(?:</script>)?")
 
 
@@ -61,7 +60,7 @@ def once(body):
 
 @cache
 def git(*command):
-    """What git says of the folder of the book, or nothing where there is no git."""
+    """Return the output of a git command in the book's folder; ``""`` without git."""
     try:
         done = subprocess.run(["git", *command], capture_output=True, text=True, cwd=Path(__file__).parent)
     except OSError:
@@ -70,7 +69,7 @@ def git(*command):
 
 
 def stamp(source):
-    """Which commit the outputs of a page were stored in, and which one the page was built from."""
+    """Return a text with the commit that stored a page's outputs, and the commit it was built from."""
     built = git("log", "-1", "--format=%h of %cs")
     if not built:
         return "Built outside of a repository: no commit is known."
@@ -87,7 +86,7 @@ FIGURE = re.compile(
 
 
 def downloads(body):
-    """A link under each figure that saves it."""
+    """Add a link under each figure that saves it."""
     return FIGURE.sub(r'\1<a class="save" href="\2" download>SVG</a>\3', body)
 
 
@@ -97,7 +96,7 @@ MINUTES = {"[data-slug]": 3, "div.math": 0.7, "figure": 0.5}
 
 
 def minutes(body):
-    """Minutes to read a chapter: three for a box, 0.7 for an equation, half a one for a figure, one for 200 words.
+    """Estimate minutes to read a chapter: 3 per explorer, 0.7 per equation, 0.5 per figure, and 200 words a minute.
 
     Examples
     --------
@@ -119,13 +118,13 @@ TAKEAWAYS = '<p class="admonition-title">Takeaways</p>'
 
 
 def timed(body):
-    """A story's page with its minutes under its title; stories are what has takeaways."""
+    """Add the reading time below the title of a story (a page with takeaways)."""
     if TAKEAWAYS not in body:
         return body
     return body.replace("</h1>", f'</h1>\n<p class="minutes">About {minutes(body)} minutes</p>', 1)
 
 
-# One switch a page for the code that is folded, which needs no script; each cell has a small mark of its own as well.
+# One switch per page for all folded code, without a script; each cell also has a small mark.
 SWITCH = (
     '<p class="minutes code-switch"><label><input type="checkbox" id="all-code" autocomplete="off"> '
     "show the code</label></p>"
@@ -137,7 +136,7 @@ SUMMARY = re.compile(rf"(?s){CODE}\n<summary.*?</summary>")
 
 
 def switched(body):
-    """The page with the switch below its title, and one mark for each cell whose code is folded."""
+    """Add the switch below the title, and a mark for each cell with folded code."""
     if CODE not in body:
         return body
     body = SUMMARY.sub(f"{CODE}\n{MARK}", body)
@@ -163,7 +162,7 @@ def headed(body):
 
 
 def finish(app, pagename, templatename, context, doctree):
-    """Change the page as it is about to be written."""
+    """Change a page before it is written."""
     if "body" not in context:
         return
     body = REPEATED.sub("", filtered(context["body"], context.get("title", "")))
@@ -182,15 +181,15 @@ def finish(app, pagename, templatename, context, doctree):
 KNOWN = re.compile(r"(?s)<script>(window\.inferlibKnown=.*?)</script>")
 
 
-# On a slide of the course a page is shown without all that leads elsewhere.
-# A presenter's remote turns the slide after somebody has clicked into the page.
+# On a slide of the course, a page is shown without navigation. A presenter's remote still turns the slide after
+# a click into the page.
 SLIDE = """<script>if(location.search==="?slide"){document.documentElement.classList.add("slide");
 addEventListener("keydown",(e)=>{if(e.key.startsWith("Page")){e.preventDefault();parent.postMessage({turn:e.key},"*")}})}
 </script>"""
 
 
 def answered(app, body, pathto):
-    """Move the kernel model's functions into a file of its own, which a page fetches when a box asks the model."""
+    """Move the kernel model's functions into a file that a page fetches when an explorer asks the model."""
 
     def script(name):
         return f'<script src="{pathto(f"_static/{name}", 1)}"></script>'
@@ -203,18 +202,18 @@ def answered(app, body, pathto):
     return script("beside.js") + body if 'class="asked"' in body else body
 
 
-# A web page has no year: its title is shown instead of "NVIDIA, n.d.".
+# Web pages have no year: show the title instead of "NVIDIA, n.d.".
 UNDATED = re.compile(r'(<a [^>]*title="[^"]*?\. ([^"]*?)\. n\.d\.[^"]*">)[^<]*n\.d\.(</a>)')
 FILTER = re.compile(r'<div class="finder" data-of="([^"]*)" data-menus="([^"]*)"></div>')
 
 
 def filtered(body, title):
-    """The page with a filter of what it holds where an empty element asks for one."""
+    """Replace an empty element that asks for a filter by a filter of the page's entries."""
     return FILTER.sub(lambda box: filter_table.of_page(box[1], box[2].split(), f"Search: {title}"), body)
 
 
 class Numbers(Transform):
-    """Show each number that is bound to an expression as the chapter computed it, and drop its comment."""
+    """Show each number bound to an expression as the chapter computed it, and drop the comment."""
 
     default_priority = 4
 
@@ -225,7 +224,7 @@ class Numbers(Transform):
 
 
 def say_numbers(document, computed):
-    """Replace the number before each comment with an expression by the next one that the chapter ``computed``."""
+    """Replace the number before each expression comment by the next one that the chapter ``computed``."""
     for comment in list(document.findall(nodes.raw)):
         if not prose_numbers.MARKS.fullmatch(comment.astext()):
             continue
@@ -234,9 +233,7 @@ def say_numbers(document, computed):
         if not prose_numbers.COMMENT.match(comment.astext()):
             continue
         first = at
-        while first and isinstance(
-            parent[first - 1], nodes.Text
-        ):  # docutils makes one text node of every line
+        while first and isinstance(parent[first - 1], nodes.Text):  # docutils makes one text node per line
             first -= 1
         text = "".join(line.astext() for line in parent[first:at]).replace("\n", " ")
         written, (said, _) = prose_numbers.read(text)[0], next(computed, (None, None))
@@ -245,9 +242,9 @@ def say_numbers(document, computed):
 
 
 class Takeaways(Transform):
-    """A box of class ``takeaways`` holds, in one list, every box of the page that is titled "Takeaway"."""
+    """Gather all boxes titled "Takeaway" in one list, in the box of class ``takeaways``."""
 
-    default_priority = 860  # links are still as they were written
+    default_priority = 860  # before links are resolved
 
     def apply(self):
         boxes = [box for box in self.document.findall(nodes.admonition) if box[0].astext() == "Takeaway"]
@@ -258,7 +255,7 @@ class Takeaways(Transform):
 
 
 class Headings(Transform):
-    """What a cell printed under headings of the second level are sections: in the contents, with an address each."""
+    """Turn second-level headings in a cell's output into sections, which appear in the contents and have addresses."""
 
     default_priority = 5
 
@@ -286,7 +283,7 @@ class Headings(Transform):
 
 
 class Words(Transform):
-    """A word that is explained in a list has an address."""
+    """Give every term of a definition list an address."""
 
     default_priority = 5
 
@@ -299,9 +296,9 @@ class Words(Transform):
 
 
 class Links(Transform):
-    """Links to the cells of notebooks, `[the record](x_record.ipynb#cell-id=x-top)`, lead to a place of that name in
-    the page: a figure becomes its number, another place an anchor of the book, and a link with a title,
-    `[16 GPUs](#cell-id=one-layout "n_gpu=16")`, the state of a box. A link to the bibliography becomes a reference.
+    """Links to notebook cells, `[the record](x_record.ipynb#cell-id=x-top)`, lead to a place of that name in the page:
+    a figure becomes its number, another place an anchor of the book, and a link with a title, `[16
+    GPUs](#cell-id=one-layout "n_gpu=16")`, the state of an explorer. A link to the bibliography becomes a citation.
     """
 
     default_priority = 870  # before MyST looks for anchors
@@ -311,7 +308,7 @@ class Links(Transform):
             place = link.get("reftargetid")
             if place and link["reftarget"].endswith("bibliography"):
                 self.become(link, "cite", "p" if link.astext().startswith("(") else "t", place)
-            elif place:  # only the notebook needs the file: in the book every place has a name of its own
+            elif place:  # only the notebook needs the file; in the book every place has a unique name
                 link.replace_self(nodes.reference("", "", *link.children, refuri=f"#{place}", id_link=True))
         for link in list(self.document.findall(nodes.reference)):
             if not link.get("id_link"):
@@ -334,14 +331,14 @@ class Links(Transform):
 
 
 def launch(app, config):
-    """Launch buttons only where they lead somewhere: once the repository's address is set."""
+    """Remove launch buttons until the repository's address is set."""
     options = config.html_theme_options
     if not options.get("repository_url"):
         options.pop("launch_buttons", None)
 
 
 def lighter(svg):
-    """Drop metadata from a drawing, and digits that no screen shows."""
+    """Remove metadata from an SVG, and digits that no screen shows."""
     number = re.compile(r"-?\d+\.\d{3,}")
 
     def rounded(match):
@@ -352,7 +349,7 @@ def lighter(svg):
     return re.sub(r'(?s) d="([^"]*)"', rounded, svg)
 
 
-PHONE = 358  # pixels that a phone has for a figure; a wider one scrolls, and its style says so
+PHONE = 358  # width of a figure on a phone in pixels; a wider figure scrolls, with a style of its own
 
 
 def patient(page, sizes):
@@ -372,7 +369,7 @@ GLYPH = re.compile(r'"\\([ef][0-9a-f]{3})"')
 
 
 def few_icons(static, pages):
-    """Of some two thousand icons in the theme's style sheet and font, those that a page, script or style names."""
+    """Keep only the icons that a page, script or style uses, of about 2,000 in the theme's style sheet and font."""
     from fontTools import subset, ttLib
 
     sheet = static / "styles" / "pydata-sphinx-theme.css"
@@ -397,7 +394,7 @@ def few_icons(static, pages):
 
 
 def tidy(app, exception):
-    """Take the icons' script out of the pages, maps of scripts out of the build, and weight off figures and icons."""
+    """Remove the icons' script from pages and source maps from the build, and shrink figures and icons."""
     if exception or app.builder.name not in ("html", "singlehtml"):
         return
     root, sizes = Path(app.outdir), {}
@@ -430,8 +427,8 @@ def tidy(app, exception):
 
 
 def records(app, env):
-    """Figures of a record are counted in it, after an R and the chapter of its story, those of another page that has no
-    number after the page's initial, so that none has two owners.
+    """Number the figures of records with an R and their story's chapter, and those of unnumbered pages with the page's
+    initial, so that every figure number is unique.
     """
     chapters = {page: n[""][0] for page, n in env.toc_secnumbers.items() if n.get("")}
     own = [page for page in env.toc_fignumbers if page.endswith("_record") or page not in chapters]

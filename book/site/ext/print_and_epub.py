@@ -1,6 +1,6 @@
-"""Sphinx extension: the whole book as one page to print, and as an ePub.
+"""Sphinx extension: the whole book as one page for printing, and as an ePub.
 
-Jupyter Book is made for HTML pages; what follows is what its other builders lack.
+It adds what Jupyter Book's other builders lack.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from docutils import nodes
 
 # Parts that need scripts or a screen.
 DEAD = "script, noscript, style, input, select, button[data-act], .said, [popover], svg:not(:has(*))"
-# XHTML knows SVG by its name space, and attributes by their capitals, which the parser of HTML loses.
+# XHTML needs the SVG namespace and capitals in attributes, which the HTML parser loses.
 SVG = {"xmlns": "http://www.w3.org/2000/svg", "xmlns:xlink": "http://www.w3.org/1999/xlink", "role": "img"}
 CAPITALS = {name.lower(): name for name in ("viewBox", "preserveAspectRatio", "textLength", "lengthAdjust")}
 
 
 def share_handlers(app):
-    """Let the other builders show what extensions registered for HTML.
+    """Let the other builders use what extensions registered for HTML.
 
-    A node that one extension registers for 'singlehtml' hides every handler given for 'html' alone.
+    If an extension registers a node for 'singlehtml', that hides every handler registered for 'html' only.
     """
     handlers = app.registry.translation_handlers
     for name in ("singlehtml", "epub"):
@@ -29,7 +29,7 @@ def share_handlers(app):
 
 
 def still(text):
-    """A cell's HTML for a reader without scripts, closed as XML wants it."""
+    """Return a cell's HTML for a reader without scripts, as valid XML."""
     soup = BeautifulSoup(text, "html.parser")
     for dead in soup.select(DEAD):
         dead.decompose()
@@ -38,7 +38,7 @@ def still(text):
     for button in soup.select("button"):
         button.unwrap()
     for link in soup.select("a[href]"):
-        if re.search("#[^?]*[?]", link["href"]):  # sets a box, which needs a script
+        if re.search("#[^?]*[?]", link["href"]):  # sets an explorer's state, which needs a script
             link.unwrap()
         elif not link["href"].startswith("http"):
             link["href"] = link["href"].replace(".html", ".xhtml", 1)
@@ -50,22 +50,22 @@ def still(text):
             title = soup.new_tag("title")
             title.string = link.get("aria-label") or link.get_text(" ", strip=True) or "source"
             link.insert(0, title)
-    for cell in soup.select("[halign], [valign]"):  # attributes that pandas writes and HTML does not know
+    for cell in soup.select("[halign], [valign]"):  # attributes that pandas writes and HTML does not allow
         cell.attrs = {name: value for name, value in cell.attrs.items() if name not in ("halign", "valign")}
     return soup.decode(formatter="minimal")
 
 
 def style_page(app, pagename, templatename, context, doctree):
-    """Give a page of the ePub the one style sheet that is packed with it."""
+    """Give a page of the ePub its only style sheet."""
     if app.builder.name == "epub":
         context["css_files"] = [sheet for sheet in context["css_files"] if "epub" in str(sheet.filename)]
 
 
 def settle(app, doctree, docname):
-    """Links that lead nowhere become their words; in an ePub nothing moves, and explorers keep their first numbers."""
+    """Replace dead links by their text; in an ePub, show explorers with their initial numbers."""
     if app.builder.name not in ("singlehtml", "epub"):
         return
-    # What a book of the stories alone does not hold, and decks, which no paper holds.
+    # pages that are not in a book of the stories only, and slide decks
     for link in list(doctree.findall(nodes.reference)):
         inside = (child for child in link.children if isinstance(child, nodes.Element))
         if "sets" in link["classes"] or any("xref" in child.get("classes", ()) for child in inside):
@@ -77,7 +77,7 @@ def settle(app, doctree, docname):
         return
     for raw in list(doctree.findall(nodes.raw)):
         if "html" in raw.get("format", ""):
-            # The two ends of an inline link are nodes of their own; its words stay.
+            # the two ends of an inline link are nodes of their own; the text stays
             alone = re.fullmatch(r"</?a\b[^>]*>", raw.astext().strip())
             raw[:] = [nodes.Text("" if alone else still(raw.astext()))]
 

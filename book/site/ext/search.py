@@ -1,7 +1,7 @@
-"""Sphinx extension: a search of the built book that leads to sections, says why, and needs no server.
+"""Sphinx extension: a search of the built book that leads to sections, shows the match, and needs no server.
 
-Sphinx's own knows pages, fetches each for its excerpt, which a page opened as a file may not, and splits words at what
-numbers and symbols are made of.
+Sphinx's own search finds only pages, fetches each for its excerpt (which pages opened as files may not do), and splits
+words at the characters of numbers and symbols.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from inferlib import papers
 from inferlib.catalog import same_shapes
 
 ARTICLE = re.compile(r"(?s)<article[^>]*>(.*)</article>")
-# Parts that are not searched: code, drawings, unfolding explanations, marks beside headings.
+# Parts that are not searched: code, drawings, popovers, marks beside headings.
 SILENT = re.compile(
     r"(?s)<(script|style|svg|noscript|select|button)\b.*?</\1>|<div popover.*?</div></td>|"
     r'<a class="headerlink".*?</a>|<div class="highlight-ipython3.*?</pre>|<p class="stamp">.*?</p>'
@@ -31,7 +31,7 @@ PLACE = re.compile(
 HEADING = re.compile(r"(?s)^\s*(?:<span[^>]*></span>\s*)*<h[1-6][^>]*>(.*?)</h[1-6]>")
 ENTRY = re.compile(r"(?s)^\s*(?:<p>(.*?), |<dt[^>]*>(.*?) <a |(.*?)</(?:dt|span)>)")
 BREAKS = re.compile(r"(?i)<(?=/?(?:p|li|td|th|tr|div|dd|dt|h\d|br|math|summary|figcaption|pre)\b)")
-# Styles and scripts that the search page, without code, boxes or figures, does not need.
+# Styles and scripts that the search page, without code, explorers or figures, does not need.
 NEEDLESS = re.compile(
     r"<(?:link|script)\b[^>]*(?:mystnb|copybutton|clipboard|togglebutton|proof|exercise|thebe|pygments)[^>]*>"
     r"(?:</script>)?"
@@ -40,12 +40,12 @@ SEARCHES = ("searchindex.js", "_static/searchtools.js", "_static/language_data.j
 
 
 def words(markup):
-    """The visible text of some HTML."""
+    """Return the visible text of HTML."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>", "", BREAKS.sub(" <", markup))).split())
 
 
 def sections(page, text):
-    """Rows of a page: title with its address, and text."""
+    """Return the search rows of a page: title with address, and text."""
     found = ARTICLE.search(text)
     parts = PLACE.split(SILENT.sub(" ", found[1])) if found else [""]
     rows, chapter, above = [], "", ""
@@ -63,7 +63,7 @@ def sections(page, text):
 
 
 def printed(text):
-    """Rows of what the sources print, one for each table, figure or section of theirs, from the scorecard's page."""
+    """Return search rows of what the sources print, one per table, figure or section, from the scorecard's page."""
     found = re.search(r'\((\{"[^\n]*?"rows".*?\})\);</script>', text)
     card = json.loads(found[1].replace("<\\/", "</")) if found else {"rows": ()}
     places = {}
@@ -75,7 +75,7 @@ def printed(text):
     return [[list(place), "; ".join(rows)] for place, rows in places.items()]
 
 
-# What a reader calls the columns of the catalogue.
+# Names of the catalogue's columns in the search.
 CALLED = {
     "active": "active parameters, billions", "cache": "KiB of cache per token", "memory": "memory, GB",
     "bandwidth": "memory bandwidth, TB/s", "usd/h": "price, dollars an hour",
@@ -83,7 +83,7 @@ CALLED = {
 
 
 def listed():
-    """Rows of the catalogue, one for each model and each chip."""
+    """Return search rows of the catalogue, one per model and chip."""
     rows, also = [], {}
     for other, shape in same_shapes().items():
         also.setdefault(shape["like"], []).append(other)
@@ -99,18 +99,18 @@ def listed():
 
 
 def pages(text):
-    """The pages that the contents list, in their order: chapters, and records under their stories."""
+    """Return the pages listed in the contents, in order: chapters, and records below their stories."""
     return list(dict.fromkeys(re.findall(r'toctree-l\d[^>]*>\s*<a [^>]*href="(book/[\w.]+\.html)"', text)))
 
 
 def search(app, exception):
-    """Put the search into its page, in the place of Sphinx's."""
+    """Write the search into its page, in place of Sphinx's."""
     root = Path(app.outdir)
     page = root / "search.html"
     if exception or app.builder.name != "html" or not page.exists():
         return
     text = page.read_text("utf-8")
-    # Of rows that fit equally well the first comes first: definitions, printed numbers, then pages in their order.
+    # among equally good matches the first row wins: definitions, printed numbers, then pages in order
     found = {name: sections(name, (root / name).read_text("utf-8")) for name in pages(text)}
     rows = [*listed(), *found.pop("book/notation.html", [])]
     rows += printed((root / "book/scorecard.html").read_text("utf-8"))
@@ -126,7 +126,7 @@ NUMBERED = re.compile(r"(?:\b(\w+)['’]s )?[Ee]quation (\d+)")
 
 
 def numbered(app, doctree, docname):
-    """Lead from "equation 8" in a source's chapters, and from "LIMINAL's equation 8" anywhere, to that equation."""
+    """Link "equation 8" in a source's chapters, and "LIMINAL's equation 8" anywhere, to that equation."""
     if app.builder.name != "html":
         return
     register = app.env.get_doctree("book/equations")
@@ -153,6 +153,6 @@ def numbered(app, doctree, docname):
 
 def setup(app):
     app.connect("doctree-resolved", numbered)
-    # After the pages are finished.
+    # after the pages are finished
     app.connect("build-finished", search, priority=950)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,4 +1,4 @@
-"""Make the book, or its stories alone, one PDF or one ePub, or print one of its pages, after the builder has run."""
+"""Make one PDF or ePub of the book or of its stories, or print one page, after the builder has run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 import yaml
 
-# Parts of the table of contents that are stories, and what they cite.
+# Parts of the contents that are stories, and the page they cite.
 STORIES, SOURCES = ("Foundations", "Sources", "Synthesis", "From a step to a price"), "book/bibliography"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# Without these a browser phones home, or refuses to run as root in a container.
+# Without these a browser contacts its maker, or refuses to run as root in a container.
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
     "--disable-background-networking", "--disable-component-update", "--no-pdf-header-footer",
@@ -24,7 +24,7 @@ FLAGS = [
 
 
 def browser():
-    """The program that prints, or an end with what to install."""
+    """Return the browser's command, or exit with what to install."""
     for name in BROWSERS:
         if shutil.which(name):
             return name
@@ -35,7 +35,7 @@ def browser():
 
 
 def stories(target):
-    """Write the table of contents of the stories alone, and a configuration that knows what is not there."""
+    """Write the contents of a book of the stories only, and a configuration for it."""
     toc = yaml.safe_load(Path("_toc.yml").read_text("utf-8"))
     toc["parts"] = [part for part in toc["parts"] if part["caption"] in STORIES]
     for part in toc["parts"]:
@@ -45,9 +45,9 @@ def stories(target):
     config = yaml.safe_load(Path("_config.yml").read_text("utf-8"))
     config["title"] += ": the stories"
     settings, own = config["sphinx"]["config"], config["sphinx"]["local_extensions"]
-    # Taken from where the configuration lies.
+    # relative to the original configuration
     own.update({name: str(Path(folder).resolve()) for name, folder in own.items()})
-    # A link into a record or a tool becomes its words.
+    # links to records and tools become plain text
     settings["suppress_warnings"] += ["ref", "myst.xref_missing"]
     target.mkdir(parents=True, exist_ok=True)
     for name, content in (("_toc.yml", toc), ("_config.yml", config)):
@@ -55,7 +55,7 @@ def stories(target):
         (target / name).write_text(text, "utf-8")
 
 
-# What students are handed: exercises without solutions, in a size that is read at a desk.
+# Handouts for students: no solutions, and a size for reading at a desk.
 HANDED_OUT = """<style>@media print{@page{size:A4;margin:13mm 15mm}body{zoom:.7}
 .solution,.tag_hide-input summary{display:none!important}img,svg,table,pre,.admonition{break-inside:avoid}}</style>"""
 
@@ -63,7 +63,7 @@ HANDED_OUT = """<style>@media print{@page{size:A4;margin:13mm 15mm}body{zoom:.7}
 def pdf(built, target, students=False):
     """Print the single page of the book, with solutions or for students."""
     (page,) = (built / "book").glob("*.html")
-    # Its links to assets are those of a page at the top.
+    # its links to assets assume a page at the top
     top = built / "print.html"
     text = page.read_text("utf-8")
     top.write_text(text.replace("</head>", HANDED_OUT + "</head>", 1) if students else text, "utf-8")
@@ -71,7 +71,7 @@ def pdf(built, target, students=False):
 
 
 def epub(made, target):
-    """Write the ePub anew, without what its readers refuse and without assets that no page uses."""
+    """Rewrite the ePub without what readers reject and without unused assets."""
     with zipfile.ZipFile(made) as old, zipfile.ZipFile(target, "w") as new:
         texts = {item.filename: old.read(item) for item in old.infolist()}
         pages = b"".join(text for name, text in texts.items() if name.endswith(".xhtml"))
@@ -80,14 +80,14 @@ def epub(made, target):
             for name, text in texts.items()
             if not name.startswith("_static/") or Path(name).name.encode() in pages
         }
-        for name, data in texts.items():  # in their order: the first says what the file is
+        for name, data in texts.items():  # in their order: the first file states the type
             if name.endswith((".svg", ".xhtml", ".opf", ".ncx")):
                 data = valid(name, data.decode(), texts).encode()
             new.writestr(name, data, zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED)
 
 
 def check_epub(path):
-    """Validate the ePub where epubcheck is installed, and end with what it finds."""
+    """Validate the ePub if epubcheck is installed; exit with its report if there are errors."""
     found = shutil.which("epubcheck")
     if not found:
         print("Not validated: epubcheck is not installed (Debian, Ubuntu: apt install epubcheck)")
@@ -102,7 +102,7 @@ def check_epub(path):
 
 
 def valid(name, text, texts):
-    """One file of an ePub as its standard wants it: ``texts`` are all files by their names."""
+    """Return a file of the ePub in valid form; ``texts``: all files by name."""
     if name.endswith(".svg"):
         text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text, count=1)
         return re.sub(r"<path(?![^>]* d=)", '<path d=""', text)
@@ -133,14 +133,14 @@ def valid(name, text, texts):
 
 
 def print_page(page, target):
-    """Print one page."""
+    """Print one page to PDF."""
     done = opened(page, "--virtual-time-budget=120000", f"--print-to-pdf={target}")
     if done.returncode or not target.is_file():
         sys.exit(f"{browser()} could not print:\n{done.stderr}")
 
 
 def opened(page, *options):
-    """A page opened once by a browser that knows nobody; what it wrote."""
+    """Open a page once in a browser with an empty profile; return the finished process."""
     with tempfile.TemporaryDirectory() as profile:
         command = [browser(), *FLAGS, f"--user-data-dir={profile}", *options, page.resolve().as_uri()]
         return subprocess.run(command, capture_output=True, text=True, timeout=1800)

@@ -1,6 +1,6 @@
-"""Write copies of the stories for a lecture: exercises without solutions, and nothing executed yet.
+"""Write copies of the stories for a lecture: exercises without solutions, and no outputs.
 
-A teacher runs them live, cell by cell; pages without exercises need no copy. Where the repository's address is set in
+A teacher runs them live, cell by cell; pages without exercises need no copy. If the repository's address is set in
 `_config.yml`, the first cells fetch the library, so that a copy also runs in a fresh notebook of any service.
 """
 
@@ -19,7 +19,7 @@ from book.site.tools.metadata import installing
 from book.site.tools.standalone_notebooks import plain
 
 ROOT = Path(__file__).resolve().parents[3]
-# A solution that stands in one cell, or the part of one that starts or ends in a cell.
+# A solution within one cell, or the part of one that starts or ends in a cell.
 SOLUTION = re.compile(
     r"(```+)\{solution\}.*?\n\1\s*(?=\n|$)"
     r"|```+\{solution-start\}(?:(?!\{solution-end\}).)*?(?:\{solution-end\}\s*\n```+\s*|\Z)"
@@ -32,20 +32,20 @@ NOTE = "*A copy for a lecture: outputs and solutions are left out; both are in t
 
 @cache
 def stories():
-    """The notebooks that are run live: those with exercises."""
+    """Return the notebooks with exercises."""
     return [
         path for path in sorted((ROOT / "book").glob("*.ipynb")) if "{exercise}" in path.read_text("utf-8")
     ]
 
 
 def near_links(text):
-    """A text whose links to pages that are not copied are their words."""
+    """Replace links to pages that are not copied by their text."""
     copied = {path.name for path in stories()}
     return LINK.sub(lambda link: link[0] if link[2] in copied else link[1], text)
 
 
 def without_solutions(cells):
-    """The cells outside of solutions; of one that a solution starts or ends in, the rest of its text."""
+    """Return the cells without solutions; if a solution starts or ends within a cell, keep the rest of its text."""
     kept, inside = [], False
     for cell in cells:
         if cell.cell_type == "code":
@@ -62,7 +62,7 @@ def without_solutions(cells):
 
 
 def first_cells(note, address=""):
-    """The cells that a copy begins with: what it is, and how a fresh notebook gets the library."""
+    """Return the first cells of a copy: what it is, and code that installs the library in a fresh notebook."""
     first = [nbformat.v4.new_markdown_cell(note, id="lecture-note")]
     if address:
         first.append(nbformat.v4.new_code_cell(installing(address), id="install"))
@@ -70,12 +70,12 @@ def first_cells(note, address=""):
 
 
 def address():
-    """The public address of the repository, or nothing."""
+    """Return the public address of the repository, or None."""
     return yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))["repository"]["url"]
 
 
 def lecture_copy(notebook, address=""):
-    """A notebook to be run live."""
+    """Return a copy of a notebook for a lecture."""
     nb = copy.deepcopy(notebook)
     nb.cells = [cell for cell in without_solutions(nb.cells) if cell.id != "install"]
     for cell in nb.cells:

@@ -1,6 +1,6 @@
-"""Check a built book: each internal link leads somewhere, and no asset comes from outside.
+"""Check a built book: every internal link has a target, and no asset comes from outside.
 
-Sphinx checks its own references but not raw HTML, and says nothing of remote scripts and styles.
+Sphinx checks its own references but not raw HTML, and does not report remote scripts and styles.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from bs4 import BeautifulSoup
 
-# Where a page can name another file. Only an <a> may lead out of the book: the reader clicks it.
+# Attributes that name another file. Only an <a> may lead out of the book.
 REFERENCES = dict.fromkeys(("audio", "embed", "iframe", "img", "script", "source", "video"), "src") | {
     "a": "href", "image": "href", "link": "href", "object": "data",
 }  # fmt: skip
@@ -32,7 +32,7 @@ def anchors(page):
 
 
 def fault(page, root, tag, address):
-    """What is wrong with one reference, or None."""
+    """Return what is wrong with one reference, or None."""
     url = urlsplit(address)
     if url.scheme in ("data", "mailto"):
         return None
@@ -53,13 +53,13 @@ def fault(page, root, tag, address):
 
 
 def state(page, slug, pairs):
-    """What a box does not offer of the state that a link sets, or None."""
+    """Return which part of a link's state an explorer does not offer, or None."""
     box = parse(page).find(attrs={"data-slug": slug})
     for name, value in parse_qsl(pairs, keep_blank_values=True):
         if "finder" in box.get("class", ()) and box.find(attrs={"data-key": name}):
-            continue  # any words can be searched for, and menus are filled when the page opens
+            continue  # the search accepts any words, and menus are filled when the page opens
         if box.find("input", attrs={"data-key": name, "type": "text"}):
-            continue  # read as words; what cannot be is said in the page
+            continue  # parsed by the page, which reports what it cannot read
         typed = box.find("input", attrs={"data-key": name, "type": "number"})
         options = box.select(f'select[data-key="{name}"] option')
         offered = {option.text for option in options} | {option.get("value") for option in options}
@@ -74,7 +74,7 @@ def state(page, slug, pairs):
 
 
 def check(root):
-    """All faults of the pages below ``root``, as (page, address, what is wrong)."""
+    """Return all faults of the pages below ``root``, as (page, address, what is wrong)."""
     faults = []
     for page in sorted(root.rglob("*.html")):
         if "_static" in page.relative_to(root).parts:
@@ -82,7 +82,7 @@ def check(root):
         for element in parse(page).find_all(list(REFERENCES)):
             address = element.get(REFERENCES[element.name])
             if "canonical" in element.get("rel", ()):
-                continue  # says where the page itself is
+                continue  # the address of the page itself
             wrong = fault(page, root, element.name, address) if address else None
             if wrong:
                 faults.append((str(page.relative_to(root)), address, wrong))

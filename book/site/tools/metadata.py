@@ -1,8 +1,8 @@
-"""Write authors and address, which stand in ``_config.yml``, into the other files that state them.
+"""Write authors and address from ``_config.yml`` into the other files that state them.
 
-``author`` (several with commas) and ``repository: url`` are the one place: CITATION.cff, pyproject.toml, LICENSE and
-the chapters follow: with an address each of them begins with a cell that fetches the book where it is not installed.
-A test holds them to it.
+``author`` (several with commas) and ``repository: url`` are stated once; CITATION.cff, pyproject.toml, LICENSE and
+the chapters are updated from them. If there is an address, every chapter begins with a cell that fetches the book if
+it is not installed. A test checks that all agree.
 """
 
 import json
@@ -21,7 +21,7 @@ def load_config():
 
 
 def citation(text, authors, address):
-    """The text of CITATION.cff with these authors and this address."""
+    """Return CITATION.cff with these authors and this address."""
     names = "".join(f"  - name: {name}\n" for name in authors)
     text = re.sub(r"(?m)^authors:\n(?:  - .*\n)+", f"authors:\n{names}", text)
     text = re.sub(r"(?m)^repository-code: .*\n", "", text)
@@ -29,7 +29,7 @@ def citation(text, authors, address):
 
 
 def project(text, authors, address):
-    """pyproject.toml with these authors and this address."""
+    """Return pyproject.toml with these authors and this address."""
     names = ", ".join(f'{{ name = "{name}" }}' for name in authors)
     text = re.sub(r"(?m)^authors = .*$", f"authors = [{names}]", text)
     text = re.sub(r"\[project\.urls\]\n(?:\w+ = .*\n)+\n", "", text)
@@ -38,12 +38,12 @@ def project(text, authors, address):
 
 
 def licence(text, authors, address):
-    """LICENSE with these authors."""
+    """Return LICENSE with these authors."""
     return re.sub(r"(?m)^(Copyright \(c\) [\d-]+,? ).*$", lambda line: line[1] + ", ".join(authors), text)
 
 
 def installing(address):
-    """Code of a cell that fetches the book, with what its chapters import, into a notebook that has not got it."""
+    """Return the code of a cell that fetches and installs the book, with its dependencies, if it is not installed."""
     name = address.rstrip("/").rpartition("/")[2].removesuffix(".git")
     return (
         "try:\n    import book\nexcept ImportError:\n"
@@ -52,7 +52,7 @@ def installing(address):
 
 
 def chapter(text, authors, address):
-    """A chapter with a cell that installs, before its first code, or without one where there is no address."""
+    """Return a chapter with an installing cell before its first code, or without one if there is no address."""
     nb = json.loads(text)
     cells = [cell for cell in nb["cells"] if cell["id"] != "install"]
     first = next((i for i, cell in enumerate(cells) if cell["cell_type"] == "code"), None)

@@ -1,4 +1,4 @@
-"""Write the folders of a new source and its chapter, a small source that runs: ``make paper KEY=mine2026``."""
+"""Write the folders and the chapter of a new source, with content that runs: ``make paper KEY=mine2026``."""
 
 import re
 import subprocess
@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-TEMPLATE = ROOT / "tests" / "_tiny2026"  # which a test puts into a copy of the tree by this command
+TEMPLATE = ROOT / "tests" / "_tiny2026"  # a test copies it into a tree with this command
 PLACES = {"room": "inferlib/papers/{}", "print": "book/papers/{}", "chapter.ipynb": "book/{}.ipynb"}
 
 
 def write(key, root=ROOT):
-    """Write a source under ``key``, the name of its author and the year; the paths that were written."""
+    """Write a source under ``key`` (author and year); return the paths written."""
     if not re.fullmatch(r"[a-z]+[0-9]{4}", key):
         sys.exit(f"KEY is {key!r}, but must be a name and a year, such as mine2026")
     places = {name: root / place.format(key) for name, place in PLACES.items()}
@@ -23,7 +23,7 @@ def write(key, root=ROOT):
         path.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text("utf-8").replace("tiny2026", key)
         path.write_text(text.replace("Tiny 2026", f"{key[:-4].title()} {key[-4:]}"), "utf-8")
-    # the imports of the new folders are the project's own now
+    # imports of the new folders are first-party now
     sort = "-m ruff check -q --fix --select I --config".split()
     subprocess.run([sys.executable, *sort, ROOT / "pyproject.toml", *places.values()], cwd=root, check=True)
     return list(places.values())

@@ -1,4 +1,4 @@
-"""Draw the picture of the README, on a ground of its own since a README knows no theme."""
+"""Draw the README's figure, on a white background because a README has no theme."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PICTURE = Path(__file__).resolve().parents[1] / "static" / "one-token.svg"
 
 
 def drawn():
-    """The picture as SVG text, the same in every run."""
+    """Return the figure as SVG text, the same in every run."""
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
     import xarray as xr

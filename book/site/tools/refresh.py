@@ -1,7 +1,7 @@
-"""Run chapters in place and store their outputs, byte for byte the same from run to run.
+"""Run chapters in place and store their outputs, identical byte for byte from run to run.
 
-The outputs are what readers see and what the tests compare, so nothing may be stored that
-changes without a change in the book: no times, no addresses of objects, no widget states.
+Readers see the outputs and tests compare them, so nothing may be stored that changes without a change in the book: no
+times, no addresses of objects, no widget states.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from traitlets.config import Config
 
 ROOT = Path(__file__).resolve().parents[3]
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
-# The model id of a widget is random; the page shows an explorer of its own instead.
+# A widget's model id is random; the page shows an explorer of its own instead.
 UNSTABLE = ("application/vnd.jupyter.widget-view+json",)
 
 
 def replacements():
-    """Pairs of pattern and replacement that the tests apply too, before they compare."""
+    """Return pairs of pattern and replacement, which the tests also apply before they compare."""
     rules = configparser.RawConfigParser()
     rules.read(ROOT / "tests" / "nbval_sanitize.cfg")
     return [(re.compile(rules[s]["regex"]), rules[s]["replace"]) for s in rules.sections()]
 
 
 def stable(text, rules):
-    """The text (or list of lines) with each rule applied."""
+    """Apply each rule to a text (or list of lines)."""
     if isinstance(text, list):
         return [stable(line, rules) for line in text]
     for pattern, new in rules:
@@ -44,8 +44,8 @@ def stable(text, rules):
 
 
 def fold(nb):
-    """Fold the code of solutions and what stands above the case, as JupyterLab reads it, so that the first cell of code
-    that a reader sees is the case; keep of all metadata what the pages and Lab need."""
+    """Fold the code of solutions and the code above the case in JupyterLab, so that the first visible code is the
+    case; drop metadata that neither pages nor JupyterLab need."""
     inside, code = 0, [cell for cell in nb.cells if cell.cell_type == "code"]
     case = next((at for at, cell in enumerate(code) if re.search(r"(?m)^case = ", cell.source)), 0)
     above = [cell.id for cell in code[:case]]
@@ -61,7 +61,7 @@ def fold(nb):
 
 
 def clean(nb, rules):
-    """Remove from an executed notebook all that depends on the run or on the editor."""
+    """Remove from an executed notebook everything that depends on the run or on the editor."""
     nb.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     fold(nb)
     for cell in nb.cells:
@@ -76,20 +76,20 @@ def clean(nb, rules):
 
 
 def sockets():
-    """Options of a kernel manager for sockets that are files, which no other kernel can have.
+    """Return options of a kernel manager for Unix sockets, which no other kernel can share.
 
-    Free ports are looked up before the kernel opens them. Of two kernels that start together one may open the other's
-    port, and messages then go to the wrong kernel.
+    Free ports are chosen before the kernel opens them. If two kernels start together, one may open the other's port,
+    and messages then go to the wrong kernel.
     """
     file = Path(tempfile.gettempdir(), f"kernel-{uuid.uuid4().hex}.json")
     return {"transport": "ipc", "connection_file": str(file)}
 
 
 def look_again(client, every=1):
-    """Make a client look for a reply every so many seconds, not only when it is woken.
+    """Make a client poll for a reply every few seconds instead of waiting for a wake-up.
 
-    While it waits on its socket it also answers output widgets over it, and such an answer can use up the
-    wake-up that was for the reply. The client then slept until its time was over, five minutes, and found it.
+    While it waits on its socket it also answers output widgets, and that can consume the wake-up meant for the reply.
+    The client then slept until its timeout of five minutes before it found the reply.
     """
     channel = client.kc.shell_channel
     wait = channel.get_msg
@@ -108,14 +108,14 @@ def look_again(client, every=1):
 
 
 def run(text, folder):
-    """The chapter of a text, executed."""
+    """Execute a chapter given as text; return the notebook."""
     nb = nbformat.reads(text, as_version=4)
     client = NotebookClient(
         nb,
         timeout=300,
         kernel_name="python3",
         record_timing=False,
-        coalesce_streams=True,  # a kernel sends one text in several pieces, cut at random
+        coalesce_streams=True,  # a kernel sends one text in pieces of random size
         resources={"metadata": {"path": str(folder)}},
         config=Config({"KernelManager": sockets()}),
     )
@@ -125,7 +125,7 @@ def run(text, folder):
 
 
 def refresh(path):
-    """Run one chapter; returns what to tell the reader of the terminal."""
+    """Run one chapter; return a line for the terminal."""
     start = time.perf_counter()
     old = path.read_text("utf-8")
     try:
@@ -136,7 +136,9 @@ def refresh(path):
     nbformat.validate(nb)
     new = nbformat.writes(nb, indent=1).rstrip("\n") + "\n"
     if new != old:
-        whole = path.with_suffix(".new")  # chapters that run beside it read it, and must not see half of it
+        whole = path.with_suffix(
+            ".new"
+        )  # other chapters that run now read this file, and must not see half of it
         whole.write_text(new, "utf-8", newline="\n")
         whole.replace(path)
     state = "changed" if new != old else "same"

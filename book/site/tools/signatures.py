@@ -1,5 +1,4 @@
-"""Writes ``tokenprice/signatures.py``: the fields of a question and a promise, as editors and type checkers see
-them."""
+"""Write ``tokenprice/signatures.py``: the fields of Question and SLO, for editors and type checkers."""
 
 import re
 from dataclasses import fields
@@ -8,7 +7,7 @@ from pathlib import Path
 from tokenprice.question import SLO, Question
 
 PATH = Path(__file__).parents[3] / "tokenprice" / "signatures.py"
-HEAD = '''"""What verbs take as options, for type checkers. Written by ``python -m book.site.tools.signatures``."""
+HEAD = '''"""Options of the verbs, for type checkers. Written by ``python -m book.site.tools.signatures``."""
 
 from collections.abc import Mapping
 from typing import TypedDict
@@ -18,41 +17,41 @@ from tokenprice.workload import Trace
 
 
 class QuestionFields(TypedDict, total=False):
-    """The fields of a question but for its model, in words or typed."""
+    """Fields of a question except its model, as text or typed."""
 
 '''
 PROMISED = '''
 
 class SLOFields(TypedDict, total=False):
-    """The fields of a promise."""
+    """Fields of an SLO."""
 
 '''
 TAIL = '''
 
 class AskOptions(QuestionFields, total=False):
-    """What ``ask`` takes."""
+    """Options of ``ask``."""
 
     prices: Mapping
 
 
 class ChangeOptions(AskOptions, SLOFields):
-    """What ``change`` and ``simulate`` take."""
+    """Options of ``change`` and ``simulate``."""
 
 
 class DecideOptions(QuestionFields, SLOFields):
-    """What ``decide`` takes, which has prices of its own."""
+    """Options of ``decide``, which has a ``prices`` argument of its own."""
 '''
 
 
 def line(field):
-    """One field: words, or what they are read as."""
+    """Return the line of one field: its types, or text."""
     typed = re.sub(r"[a-z_]+\.", "", str(field.type) if field.type is not bool else "bool")
     kinds = dict.fromkeys(["str", *typed.removesuffix(" | None").split(" | ")])
     return f"    {field.name}: {' | '.join(kinds)}\n"
 
 
 def text():
-    """The whole file."""
+    """Return the whole file."""
     asked = "".join(line(field) for field in fields(Question) if field.name != "model")
     return HEAD + asked + PROMISED + "".join(map(line, fields(SLO))) + TAIL
 

@@ -1,4 +1,4 @@
-"""Chapters without what only the built book resolves: for slides, lecture copies, and the notebooks to download."""
+"""Chapters in plain Markdown, without what only the book resolves: for slides, lecture copies and downloads."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from book import prose_numbers
 FENCE = re.compile(r"(?ms)^(`{3,})\{(\w[\w-]*)\}([^\n]*)\n(.*?)^\1 *$")
 OPTIONS = re.compile(r"\A(?::[^\n]*\n)*\s*")
 TARGET = re.compile(r"(?m)^\([\w-]+\)=\n?")
-INSIDE = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")  # a place or a box of the same page
+INSIDE = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")  # a link to a place or an explorer of the same page
 NAMES = {
     "exercise": "Exercise.",
     "solution": "Solution.",
@@ -18,7 +18,7 @@ NAMES = {
 
 
 def plain(text):
-    """A text as any Markdown reader shows it: links within the page as words, a box as a quotation with its title."""
+    """Return text for any Markdown reader: links within the page as words, boxes as quotations with their title."""
     text = prose_numbers.plain(text)
     return INSIDE.sub(r"\1", TARGET.sub("", FENCE.sub(_box, text))).strip()
 
@@ -33,7 +33,7 @@ def _box(fence):
 
 
 def notebook(text):
-    """The text of a notebook file with plain Markdown in its cells; outputs and all else as they are."""
+    """Return a notebook file with plain Markdown in its cells; everything else is unchanged."""
     nb = json.loads(text)
     for cell in nb["cells"]:
         if cell["cell_type"] == "markdown":
