@@ -50,10 +50,6 @@ class Slider:
         """Where a value stands on the slider's own scale."""
         return math.log10(value) if self.log else value
 
-    def within(self, value):
-        """The value, clipped to the range of the slider."""
-        return min(max(value, self.low), self.high)
-
     def taken(self, value):
         """A value as the outputs see it: rounded where the slider holds whole numbers."""
         return round(value) if self.whole else value

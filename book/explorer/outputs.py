@@ -7,9 +7,6 @@ where it has no answer.
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-import matplotlib.pyplot as plt
-
-from book import style
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import Breakdown
@@ -106,17 +103,6 @@ class Gauge:
     def outputs(self):
         """The parts, and the room."""
         return {**self.parts, "room": self.room}
-
-    def draw(self, values):
-        """The still picture, by Matplotlib."""
-        _, ax = plt.subplots(figsize=(6.4, 1.3))
-        left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
-        for name in self.parts:
-            ax.barh(0, values[name], left=left, label=name, color=colours[name])
-            left += values[name]
-        ax.axvline(values["room"], color="0.3", linestyle="--")
-        ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4, fontsize=10)
 
 
 def memory(held, chips=1, name="memory"):
