@@ -623,7 +623,7 @@ def _stale(entry):
     if not _replaced and not broken:
         _suspects.discard(entry)
     if broken and _searches(entry):
-        searched = f"{judged[entry]}; the least {entry.least.equation.__name__} is searched"
+        searched = f"{judged[entry]}; the least {entry.least.equation.__name__.strip('_')} is searched"
         warnings.warn(searched, stacklevel=4)
     return judged[entry]
 

@@ -12,7 +12,7 @@ import pytest
 import inferlib
 from book.audit import explain
 from book.audit.number_format import format_value
-from inferlib import ops
+from inferlib import ops, principles
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
 from inferlib.papers.erdil2025 import derivations as erdil_derivations
 from inferlib.papers.erdil2025.equations import model as erdil_model
@@ -148,6 +148,34 @@ def test_a_closed_form_under_a_variant_is_the_minimum_that_it_stood_for():
             erdil2025.minimum_latency_large(*at)
         assert "no longer ends in optimal_n_gpu" in str(erdil_derivations.optimal_instance())
     assert erdil2025.optimal_n_gpu(*at, 1.5e-6) == expected[0]
+
+
+LLAMA = inferlib.load_model("Llama 3 70B")
+
+
+@pytest.mark.filterwarnings("ignore:.*closed form of")
+@pytest.mark.parametrize(
+    ("reading", "slower", "batch"),
+    [
+        (
+            principles.memory_time,
+            lambda chip, data, n_chips: 2 * data / (n_chips * chip.memory_bandwidth),
+            lambda: principles.critical_batch(BOX.chip, principles.profile_of(LLAMA)),
+        ),
+        (
+            erdil2025.weight_time,
+            lambda model, chip, n_gpu: (
+                2 * model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
+            ),
+            lambda: erdil2025.critical_batch(erdil2025.load_model(LLAMA), erdil2025.load_chip("H100")),
+        ),
+    ],
+    ids=["principles", "erdil2025"],
+)
+def test_memory_that_reads_half_as_fast_doubles_the_critical_batch(reading, slower, batch):
+    before = batch()
+    with inferlib.variant(reading, slower):
+        assert batch() == pytest.approx(2 * before, rel=1e-6)
 
 
 def test_an_edited_equation_is_noticed_where_a_closed_form_rests_on_it(tmp_path):

@@ -54,18 +54,14 @@ class KernelCall(NamedTuple):
 class AllReduce(NamedTuple):
     """All-reduce over the chips of a tensor-parallel instance."""
 
-    link: Link
-    message: float
+    latency: float  # seconds that an empty one takes
+    sending: float  # further seconds for its bytes
     tp: float
-    boxes: float  # extra seconds if the instance spans several boxes
 
     def terms(self, count):
-        empty = kernels.reduce_time(self.link, 0)
-        fixed = count * empty + count * self.boxes
-        sent = count * (kernels.reduce_time(self.link, self.message) - empty)
         return {
-            "collective latency": where(self.tp > 1, fixed, 0),
-            "collective bandwidth": where(self.tp > 1, sent, 0),
+            "collective latency": where(self.tp > 1, count * self.latency, 0),
+            "collective bandwidth": where(self.tp > 1, count * self.sending, 0),
         }
 
 
@@ -172,7 +168,9 @@ def all_reduce(at):
     elif beyond:  # custom all-reduces in CUDA graphs work within one box
         link = far
     boxes = kernels.node_time(at.engine, 1, at.tp, minimum(at.tp, at.box))
-    yield AllReduce(link, at.rows * at.model.d_model * RESULT, at.tp, boxes)
+    empty = kernels.reduce_time(link, 0)
+    sent = kernels.reduce_time(link, at.rows * at.model.d_model * RESULT) - empty
+    yield AllReduce(empty + boxes, sent, at.tp)
 
 
 def exchange(at, block):

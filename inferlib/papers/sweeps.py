@@ -13,26 +13,13 @@ NO_COLOUR = "0.2"  # colour of models other than the sources
 
 
 class Sweep(xr.Dataset):
-    """Answers over named axes: an ``xarray.Dataset`` with :meth:`best` and :meth:`plot`.
+    """Answers over named axes: an ``xarray.Dataset`` with a :meth:`plot`.
 
     ``seconds`` is the time of a step, NaN where ``status`` is not ``"ok"``; ``reason`` says why. ``terms`` are the
     seconds of each common term, ``bottleneck`` is the largest. The axis ``by`` holds the models that were asked.
     """
 
     __slots__ = ()
-
-    def best(self, axis, of="seconds"):
-        """Return the value of ``axis`` where ``of`` is least, at every other point; None where nothing is feasible."""
-        validation.one_of("axis", axis, list(self.dims))
-        table = self[of].transpose(axis, ...)
-        found = np.full(table.shape[1:], None, dtype=object)
-        for place in np.ndindex(found.shape):
-            column = table.values[(slice(None), *place)].astype(float)
-            if not np.isnan(column).all():
-                found[place] = self[axis].values.tolist()[np.nanargmin(column)]
-        return xr.DataArray(
-            found, dims=table.dims[1:], coords={n: self[n] for n in table.dims[1:]}, name=axis
-        )
 
     def plot(self, of="seconds", ax=None):
         """Draw ``of``: a line per model over one axis, or a map of one model over two; infeasible points stay empty.

@@ -4,7 +4,7 @@ from functools import partial
 from numbers import Real
 
 from inferlib import validation
-from inferlib.equation import equation
+from inferlib.equation import Minimum, equation
 from inferlib.ops import maximum, minimum
 from inferlib.principles.profile import Profile, profile_of
 from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, decode_model
@@ -64,7 +64,14 @@ def attainable_flops(chip: Accelerator, intensity):
     return minimum(chip.flops, intensity * chip.memory_bandwidth)
 
 
-@equation()
+def _unequal_time(chip, model, batch):
+    """What reading one weight and multiplying it differ by."""
+    return abs(
+        memory_time(chip, model.weight_bytes, 1) - arithmetic_time(chip, model.flop_per_weight * batch, 1)
+    )
+
+
+@equation(least=Minimum(_unequal_time, "batch", place=True))
 def critical_batch(chip: Accelerator, model: Profile):
     """The batch at which multiplying the weights takes as long as reading them; no cache, no experts.
 
