@@ -74,6 +74,41 @@ def test_every_formula_on_a_slide_says_what_its_symbols_mean(name, k):
     assert own or not any(left for _, left in told), told
 
 
+NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])")
+ANSWER = re.compile(r'"answer": ?([\d.e+-]+)')
+
+
+def printed(slide):
+    """The numbers on a slide that a room can read: in its words, its tables and its drawings."""
+    parts = [slide.title]
+    for kind, content in slide.show:
+        if kind == "figure":
+            parts += [content[1], *re.findall(r"<!-- (.*?) -->", content[0])]
+        elif kind != "page":
+            parts.append(re.sub(r"(?s)<(script|style)>.*?</\1>|<[^>]+>", " ", content))
+    return {float(number.replace(",", "")) for number in NUMBER.findall(" ".join(parts))}
+
+
+def asked_for(slide):
+    """What the room is to find on a slide: the answer of its guess, the numbers of its board; no count below ten."""
+    boxes = [box for kind, box in slide.show if kind == "html" and "inferlibGuess" in box]
+    answers = [float(found) for box in boxes for found in ANSWER.findall(box)]
+    answers += [float(numbers()[name].replace(",", "")) for name in slide.finds]
+    return [answer for answer in answers if answer >= 10 or answer != int(answer)]
+
+
+FINDING = [(name, k) for name, k in ALL if asked_for(slides.deck(name)[k])]
+
+
+@pytest.mark.parametrize(("name", "k"), FINDING)
+def test_no_answer_stands_on_its_own_slide_or_an_earlier_one(name, k):
+    deck = slides.deck(name)
+    for earlier in deck[: k + 1]:
+        for answer in asked_for(deck[k]):
+            told = [seen for seen in printed(earlier) if abs(seen / answer - 1) < 0.005]
+            assert not told, (earlier.title, told)
+
+
 @pytest.mark.parametrize("name", slides.SESSIONS)
 def test_a_session_takes_ninety_minutes(name):
     assert sum(slide.minutes for slide in slides.deck(name)) == 90
