@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
+from facts import lines
 from py_mini_racer import MiniRacer
 from questions import OPTIONS, SERVED, TRACES, WORK, answered
 
@@ -513,17 +514,9 @@ def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(name, beside
 
 
 # What of a call is no field of a question.
-@pytest.mark.parametrize(("work", "more", "linked"), [
-    ("step", {"prices": {"H100": 3}}, True), ("step", {"prices": {"H100": [2, 4]}}, False),
-    ("fleet", {"prefill_machine": "1x H200", "prices": {"H200": 3}}, True),
-    ("served", {"engine": "sglang"}, True), ("fleet", {"engine": "sglang"}, True),
-    ("rented", {"tpot": "90 ms", "sure": True}, True), ("rented", {"prices": {"L40S": 0.5}}, True),
-    ("rented", {"prices": {"L40S": [0.5, 9]}}, False), ("rented", {"chips": ["H100"]}, True),
-    ("rented", {"chips": ["H100", "B200"]}, False), ("rented", {"counts": [4]}, False),
-    ("rented", {"layouts": "TP1"}, False), ("rented", {"request_rate": 5}, True), ("rented", {"concurrency": 5}, False),
-])  # fmt: skip
+@pytest.mark.parametrize(("work", "more", "linked"), lines("linked"))
 def test_what_a_link_holds_of_prices_chips_and_layouts(work, more, linked):
-    assert same_as_linked(answered(WORK[work], **more)) == linked
+    assert same_as_linked(answered(WORK[work], **json.loads(more))) == (linked == "yes")
 
 
 def test_a_link_of_a_run_and_its_copied_call_check_the_same():

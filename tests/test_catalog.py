@@ -82,14 +82,7 @@ def test_number_follows_from_the_one_its_source_prints(name, field):
 
 # Half the bits, twice the rate, unless the vendor says otherwise.
 STEPS = "tf32 bf16, bf16 fp8, bf16 int8, fp16 int8, fp8 fp4, int8 int4"
-OTHERWISE = {
-    "TPU v4": {"int8": 1}, "TPU v5p": {"fp8": 1}, "TPU v6e": {"fp8": 1}, "MI250X GCD": {"int8": 1, "int4": 1},
-    "MI210": {"int8": 1},
-    "L40S": {"int4": 1}, "RTX 5090": {"int8": 4, "fp4": 4},
-    **dict.fromkeys(("Groq LPU", "RTX 3090", "RTX 4090"), {"int8": 4}),
-    "Gaudi 3": {"fp8": 1}, "Trainium 2": {"bf16": 1, "fp8": 1.947},
-    **dict.fromkeys(("B300", "GB300 NVL72"), {"fp4": 3}),  # arithmetic in four bits widened, the rest kept
-}  # fmt: skip
+OTHERWISE = {(chip, narrow): float(times) for chip, narrow, times in lines("steps_of_peaks")}
 
 
 @EVERY_CHIP
@@ -97,7 +90,7 @@ def test_half_the_bits_double_the_peak(name):
     peaks = load_chip(name).peaks
     for wide, narrow in (step.split() for step in STEPS.split(", ")):
         if wide in peaks and narrow in peaks:
-            expected = OTHERWISE.get(name, {}).get(narrow, 2)
+            expected = OTHERWISE.get((name, narrow), 2)
             assert peaks[narrow] / peaks[wide] == pytest.approx(expected, rel=0.015), (wide, narrow)
     assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == (name != "DGX Spark")
 

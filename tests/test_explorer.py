@@ -219,15 +219,7 @@ def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, 
     assert any("value" in entry for view in asked(page, "api.answers()") for entry in view)
 
 
-def test_curves_are_drawn_to_scale_and_whole_sliders_round_alike():
-    """A straight line on linear axes: the marker stands in the middle, the curve spans the width."""
-    page = page_of(curve(lambda x: 3 * x, Slider("x", "x", 0, 10, 5), x="x"))
-    (now,), (line,) = drawn(page, "v0", "now"), drawn(page, "v0", "curve")
-    assert float(now["x1"]) == pytest.approx((56 + 588) / 2)
-    points = [tuple(map(float, p.split())) for p in re.findall(r"[ML]([-\d.]+ [-\d.]+)", line["d"])]
-    assert points[0] == (56, 254) and points[-1][0] == 588
-    assert points[-1][1] == pytest.approx(254 + (26 - 254) / 1.05, abs=0.1)
-    # whole sliders round alike
+def test_whole_sliders_round_alike():
     whole = curve(lambda n: 10 * n, Slider("n", "n", 1, 9, 3, whole=True), x="n")
     page = page_of(whole)
     page.eval("move('n', {value: '4.6'})")
@@ -244,15 +236,13 @@ def test_text_cannot_leave_its_place():
     page_of(shown)
 
 
-def test_a_widget_offers_the_same_inputs_and_they_are_checked():
+def test_inputs_are_checked_and_a_choice_of_a_widget_sets_others():
     for wrong in ({"n_gpus": 3}, {"chip": "H1000"}):
         with pytest.raises(LookupError):
             CURVES.evaluate(**wrong)
     for wrong in (-3, math.nan, 1e9):
         with pytest.raises(ValueError, match="n_gpu is"):
             CURVES.evaluate(n_gpu=wrong)
-    children = CURVES.widget().children
-    assert [child.description for child in children[:-1]] == ["GPUs", "Time of one hop (us)", "Chip", "Model"]
     _, batch, price, *_ = RICH.widget().children
     price.value = "high"
     assert batch.value == RICH.state(price="high")["batch"] == 100
@@ -391,20 +381,11 @@ def test_the_page_refuses_what_python_refuses(make):
                 assert all("na" in entry for entry in entries)
 
 
-def test_the_limit_of_memory_is_that_of_the_model_and_more_gpus_than_experts_no_matter_of_room():
+def test_the_limit_of_memory_is_that_of_the_model():
     """The page counts a profile; 405B at 16 bits is 812 GB, and its cache half a megabyte a token."""
-    held = inferlib.load_model("Llama 3.1 405B").bytes_held(8, 8192)
     at = {"model": "Llama 3.1 405B", "chip": "H100 SXM", "batch": 8, "context": 8192, "n_chips": 8}
     ((needed, has),) = MADE["principles.one_step"]().shortages(**at).values()
-    assert needed == pytest.approx(held / 1e9, rel=1e-9) and has == 640
-    assert needed == pytest.approx(811.7 + 8 * 8192 * 126 * 8 * 128 * 2 * 2 / 1e9, rel=1e-3)
-    # more GPUs than experts are out of reach, and no matter of room
-    shown = MADE["mazurek2025.one_step"]()
-    at = {"nodes": 5, "size": "72, one rack", "own": 1}  # 360 GPUs, 257 experts and up to 128 copies
-    page = page_of(shown, shown.link(**at, extra=0))
-    assert said(page, "limits").startswith("Out of the model's reach. More GPUs than")
-    assert asked(page, "api.answers()[0][0].na") == "out of the model's reach"
-    assert shown.evaluate(**at, extra=128)["cache"] > 0
+    assert needed == pytest.approx(811.7 + 8 * 8192 * 126 * 8 * 128 * 2 * 2 / 1e9, rel=1e-3) and has == 640
 
 
 def test_an_axis_stays_while_a_slider_moves():
@@ -436,6 +417,14 @@ def test_a_caution_is_said_and_takes_no_answer_away():
     page = page_of(shown, shown.link(a=60))
     assert said(page, "limits") == "Caution: nothing was measured there" and not refused(page)
     assert shown.evaluate(a=60)["x: total"] == 60
+
+
+def test_without_scripts_a_page_shows_the_start():
+    shown = MADE["principles.one_step"]()
+    without = re.sub(r"(?s)<(script|style)>.*?</\1>", "", shown._repr_html_())
+    cells = re.findall(r'<td class="number"[^>]*>([^<]*)</td>', without)
+    assert number(cells[0]) == pytest.approx(shown.evaluate()["all overlaps: total"], rel=5e-3)
+    assert "full at 640 GB" in without
 
 
 BESIDE = """

@@ -3,9 +3,6 @@
 import decimal
 import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +15,6 @@ from inferlib import Layout, System, Transformer, Workload, frontier, papers
 from inferlib.papers import steinhardt2022
 from tokenprice.deployment import decode_step
 
-ROOT = Path(__file__).parents[1]
 LLAMA, *OTHERS = map(inferlib.load_model, ("Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"))
 H100 = inferlib.load_chip("H100 SXM")
 BOX, WORK = System(H100, 8), Workload(32, 4096)
@@ -133,23 +129,3 @@ def test_a_key_is_not_echoed_raw(sly):
 
 
 # --- The reader's machine ---------------------------------------------------------------------------------
-
-
-def test_a_home_that_cannot_be_written_is_no_matter(tmp_path):
-    """Importing and drawing says nothing where Matplotlib, IPython and caches have no home to write to."""
-    code = (
-        "import inferlib, matplotlib; matplotlib.use('Agg'); from book import style;"
-        "box = inferlib.System(inferlib.load_chip('H100 SXM'), 8);"
-        "step = inferlib.principles.decode_step(inferlib.load_model('Llama 3 70B'), box, inferlib.Workload(1));"
-        "style.breakdown_bars({'a': step}); print(round(1e3 * step.total, 2))"
-    )
-    (tmp_path / "file").write_text("")
-    nowhere = str(tmp_path / "file" / "home")  # beneath a file no folder can be made, by root neither
-    environment = {
-        "MPLCONFIGDIR": str(tmp_path / "matplotlib")
-    }  # but the Makefile's, which holds a cache of fonts
-    environment |= os.environ | {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "XDG_CONFIG_HOME": nowhere}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True, cwd=ROOT
-    )
-    assert (done.stdout.strip(), done.stderr) == ("5.19", "")

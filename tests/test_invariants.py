@@ -4,6 +4,7 @@ import os
 import random
 
 import pytest
+from facts import lines, options_of
 from questions import drawn
 
 from tokenprice import Question, ask, decide, invariants, queueing, request
@@ -15,17 +16,7 @@ GOOD = {
     "machine": 1, "parts": 1, "dollars": 2, "rented": 2,
 }  # fmt: skip
 WRONG = {
-    "the fast end of an interval is below its middle": {"token_low": 0.021},
-    "the slow end of an interval is above its middle": {"token_high": 0.019},
-    "a token takes at least its step alone": {"token": -0.0218, "token_low": -0.03},
-    "a first token takes at least its own prompt": {"first_token": 0.09},
-    "a machine makes no more tokens than it has time for": {"paced": 1001},
-    "the parts of a request add up": {"parts": 0.9},
-    "the early end of an interval is below its middle": {"first_low": 0.31},
-    "the late end of an interval is above its middle": {"first_high": 0.29},
-    "a first token waits for all prompts and for answers ahead at most": {"everybody": 0.29},
-    "users get no more tokens than one of them in his time (Little's law)": {"received": 899},
-    "a request costs chips × hours × price": {"dollars": 1.9},
+    said: {name: float(value) for name, value in options_of(text).items()} for said, text in lines("bounds")
 }
 
 

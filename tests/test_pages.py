@@ -7,14 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import xarray as xr
-import yaml
 from bs4 import BeautifulSoup
 from prose import notebook
 
 from book import measured, style
 from book.principles.explorers import one_step
 from book.site.ext import maths, page_transforms, search
-from book.site.tools import formats, links
+from book.site.tools import links
 from inferlib import axis
 
 ROOT = Path(__file__).parents[1]
@@ -79,18 +78,6 @@ def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited()
     page = (ROOT / "book" / "bibliography.md").read_text("utf-8")
     cited = {key for keys in re.findall(r"\{cite:[tp]\}`([^`]+)`", page) for key in keys.split(",")}
     assert len(entries) == len(set(entries)) >= 40 and cited == set(entries)
-
-
-def test_the_stories_alone_are_the_stories_and_what_they_cite(tmp_path, monkeypatch):
-    monkeypatch.chdir(ROOT)
-    formats.stories(tmp_path)
-    texts = ((tmp_path / name).read_text("utf-8") for name in ("_toc.yml", "_config.yml"))
-    toc, config = map(yaml.safe_load, texts)
-    files = [toc["root"], *(chapter["file"] for part in toc["parts"] for chapter in part["chapters"])]
-    assert files[:2] == ["book/introduction", "book/principles"]
-    assert files[-2:] == ["book/price", "book/bibliography"]
-    assert not any(name.endswith(("_record", "calculator", "scorecard")) for name in files)
-    assert all(Path(folder).is_absolute() for folder in config["sphinx"]["local_extensions"].values())
 
 
 def test_equations_are_typeset_without_a_script():

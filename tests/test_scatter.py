@@ -5,9 +5,8 @@ import re
 import pytest
 
 import inferlib
-from book.serving import fit, interactive
-from book.synthesis import comparison
-from tokenprice import Question, ask, decide
+from book.serving import interactive
+from tokenprice import decide
 from tokenprice.formatting import format_layout
 
 MODEL = {"model": "GPT-OSS 120B", "weights": "mxfp4"}
@@ -38,30 +37,3 @@ def test_a_stricter_promise_never_costs_less():
         for v in (20, 50, 100, 200)
     ]
     assert prices == sorted(prices) and prices[-1] > 5 * prices[0]
-
-
-def test_dots_are_public_rows():
-    rows = fit.serving_rows()
-    rows = rows[(rows.use == "clean") & (rows.model == "GPT-OSS 120B") & (rows.hardware == "B200")]
-    near = rows[(rows.prompt_tokens.between(870, 1076)) & (rows.output_tokens.between(870, 1076))]
-    assert len(SHOWN.dots) == len(near) > 20
-    svg = SHOWN.drawn()["svg"]
-    assert svg.count("<title>") == len(near) and all(
-        url.replace("&", "&#38;") in svg for url in set(near.url)
-    )
-
-
-def test_every_answer_over_every_measurement():
-    answers, rows = comparison.all_answers(), comparison.rows()
-    mine = Question("Llama 3 70B", "8x H100", batch=32, context="4k")
-    shown = interactive.answers_over_measurements(answers, rows, [(mine, 10e-3)])
-    who = shown.menus[0].options.index("kernel model")
-    own = answers[(answers.who == "kernels") & (answers.status == "ok") & (answers.use == "clean")]
-    error = (own.predicted / own.measured - 1).abs()
-    ratio = shown.dots[-1]["y"][who]
-    whole = shown.drawn(who=who)
-    predicted = ask(mine).seconds
-    assert ratio == pytest.approx(predicted / 10e-3, rel=1e-2) and "mine, 10 ms" in whole["svg"]
-    count, mean = map(int, re.search(r"(\d+) rows, mean error (\d+) %", whole["said"]).groups())
-    assert count == len(own), "a row of one's own, which may be one of these, is drawn and not counted"
-    assert mean == pytest.approx(100 * error.mean(), abs=0.6)

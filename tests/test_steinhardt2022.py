@@ -227,13 +227,4 @@ def test_the_box_of_a_multiply_shows_the_answer_of_the_chapter(state, output, mi
     assert MULTIPLY.evaluate(**state)[output] == pytest.approx(microseconds, abs=0.0005)
 
 
-@pytest.mark.parametrize(
-    ("state", "edge"),
-    # eight H100 with 400 Gbit/s each: 2 C N / B by hand
-    [({"network": 0.2}, 24960), ({"machine": "H100 SXM"}, 2 * 989.5 * 8 / 0.4)],
-)
-def test_a_block_wider_than_the_matrices_is_said(state, edge):
-    assert MULTIPLY.shortages(True, **state)[explorers.TO_CUT] == pytest.approx((edge, 16384), rel=1e-3)
-
-
 # --- Drawings --------------------------------------------------------------------------------------------
