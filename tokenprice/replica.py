@@ -82,7 +82,7 @@ class Request:
 class Copy:
     """One copy's line, the prompts it reads, and its running sequences by the number of their request.
 
-    ``kept``: tokens of memory for prompts that are read; with ``reserve`` for all. ``contexts``: those of the sequences,
+    ``kept``: tokens of memory for prompts that are read, with ``reserve`` for all. ``contexts``: of the sequences,
     were no step made yet. ``base`` and ``slope``: seconds of a step, and what each step that is made adds; ``full``:
     steps after which memory is full.
     """
@@ -172,7 +172,7 @@ class Replica:
         if n:
             base, copy.slope = self.costs.step(n)
             copy.base = base + copy.slope * copy.contexts / n
-            if not self.scheduler.reserve:
+            if not self.scheduler.reserve and n > 1:  # one alone is never preempted
                 copy.full = (self.costs.tokens - copy.kept - copy.contexts) / n
 
     def pack(self, copy):
@@ -216,7 +216,9 @@ class Replica:
         """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
         done, hold = [], self.held()
         packs = [] if hold else [(copy, self.pack(copy)) for copy in self.prompted]
-        read = max((sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs), default=0.0)
+        read = max(
+            (sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs), default=0.0
+        )
         each, grows = self.decode_time(packs)
         pause, steps = bool(read) and not self.scheduler.rides, 1
         if any(pack for _, pack in packs):
