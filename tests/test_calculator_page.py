@@ -235,6 +235,8 @@ def test_fleets_at_random():
                 hour, dollars = said["usd_per_hour"], said["usd_per_million"].get("output")
                 assert here["hour"] == (hour and pytest.approx(hour, rel=1e-9))
                 assert here.get("million") == (dollars and pytest.approx(dollars, rel=1e-9))
+                better = there.server.better_limit
+                assert here["better"] == (better and pytest.approx(better, rel=1e-9))
     assert answered > 12 and crowded > 1
 
 
@@ -274,6 +276,12 @@ LOOPS = (
     {"model": "zai-org/GLM-5.2", "weights": "bf16"},
 )
 
+# Memory runs full with the engine's own sequences, so decide offers fewer.
+FULL = {
+    "model": "Qwen3 32B", "weights": "", "kv_cache_dtype": "", "prompt_tokens": 1000, "output_tokens": 4000,
+    "request_rate": 3, "tpot": 0.1, "ttft": 5, "chip": "H200", "only": "H200",
+}  # fmt: skip
+
 
 def to_rent(choose):
     """A question of what to rent for arrivals."""
@@ -295,7 +303,8 @@ def told_of_fleet(fleet):
         return None
     names = "replicas prefill_replicas chips load headroom prefill_load ttft tpot usd_per_hour".split()
     said = fleet.to_dict()
-    return [fleet.prefill_machine.count if fleet.prefill_machine else 0, *(said[name] for name in names)]
+    reader = fleet.prefill_machine.count if fleet.prefill_machine else 0
+    return [reader, *(said[name] for name in names), fleet.max_num_seqs or 0]
 
 
 def split(detail):
@@ -308,7 +317,7 @@ def split(detail):
 
 FOUND = """
 const of=(f)=>!f?null:[f.readers?f.reader.at.n:0,f.n,f.readers,f.chips,f.state.busy,f.headroom,f.readerLoad,
-f.state.first,f.state.token,f.hour];
+f.state.first,f.state.token,f.hour,f.limit||0];
 const cut=(o)=>({machine:[o.chip,o.n,o.layout],fleet:of(o.many),cautions:o.cautions,
 numbers:[o.users,o.dollars,o.million,o.tokenLow,o.tokenHigh,o.firstLow,o.firstHigh]});
 const best=r.offers[0];
@@ -332,7 +341,9 @@ def rented():
     """What the page offers, and the library: to loops of users, and for arrivals at random, as many as STATES says."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)]
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)] + [
+        START | FULL
+    ]
     for state in loops + fleets:
         state |= {"mode": "decide", "concurrency": None, "prices": {}}
         page = run(f"const r=A.decide({json.dumps(state)});{FOUND}")

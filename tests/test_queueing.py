@@ -216,6 +216,20 @@ def test_headroom_is_the_largest_rate_that_is_answered(model, more):
         assert ask(asked.replace(request_rate=by * rate)).feasible is feasible
 
 
+def test_decide_limits_sequences_where_memory_runs_full():
+    """Fewer machines than with the engine's own limit; seen through ``ask``, and in the command that starts them."""
+    asked = Question("Qwen3 32B", prompt_tokens=1000, output_tokens=4000, request_rate=3)
+    promise = {"tpot": "100 ms", "ttft": "5 s", "chips": "H200"}
+    best = (found := decide(asked, **promise)).best
+    own = decide(asked.replace(max_num_seqs=1024), **promise).best
+    assert own.fleet.max_num_seqs is None and best.fleet.dollars_per_hour < own.fleet.dollars_per_hour
+    again = ask(asked.replace(**best.asked, replicas=best.fleet.replicas))
+    assert vars(again.fleet.estimate) == vars(best.fleet.estimate)
+    assert again.fleet.server.better_limit is None
+    limit = best.asked["max_num_seqs"]
+    assert f"--max-num-seqs {limit}" in found.commands["vllm"] and f"with max_num_seqs {limit}" in str(found)
+
+
 RENT = {"tpot": "40 tokens/s", "ttft": "500 ms", "chips": "H100"}
 
 

@@ -30,7 +30,6 @@ LEFT_OUT = {
     "batching_wait_iters": "the page asks engines as they come",
     "prefill_replicas": "the page takes as many machines that read as it needs",
     "max_num_batched_tokens": "the page takes the engine's own tokens of a step",
-    "max_num_seqs": "the page takes the engine's own sequences",
     "order": "the page takes the engine's own order",
     "router": "the page deals requests by chance",
     "dp_balance": "the page does not balance copies",

@@ -32,6 +32,10 @@ WARM = 1  # uncounted requests before the first and at most after the last, in m
 LEAST_WARM = 300
 ROOMY = 0.8  # of the sequences that memory holds in the mean: with so many it is hardly ever full
 WORTH_SAYING = 1.05  # gain in requests a second from which on an answer says it
+MEMORY_FULL = (
+    "prompts are read again when the load rises; with max_num_seqs {most} a machine serves {gain} × as many "
+    "requests"
+)
 TRIES = 10  # numbers of machines that are simulated, upwards from the answer of the fixed point
 TOGETHER = 20  # machines that are simulated together where the router looks at their load
 
@@ -330,7 +334,8 @@ class Fleet(Screen):
     ``estimate`` is the state of one machine, ``slow_end`` the one at the slow end of the interval of a step, ``factor``
     times as slow. Where ``prefill_machine`` is given, ``prefill_replicas`` of those read the prompts, each of which is
     ``server_that_reads``. ``request`` is the mean request, with its price, and with intervals that hold the slow end.
-    ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`.
+    ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
+    that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """
 
     request_rate: float
@@ -347,6 +352,7 @@ class Fleet(Screen):
     prefill_load: float = 0.0
     simulated: bool = True
     server_that_reads: Server | None = None
+    max_num_seqs: int | None = None
 
     @property
     def chips(self) -> int:
@@ -403,9 +409,10 @@ class Fleet(Screen):
     @property
     def machinery(self) -> str:
         """The number of machines and their load, in words."""
-        own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%}"
+        own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%} load"
+        busy += f" with max_num_seqs {self.max_num_seqs}" if self.max_num_seqs else ""
         read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
-        return f"{read}, {own} decode at {busy} load" if self.prefill_machine else f"{own} at {busy} load"
+        return f"{read}, {own} decode at {busy}" if self.prefill_machine else f"{own} at {busy}"
 
     @property
     def dollars_per_month(self) -> float | None:
@@ -420,8 +427,7 @@ class Fleet(Screen):
         found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
         if self.server.better_limit:
             most, gain = self.server.better_limit
-            said = f"with max_num_seqs {most} a machine serves {format_number(gain)} × as many requests"
-            found += [("Memory full", f"prompts are read again when the load rises; {said}")]
+            found += [("Memory full", MEMORY_FULL.format(most=most, gain=format_number(gain)))]
         if self.dollars_per_hour is not None:
             paid = f"${self.dollars_per_hour:,.2f} per hour, ${self.dollars_per_month:,.0f} per month"
             dollars = format_number(self.request.per_million["output"])

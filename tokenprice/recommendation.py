@@ -38,6 +38,7 @@ COLUMNS = {
 }  # fmt: skip
 # Columns of an offer on its own, which the table of offers leaves out to be narrow.
 DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
+LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated, where percentiles are promised, and requests of each.
@@ -58,6 +59,12 @@ class Offer(formatting.Screen):
     sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
     simulations: tuple = ()  # simulations: at the estimate, and at both ends of its interval
     replicas: int = 0  # machines that hold a given number of users
+
+    @property
+    def asked(self):
+        """What it adds to the question: machine, layout, and a limit of sequences if the engine's own is not best."""
+        limit = {"max_num_seqs": self.fleet.max_num_seqs} if self.fleet and self.fleet.max_num_seqs else {}
+        return {"machine": self.system, "layout": self.layout, **limit}
 
     @property
     def hourly(self):
@@ -109,6 +116,7 @@ class Offer(formatting.Screen):
     def notes(self):
         """What stands below the table: cautions, and why its rank is that of its slow end."""
         slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
+        slow += [LIMITED] if self.fleet and self.fleet.max_num_seqs else []
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
 
     def surely(self):
@@ -304,8 +312,7 @@ class Decision(formatting.Screen):
     @property
     def commands(self) -> dict:
         """The command that starts the best machine, of each engine."""
-        best = self.best and self.question.replace(machine=self.best.system, layout=self.best.layout)
-        return launch.commands(best) if best else {}
+        return launch.commands(self.question.replace(**self.best.asked)) if self.best else {}
 
     def nearest(self, most=3) -> tuple:
         """The misses that come nearest: those that fall short by the least."""
@@ -533,6 +540,10 @@ class _Search:
         readers = (None,) if self.promise.percentiles else (None, at, *others)
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
         found = [fleet(q, at, reader=one, **how) for one in readers]
+        if limit := found[0] and not q.max_num_seqs and found[0].server.better_limit:
+            limited = q.replace(machine=at.machine, layout=at.layout, max_num_seqs=limit[0])
+            other = fleet(limited, limited.deployment, **how)
+            found.append(other and replace(other, max_num_seqs=limit[0]))
         # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
         best = min(
             filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
@@ -558,12 +569,13 @@ class _Search:
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
             one, old = offers[k], offers[k].fleet
-            asked = self.q.replace(machine=one.system, layout=one.layout, prefill_machine=old.prefill_machine)
+            asked = self.q.replace(prefill_machine=old.prefill_machine, **one.asked)
             near = old.replicas, old.prefill_replicas
             how = {"kept": self._kept, "sure": self.sure, "near": near}
             if found := fleet(asked, asked.deployment, reader=asked.reader, **how):
                 request = replace(found.request, price_ratio=one.request.price_ratio)
-                offers[k] = replace(one, request=request, fleet=replace(found, request=request))
+                many = replace(found, request=request, max_num_seqs=old.max_num_seqs)
+                offers[k] = replace(one, request=request, fleet=many)
             else:
                 self._miss(asked.deployment, *self._late(offers.pop(k).fleet))
             offers.sort(key=_place)
@@ -591,11 +603,11 @@ class _Search:
         """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
         from tokenprice.simulation import simulate_requests
 
-        at, made = {"machine": offer.system, "layout": offer.layout}, {}
+        made = {}
 
         def good(n):
             load = {"replicas": n} if offer.fleet else {"concurrency": n * offer.layout.dp}
-            found = ask_kernel_model(self.q.replace(**at, **load), simulated=False)
+            found = ask_kernel_model(self.q.replace(**offer.asked, **load), simulated=False)
             if not found.feasible:
                 return False
             ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
@@ -617,11 +629,12 @@ class _Search:
             return self._miss(self._of(offer), *self._rare(list(made.values())[-1][-1]))
         found = ask_kernel_model(made[n][0].answer.question)
         factor = found.request.step_factor
+        many = offer.fleet and replace(found.fleet, max_num_seqs=offer.fleet.max_num_seqs)
         ends = [
             simulate_requests(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)
         ]
         request = replace(found.request, price_ratio=offer.request.price_ratio)
-        return replace(offer, request=request, fleet=found.fleet, simulations=tuple(ends))
+        return replace(offer, request=request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
         """What 99 of 100 requests wait too long for on the most machines, or with the fewest users, that were tried."""

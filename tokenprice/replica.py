@@ -172,7 +172,7 @@ class Replica:
         if n:
             base, copy.slope = self.costs.step(n)
             copy.base = base + copy.slope * copy.contexts / n
-            if not self.scheduler.reserve:
+            if not self.scheduler.reserve and n > 1:  # one alone is never preempted
                 copy.full = (self.costs.tokens - copy.kept - copy.contexts) / n
 
     def pack(self, copy):

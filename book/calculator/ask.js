@@ -475,8 +475,15 @@ globalThis.inferlibAsk = function (D) {
     const [again] = full ? D.glue.again({ sequences, output, fresh }) : [0];
     const [rate] = D.glue.capacity(over(at.q, { sequences, output, step: step(sequences), own, again }));
     const { lanes } = at.q;
-    return { at, policy, output, held, own, fresh, sequences, step, lanes, capacity: lanes * rate,
+    return { at, policy, output, held, own, fresh, sequences, step, lanes, again, capacity: lanes * rate,
       costs: { ...costs, in_step }, uneven: own ? mean(passes, (one) => one * one) / own ** 2 : 1 };
+  };
+  // The limit of sequences at which memory is hardly ever full, and how many times as much is then served.
+  const betterLimit = ({ at, policy, output, held, costs, sequences, again, capacity }) => {
+    const seqs = Math.floor(D.limit.roomy * sequences);
+    if (!again || seqs < 1) return null;
+    const gain = server(at, output, { ...policy, seqs }, held, costs).capacity / capacity;
+    return gain > D.limit.worth ? [seqs, gain] : null;
   };
   const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
     late: by * costs.late, passes: costs.passes.map((one) => by * one),
@@ -616,7 +623,8 @@ globalThis.inferlibAsk = function (D) {
     const readerLoad = m && arrivals / m / reads.capacity;
     const hour = hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price);
     return { n, reader, readers: m, hours, chips: total(hours, (h) => h.chips), state: now, slow, factor,
-      load, play, readerLoad, hour, headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
+      load, play, readerLoad, hour, better: betterLimit(own),
+      headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, replicas: null }, ...more, { play: false });
@@ -888,12 +896,19 @@ globalThis.inferlibAsk = function (D) {
       const able = c.counts.filter((k) => k < n && every(m, "n_heads").every((h) => h % k === 0));
       const others = able.map((k) => reading(S, m, c, k)).filter((r) => rooms(r.at, brief(S)) >= 1);
       const how = { good: (state) => asPromised(S, state), sure: S.sure, play: false };
-      const found = [null, one, ...others].map((r) => fleet(S, one, r, how)).filter(Boolean);
-      if (!found.length) return missed(serve(1), serve(1).million);
+      const tried = (reader, of = one, limit = null) => {
+        const again = (many) => ({ ...told(inFleet(S, of, { ...many, limit })), again, one: of });
+        return { again, many: fleet(S, of, reader, how) };
+      };
+      const found = [null, one, ...others].map((reader) => tried(reader)), [{ many }] = found;
+      if (many && many.better && !S.max_num_seqs)
+        found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
+      const kept = found.filter((f) => f.many);
+      if (!kept.length) return missed(serve(1), serve(1).million);
       // Of as many chips, those that keep the promise at the slow end as well come first.
-      const order = (a, b) => a.chips - b.chips || asPromised(S, b.slow) - asPromised(S, a.slow);
-      const again = (many) => ({ ...told(inFleet(S, one, many)), again, one });
-      return offer(again(found.sort(order)[0]));
+      const slow = ({ many }) => asPromised(S, many.slow);
+      const best = kept.sort((a, b) => a.many.chips - b.many.chips || slow(b) - slow(a))[0];
+      return offer(best.again(best.many));
     }
     const good = (found) => asPromised(S, seenOf(S, found)) && found.million <= most;
     const ladder = Array.from({ length: Math.floor(Math.log2(rounds)) + 1 }, (_, k) => serve(2 ** k));
@@ -1062,6 +1077,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, even, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
+    model, layout, layouts, words, even, filled, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
     search, decided, twice };
 };

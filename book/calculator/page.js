@@ -390,11 +390,13 @@ globalThis.inferlibPage = function (root, D) {
   };
   const monthly = (f) => `${usd(D.facts.month * f.hour)} a month`;
   // Machines of a fleet, at which load, and how many more requests may come.
+  const limited = (f) => (f.limit ? ` with max_num_seqs ${f.limit}` : "");
   const machinesOf = (f, chip, n) => {
     const box = (count, n, chip) => `${count} × (${esc(A.ofChip(n, chip))})`, load = percent(f.state.busy);
     const { at } = f.reader || {}, reads = f.readers && box(f.readers, at.n, at.c.name);
     return (reads ? `${reads} that read at ${percent(f.readerLoad)} load, ` : "")
-      + `${bold(box(f.n, n, chip))} at ${load} load, room for ${digits(f.headroom)} × as many requests`;
+      + `${bold(box(f.n, n, chip))} at ${load} load${limited(f)}, room for ${
+        digits(f.headroom)} × as many requests`;
   };
   const waits = ({ state, slow }) => {
     return `first token ${time(state.first)}, ${time(state.waits)} of it until its prompt is read`
@@ -408,7 +410,9 @@ globalThis.inferlibPage = function (root, D) {
     const who = !f.readers ? "All machines read and decode"
       : `Prompts read apart${f.play ? "" : ", by formula"}`;
     return tag("p", "drafted", `${who}: ${
-      machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`);
+      machinesOf(f, q.chip, q.n_chips)}; ${bold(time(f.state.token))} a token, ${waits(f)}; ${paid}`)
+      + (f.better ? note(`Memory full: ${A.filled(D.limit.full, { most: f.better[0],
+        gain: digits(f.better[1]) })}.`) : "");
   }) + simulated("Means of simulated requests. Percentiles:", A.simulate(q));
   const drawStep = (q) => {
     const r = S.mode === "request", one = r ? A.request(q) : A.step(q, q.batch, q.context);
@@ -513,6 +517,7 @@ globalThis.inferlibPage = function (root, D) {
   // The question about one offer: its machine, and as many users, or as many machines for the arrivals.
   const stateOf = (o) => ({ ...S, mode: "request", chip: o.chip, n_chips: o.n, layout: A.words(o.l),
     changed: {}, price: undefined, ...(o.many ? { concurrency: null, replicas: o.many.n,
+      max_num_seqs: o.many.limit || S.max_num_seqs,
       prefill_machine: o.many.readers
       ? `${o.many.reader.at.n}x ${o.chip}` : null } : { concurrency: o.users }) });
   // The measured row that is nearest to an offer, and on which side of this page's interval for it.
@@ -533,7 +538,7 @@ globalThis.inferlibPage = function (root, D) {
     const month = (f) => usd(D.facts.month * f.hour);
     const reading = f.readers ? `, ${percent(f.readerLoad)} reading` : "";
     const slow = sure === undefined ? "" : sure ? `<br>to ${month(sure.many)}` : "<br>to none";
-    return [`${f.n} × (${name})${reads}`, f.chips, bold(month(f)) + dearer + slow,
+    return [`${f.n} × (${name})${reads}${limited(f)}`, f.chips, bold(month(f)) + dearer + slow,
       `${percent(f.state.busy)}${reading}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
   const HEADS = {
@@ -575,6 +580,7 @@ globalThis.inferlibPage = function (root, D) {
     const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
       + "number of that chip's machines does. " : "") + (offers.some((o) => o.at.spread === 1)
       ? "Copies that share experts are ranked by the slow end of their interval. " : "")
+      + (offers.some((o) => o.many && o.many.limit) ? `${D.limit.chosen} ` : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
     html("offers", best ? table("Offers", "", heads, offers.map(rowOf)) + note(side) : "");
     const nearly = misses.slice().sort((a, b) => a.times - b.times).slice(0, best ? 3 : 6);

@@ -17,8 +17,18 @@ from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
-from tokenprice.queueing import LEAST_WARM, MAX_ITERATIONS, NEGLIGIBLE_STEP, REQUESTS, TRIES, WARM
-from tokenprice.recommendation import MAX_USERS, OFFERS_SHOWN
+from tokenprice.queueing import (
+    LEAST_WARM,
+    MAX_ITERATIONS,
+    MEMORY_FULL,
+    NEGLIGIBLE_STEP,
+    REQUESTS,
+    ROOMY,
+    TRIES,
+    WARM,
+    WORTH_SAYING,
+)
+from tokenprice.recommendation import LIMITED, MAX_USERS, OFFERS_SHOWN
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
 from tokenprice.speculation import measured_curves
 from tokenprice.uncertainty import CAUTIONS
@@ -111,6 +121,7 @@ def data():
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
         "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
+        "limit": {"roomy": ROOMY, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
         "shown": OFFERS_SHOWN,
         "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},

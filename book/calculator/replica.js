@@ -61,7 +61,7 @@ globalThis.inferlibReplica = (() => {
       const [base, slope] = at.step(size);
       copy.slope = slope;
       copy.base = base + slope * copy.contexts / size;
-      if (!policy.reserve) copy.full = (at.tokens - copy.kept - copy.contexts) / size;
+      if (!policy.reserve && size > 1) copy.full = (at.tokens - copy.kept - copy.contexts) / size;
     };
     const join = (copy, r) => {
       Object.assign(r, { since: made, entry: ids++, copy });
