@@ -17,7 +17,7 @@ def load_calibration():
 
 
 def error_bar(model, layout=None, engine=None):
-    """Return the factors that hold 80 % of left-out rows for questions like this one: of a step, and of TTFT (``first``)."""
+    """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
     copies = layout is not None and layout.dp > 1
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
