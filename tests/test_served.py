@@ -12,6 +12,7 @@ import inferlib
 from book.audit import catalogue as tables
 from inferlib import catalog, load_model
 from inferlib.config import parse, read_config
+from inferlib.formats import nearest
 from inferlib.transformer import DeltaAttention, StateSpace
 from tokenprice import ask, predictors
 
@@ -155,6 +156,7 @@ def test_what_tools_write_is_read(section, stored, tool, dtype):
     formats = stored_as(json.loads(section), torch_dtype=dtype)
     assert 8 * formats["attention"] == 8 * formats["feed-forward"] == pytest.approx(eval(stored), rel=1e-12)
     assert formats["embeddings"] == formats["cache"] == 2
+    assert (nearest(formats["attention"]) == "fp4 w4a16") == ("W4A16_NVFP4" in section or tool == "NVFP4A16")
 
 
 LONG = [

@@ -64,9 +64,9 @@ def conditioned(widths, x, logs) -> Posterior:
 
 
 def before(kind, factor, x) -> tuple:
-    """Return the prior widths, scaled up so that without rows the answer keeps its own interval."""
-    widths = load_calibration()["own"][kind]
-    return tuple(max(math.log(factor) / math.log(conditioned(widths, [], []).width(x)), 1) * np.array(widths))
+    """Return the prior widths, scaled so that without rows the answer keeps its own interval."""
+    widths = np.array(load_calibration()["own"][kind])
+    return tuple(math.log(factor) / math.log(conditioned(widths, [], []).width(x)) * widths)
 
 
 def read(measured) -> list:

@@ -50,6 +50,8 @@ CAUTIONS = (
             lambda facts: facts["untold"]),
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
+    Caution("unbalanced", "no measured run has more than four copies whose prompts nobody balances",
+            lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
 )  # fmt: skip
 TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
@@ -450,6 +452,7 @@ def with_cautions(request, q, deployment, users):
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens, "equal": float(request.arrival_process.fixed_lengths),
         "untold": float(isinstance(q.acceptance_length, str)),
+        "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)

@@ -17,25 +17,26 @@ def load_calibration():
 
 
 def error_bar(model, layout=None, engine=None):
-    """Error of left-out rows for questions like this one, with the factors that hold 80 % of them.
-
-    Returns a dict of ``error``, ``factor`` (of a step), and ``first`` (the factor of TTFT).
-    """
+    """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
     copies = layout is not None and layout.dp > 1
-    kind = "copies" if copies else "experts" if model.sparse else "dense"
-    bar = step_bar(kind, engine)
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
-    first = load_calibration()["first_token"]["factor"]
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
-    return bar | {"factor": max(bar["factor"], token), "first": max(first, own.get("first", 1))}
+    first = load_calibration()["first_token"]["factor"]
+    return {"factor": max(step_factor(layout, engine), token), "first": max(first, own.get("first", 1))}
 
 
-def step_bar(kind, engine=None):
-    """Return ``error`` and ``factor`` of a step: dense, experts, or data-parallel copies; old vLLM has its own."""
+def stated_factor(engine=None):
+    """Return the factor on one chip for an engine or any, and by which part each doubling of chips widens it."""
     old = calibration.engine(engine).name == "python-2024"
-    return load_calibration()["step"]["python-2024" if old else kind][
-        "unknown" if engine in (None, "eager") else "known"
-    ]
+    known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
+    return load_calibration()["factor"][known]
+
+
+def step_factor(layout=None, engine=None):
+    """The factor of a step on so many chips; copies of the attention that share experts work on one step."""
+    chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)
+    one, part = stated_factor(engine)
+    return one ** (1 + part * math.log2(chips))
 
 
 @frozen

@@ -275,7 +275,7 @@ globalThis.inferlibAsk = function (D) {
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
-      equal: 0,
+      equal: 0, unbalanced: l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       other_maker: tuned.maker, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
@@ -292,9 +292,9 @@ globalThis.inferlibAsk = function (D) {
       }));
     const wider = (factor, held) =>
       Math.exp(Math.hypot(Math.log(factor), ...held.map(({ by, wide }) => Math.min(by, 1) * wide)));
-    const kind = l.dp > 1 ? "copies" : sparse(m) ? "experts" : "dense";
+    const [one, part] = D.engines[S.engine].factor, chips = l.tp * (l.ep > 1 ? l.dp : 1);
     const [token, copies, soon] = m.factors || [1, 1, 1];
-    const bar = Math.max(D.engines[S.engine].factor[kind], token, l.dp > 1 ? copies : 1);
+    const bar = Math.max(one ** (1 + part * Math.log2(chips)), token, l.dp > 1 ? copies : 1);
     const all = steps.concat(first), texts = all.map(({ text }) => filled(text, told)).concat(m.told || []);
     return { texts, factor: wider(bar, steps), soon: wider(Math.max(D.facts.first_factor, soon), all) };
   };

@@ -28,7 +28,13 @@ from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
 from tokenprice.scheduler import GIB, LARGE, SMALL, Scheduler
-from tokenprice.uncertainty import chip_facts, format_facts, limits, load_calibration as calibrated, step_bar
+from tokenprice.uncertainty import (
+    chip_facts,
+    format_facts,
+    limits,
+    load_calibration as calibrated,
+    stated_factor,
+)
 
 WEIGHTS = tuple(name for name in FORMATS if name not in ("fp32", "tf32", "fp8 block"))
 CACHES = ("bf16", "fp8")
@@ -170,11 +176,10 @@ def formats():
 def engines():
     """Return the classes of engine: constants and errors; the first is the default."""
     found = {name: calibration.engine(name) for name in ("", *calibration.engines()["class"], "sglang")}
-    kinds = "dense", "experts", "copies"
     return {
         name: {
             "values": {f"engine_{field}": getattr(engine, field) for field in ENGINE},
-            "factor": {kind: step_bar(kind, name or None)["factor"] for kind in kinds},
+            "factor": stated_factor(name or None),
         }
         for name, engine in found.items()
     }

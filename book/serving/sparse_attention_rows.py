@@ -89,19 +89,23 @@ def _errors(row):
     return tokens | {"kind": sparse_attention.measured_as(model), "first": first}
 
 
-def factor(ratios, models):
-    """The factor that holds ``confidence`` of rows, each way, every model of the same weight."""
-    away = np.abs(np.log(ratios)).sort_values()
-    weight = 1 / models[away.index].groupby(models).transform("size")
+def factor(logs, whose):
+    """The factor that holds ``confidence`` of rows, each way, every group of the same weight.
+
+    Of a further group so many rows are expected inside (the pooled distribution of groups: Dunn, Wasserman and Ramdas,
+    "Distribution-free prediction sets for two-layer hierarchical models", 2023).
+    """
+    away, whose = np.abs(logs).sort_values(), pd.Series(whose, index=logs.index)
+    weight = 1 / whose[away.index].map(whose.value_counts())
     shares = (weight.cumsum() - weight / 2) / weight.sum()
     return float(np.exp(np.interp(load_calibration()["confidence"], shares, away)))
 
 
 def widest(ratios, models):
     """The widest factor that the rows of all models but one give; of a single model, its own."""
-    whose = models[ratios.index]
-    folds = [ratios[whose != own] for own in whose.unique()] if whose.nunique() > 1 else [ratios]
-    return max(factor(fold, models) for fold in folds)
+    logs, whose = np.log(ratios), models[ratios.index]
+    folds = [whose != own for own in whose.unique()] if whose.nunique() > 1 else [whose == whose]
+    return max(factor(logs[fold], whose[fold]) for fold in folds)
 
 
 def table():

@@ -13,7 +13,7 @@ from functools import cache
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
 from inferlib.equation import frozen
-from inferlib.formats import FORMATS, SPELLED, Whole
+from inferlib.formats import FORMATS, SPELLED, WeightOnly, Whole
 from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_PATTERNS = 100  # patterns that may apply to any layer
@@ -114,7 +114,7 @@ def _stored(c, sequence, d_model, stated, homes):
             values[part] = values.get(part, 0) + n
             each = scheme.bits(names, part, wide)
             bits[part] = bits.get(part, 0) + n * (each or plain)
-            kinds[part] = Whole if isinstance(each, Whole) else kinds.get(part, float)
+            kinds[part] = type(each) if isinstance(each, Whole) else kinds.get(part, float)
     narrow = any(bits[part] < n * plain for part, n in values.items())
     _must(
         stated is None or narrow, "quantization_config", stated, "one that narrows some matrix of the layers"
@@ -250,9 +250,9 @@ def _compressed(stated):
         raise Unknown("config_groups is missing, but compressed-tensors needs it")
     for group in groups.values():
         if group.get("targets") == ["Linear"]:
-            found["default"] = _group_bits(group["weights"])
+            found["default"] = _group_bits(group["weights"], group)
         else:
-            given.setdefault(_group_bits(group["weights"]), []).extend(_texts(group, "targets"))
+            given.setdefault(_group_bits(group["weights"], group), []).extend(_texts(group, "targets"))
     return found | {"given": given}
 
 
@@ -320,20 +320,23 @@ def _algorithm(name):
     known = {word: FORMATS[format].stored for word, format in SPELLED.items()} | SCALED
     good = isinstance(name, str) and name.lower() in known
     _must(good, "quant_algo", name, f"one of {', '.join(known).upper()}")
-    return (
-        Whole(known[name.lower()]) if SPELLED.get(name.lower(), "").startswith("int") else known[name.lower()]
-    )
+    format, bits = SPELLED.get(name.lower(), ""), known[name.lower()]
+    return WeightOnly(bits) if format == "fp4 w4a16" else Whole(bits) if format.startswith("int") else bits
 
 
-def _group_bits(weights):
-    """Return bits per value in groups: scales have 16 bits, or 8 in the block formats of 4 bits."""
+def _group_bits(weights, beside=None):
+    """Return bits per value in groups: scales have 16 bits, or 8 in the block formats of 4 bits.
+
+    ``beside``: the group, whose activations it may leave out; NVFP4 (groups of 16) is then multiplied in 16 bits.
+    """
     bits, size, kind = (weights.get(key) for key in ("num_bits", "group_size", "type"))
     size = -1 if size is None else size
     if kind == "int":
         return _packed(bits, size, weights.get("symmetric") is False)
     good = kind == "float" and type(bits) is int and bits in (4, 8)
     _must(good, "weights", dict(weights), "int, or float of 4 or 8 bits")
-    return bits + _share(8 if bits == 4 else 16, size)
+    alone = beside is not None and beside.get("input_activations") is None and (bits, size) == (4, 16)
+    return (WeightOnly if alone else float)(bits + _share(8 if bits == 4 else 16, size))
 
 
 def _packed(bits, size, zeros):
