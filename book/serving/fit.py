@@ -5,6 +5,7 @@ fitted here: they come from tables (:mod:`book.serving.operators`). Every group 
 one class of engine) has the same weight, however many rows it has.
 """
 
+import tomllib
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -39,75 +40,9 @@ from tokenprice.workload import prefill_chunks
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-28"  # rows of later days are a trial of all constants
-# What was changed after scores of rows were seen that fit nothing: when, the factor, what it held, and the factor now.
-CHANGED = {
-    "unbalanced": (
-        "2026-11-28",
-        1,
-        "none of three cells of GLM-5.2 in eight copies, 0.36 to 0.53 of what was answered",
-        2.4,
-    ),
-    "unscored": (
-        "2026-11-28",
-        1.167,
-        "one of five cells of Kimi K3, and GLM-5.2 with drafts, 1.4 to 1.9 times faster",
-        1.35,
-    ),
-    "factor": (
-        "2026-11-28",
-        1.185,
-        "90 to 94 % of shown rows of dense models, of experts and of copies",
-        1.104,
-    ),
-    "model": ("2026-11-28", 1.185, "74 % of 392 rows of other models that are not in this repository", 1.34),
-    "boxes": (
-        "2026-11-28",
-        1.432,
-        "neither of two runs over two boxes, 0.54 and 0.66 of what they took",
-        1.75,
-    ),
-    "shared": (
-        "2026-11-28",
-        0,
-        "18 % of DeepSeek R1 by TensorRT-LLM with whole experts, which are rows since",
-        7.7e-5,
-    ),
-    "added": (
-        "2026-11-28",
-        1,
-        "1.42 times the time of short prompts of Qwen3 235B, rows of this repository",
-        0,
-    ),
-    "fp8": ("2026-11-28", 1.598, "1.37 times the time of dense models in fp8 on MI300X, rows since", 1.35),
-    "maker": ("2026-11-24", 1.8, "86 % of 51 rows of AMD's chips, none of SGLang's", 2.2),
-    "dense": ("2026-11-25", 1.261, "95 to 98 % of rows that are not in this repository", 1.185),
-    "host": ("2026-11-25", 0.028, "first tokens of Qwen3.5 and Nemotron 52 and 72 % off", 1.01),
-    "experts": ("2026-11-25", 1.18, "21 to 70 % of rows that are not in this repository", 1.223),
-    "hold": (
-        "2026-11-26",
-        0,
-        "first tokens where schedulers wait, in rows not of this repository, 50 % off",
-        10,
-    ),
-}
+# Judgements that no row decides, and what was changed after scores of rows were seen that fit nothing.
+JUDGED = tomllib.loads((files("book.serving") / "judged.toml").read_text("utf-8"))
 LEAST = 1.1  # no distance from the measurements widens an interval by less
-# An all-reduce of 67 MB among four cards on PCIe 4 takes 1.7 times as long in the tables of the L40S as nccl-tests took
-# on the box of "Why NVLink Supercharges Llama 3 70B Inference" (www.besthub.dev): 11,369 us.
-# How far distances widen an interval that no row tells of: a judgement, each way. Steps on chips of another maker
-# took up to 2.2 times as long as kernels that were lent to them say.
-# From another model on, intervals of 1.28 held 74 % of 392 rows that are not in this repository; 1.34 would hold 80 %,
-# which is the least on one chip. Kimi K3 and GLM-5.2 with drafts, in cells of SGLang's that are not in this repository,
-# were 1.4 to 1.9 times faster than answered, and GLM-5.2 in eight copies 1.9 to 2.8 times: no row here shows why.
-JUDGED = {
-    "context": 1.2, "batch": 1.2, "size": 1.3, "tp": 1.5, "expert_chips": 1.3, "maker": 2.2, "prompt": 2.5,
-    "blocks": 1.2, "stages": 1.2, "PCIe": 1.7, "in_step": 1.5, "model": 1.32,
-    "boxes": 1.75, "experts": 1.35, "unbalanced": 2.4,
-}  # fmt: skip
-# Chips whose kernels are known, and those of the chip that is tried in their place.
-LENT = {
-    "H200": "H100 SXM", "B200": "H200", "B300": "B200", "A100 80GB": "H100 SXM", "H100 SXM": "A100 80GB",
-    "L40S": "A100 80GB",
-}  # fmt: skip
 DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 SCATTERED = (
     "DeepSeek V3",
@@ -119,16 +54,7 @@ FITTED = (
     ("shared", "compiled", 1e-5), ("rank", "python-2024", 1e-3), ("sequence", "python-2024", 1e-4),
     ("box", "all", 1e-5),
 )  # fmt: skip
-# Seconds that each layer takes more where kernels start one by one (--enforce-eager): public runs with and without
-# graphs, of 7B on A800 (vllm-omni#7960), 3B on H200 (same) and 27B on a 5090 (local-inference-lab/vllm#314).
-EAGER = np.array([3.5e-4, 2.9e-4, 4.0e-4])
 ENGINE = {"known": None, "unknown": "serving"}  # the class that is taken where a question names none
-SOFTWARE = (
-    ("eager", "eager"),
-    (r"\(2024|nightly|vllm v?0\.[0-7](\.|$)", "python-2024"), ("vllm", "serving"), ("sglang", "serving"),
-    ("tensorrt", "compiled"), ("trtllm", "compiled"), ("gpt-fast", "compiled"), ("lmdeploy", "compiled"),
-    ("fastertransformer", "compiled"),
-)  # fmt: skip
 
 
 def use(row):
@@ -600,13 +526,13 @@ def widening():
         left = np.log(factor(logs, groups)) ** 2 - np.log(usual) ** 2
         return max(LEAST, float(np.exp(np.sqrt(max(left, 0)))))
 
-    return JUDGED | {name: wider(*found) for name, found in distances().items()}
+    return JUDGED["widen"] | {name: wider(*found) for name, found in distances().items()}
 
 
 def lent(most=60):
     """Errors of steps on chips whose kernels are known, if those of another chip stood in; and the chips."""
     table, found = data(), []
-    for chip, other in LENT.items():
+    for chip, other in JUDGED["lent"].items():
         own = table[table.hardware == chip]
         own = own.iloc[:: max(len(own) // most, 1)]
         bare = [
@@ -673,7 +599,7 @@ def slower():
             times = own.measured / own.answered * now
             each = times.groupby(own.publisher).median()
             spans = each.median(), each.min(), each.max()
-            wide = JUDGED["maker"]
+            wide = JUDGED["widen"]["maker"]
             if kind == TUNED:  # what the rows need, less what they have anyway
                 beside = np.log(own.factor.mean()) ** 2 - np.log(calibration.slower(chip, True)[3]) ** 2
                 needed = np.log(factor(np.log(times / spans[0]), own.publisher)) ** 2
@@ -794,7 +720,7 @@ def engine_tables():
     for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
         for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
             found[target][name] = unit * span
-    return found | {"eager": found["serving"] | {"layer": found["serving"]["layer"] + EAGER}}
+    return found | {"eager": found["serving"] | {"layer": found["serving"]["layer"] + JUDGED["eager"]}}
 
 
 def _spans(fitted, first=False):
@@ -806,7 +732,7 @@ def _spans(fitted, first=False):
 
 def engines_toml():
     """The text of ``engines.toml``."""
-    pairs = ",\n".join(f"  ['{word}', '{name}']" for word, name in SOFTWARE)
+    pairs = ",\n".join(f"  ['{word}', '{name}']" for word, name in JUDGED["software"])
     lines = [
         "# Written by `python -m book.serving.fit`; a test repeats the fit. Constants of classes of engine, fitted to",
         "# whole steps: [value, least, greatest over fits with one publisher or one model left out], in seconds.",
@@ -935,7 +861,8 @@ def calibration_toml():
     ]  # fmt: skip
     lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
     lines += [
-        f'{name} = ["{day}", {was}, "{held}", {now}]' for name, (day, was, held, now) in CHANGED.items()
+        f'{name} = ["{day}", {was}, "{held}", {now}]'
+        for name, (day, was, held, now) in JUDGED["changed"].items()
     ]
     return "\n".join(lines) + "\n"
 
