@@ -436,7 +436,7 @@ def _fewer_bits(q):
 
 def _in_fewer_bits(model, weights, offer, less):
     """What keeps the promise with weights in another format, and a checkpoint of the model in it, in words."""
-    stem = f"/{model.name.rpartition('/')[2]}-".lower()
+    stem = f"/{model.name.rpartition('/')[2].replace(' ', '-')}-".lower()
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""

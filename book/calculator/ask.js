@@ -927,7 +927,7 @@ globalThis.inferlibAsk = function (D) {
   // Weights of fewer bits that keep the promise for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
     const m = model(S), own = formats(S, m).weights.bytes;
-    const stem = "/" + m.name.split("/").pop().toLowerCase() + "-";
+    const stem = `/${m.name.split("/").pop().replaceAll(" ", "-").toLowerCase()}-`;
     return ["fp8", "fp4"].filter((w) => D.formats.each[w][0] < own).flatMap((w) => {
       const only = tried(S).filter((name) => w in D.chips[name].peaks && (!best || name === best.chip));
       const other = decide({ ...S, weights: w, only, bare: true }, 0).best;
