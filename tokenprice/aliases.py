@@ -1,7 +1,7 @@
-"""Other names of the options: those of vLLM, SGLang, TensorRT-LLM and GuideLLM, and those of earlier versions.
+"""Aliases of options: names in vLLM, SGLang, TensorRT-LLM and GuideLLM, and names of earlier versions.
 
-Verbs and the terminal read them as the option beside them. A name that means something else there is refused with
-what to give instead.
+Verbs and the terminal accept them. A name that means something else in those programs raises an error that says what to
+use instead.
 """
 
 from inferlib.validation import short
@@ -28,7 +28,7 @@ OTHERS = {
     "dtype": "weights", "backend": "engine", "gpu": "machine",
 }  # fmt: skip
 ALIASES = FORMER | OTHERS
-# What looks like an option and is another quantity.
+# Names that look like an option but are another quantity.
 REFUSED = {
     "mem_fraction_static": "is the share of weights and KV cache alone: give memory_utilization, which counts the "
     "engine's own buffers too",
@@ -38,9 +38,9 @@ REFUSED = {
 
 
 def resolve(options):
-    """Options under their own names; ValueError where one is given twice, or is another quantity.
+    """Replace aliases by the options' own names; ValueError if an option is given twice, or is another quantity.
 
-    Of ``quantization`` and ``dtype`` the first decides over the weights, as in the engines.
+    As in the engines, ``quantization`` decides over ``dtype``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The kernel model, derived from the roofline; what a token waits for others; the price of input and output."""
+"""Derivations of the kernel model: from the roofline, prefill interference, and the price of input and output."""
 
 from functools import partial
 
@@ -19,7 +19,7 @@ DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count"
 
 @derivation(proves=kernels.step_time)
 def from_the_roofline():
-    """A step in five steps from the roofline: what each adds."""
+    """From the roofline to the kernel model in five steps."""
     layers, inner = _symbol("n_layers"), _symbol("inner")
     left = _symbol("step_time")
     bound = roofline.roofline_time(CHIP, WORK, DATA, 1)

@@ -1,6 +1,6 @@
-"""Every model that can be asked for a decode step: the bound, the sources and their versions, and the kernel model."""
+"""All models that predict a decode step: the bound, the sources with their versions, and the kernel model."""
 
-import inferlib  # whose papers are imported when they are asked
+import inferlib  # imports a paper when it is asked
 from inferlib import validation
 from inferlib.system import Breakdown, Layout, System, Workload
 from inferlib.transformer import Transformer
@@ -12,12 +12,12 @@ __all__ = ["KERNELS", "ask", "keys", "label"]
 
 
 def keys() -> list[str]:
-    """The bound, every source followed by its versions, and the kernel model."""
+    """Return the keys of all models: the bound, every source followed by its versions, and the kernel model."""
     return [*inferlib.papers.answerers(), KERNELS]
 
 
 def label(key: str) -> str:
-    """What pictures and tables call one of :func:`keys`.
+    """Return the name of a model for figures and tables.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def ask(
     key: str, model: Transformer, system: System, workload: Workload, layout: Layout | None = None, *,
     constants: str = "own",
 ) -> Breakdown:  # fmt: skip
-    """One decode step, as one of :func:`keys` sees it; arguments as for :func:`inferlib.papers.ask`."""
+    """Predict one decode step with the model of this key; arguments as for :func:`inferlib.papers.ask`."""
     validation.one_of("constants", constants, ("own", "same"))
     if validation.one_of("source", key, keys()) == KERNELS:
         return inferlib.papers.source.run(KERNELS, decode_step, model, system, workload, layout)

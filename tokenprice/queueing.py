@@ -1,8 +1,8 @@
-"""A fleet: how many machines serve requests that come by themselves, at what load, with what waits and speed.
+"""Fleets in an open loop: how many machines, at what load, with what waiting times and speed.
 
-How many requests a machine can serve is a closed formula, :func:`capacity`; load, headroom and refusal follow from it.
-What requests wait is played event by event (:mod:`tokenprice.replica`). Where many machines are compared, a fixed
-point stands in for that, :meth:`Server.steady`, and the best are played.
+The requests per second that a machine can serve are a closed formula, :func:`capacity`; load, headroom and refusal
+follow from it. Waiting times are simulated (:mod:`tokenprice.replica`). When many machines are compared, a fixed point
+(:meth:`Server.steady`) stands in for the simulation, and only the best are simulated.
 """
 
 from dataclasses import replace
@@ -24,11 +24,11 @@ equation = partial(equation, "serving", chapter="price")
 
 MONTH = 730  # hours
 MAX_ITERATIONS = 60  # of the fixed point in Server.steady
-NEVER = 1e-9  # the fewest tokens of a step that a sequence takes: not 0, since others are divided by it
-UNLIMITED = 1e15  # prompts in a step that no budget of tokens limits
-NEGLIGIBLE_STEP = 1e-6  # of a prompt's time: a step without a sequence that decodes
+NEVER = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a divisor
+UNLIMITED = 1e15  # prompts per step without a token budget
+NEGLIGIBLE_STEP = 1e-6  # share of a prompt's time: a step without decoding sequences
 REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
-WARM = 1  # uncounted requests before the first and at most after the last, in multiples of those that a copy holds
+WARM = 1  # uncounted requests before the first and at most after the last, in multiples of a copy's sequences
 LEAST_WARM = 300
 ROOMY = 0.8  # of the sequences that memory holds in the mean: with so many it is hardly ever full
 WORTH_SAYING = 1.05  # gain in requests a second from which on an answer says it
@@ -42,10 +42,10 @@ TOGETHER = 20  # machines that are simulated together where the router looks at 
 
 @equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
 def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides=1):
-    """Sequences of a copy that is never idle: as many as memory holds, the engine takes, or a step has tokens for.
+    """Sequences of a copy that is never idle: limited by memory, by the engine, or by the tokens of a step.
 
-    Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prompts, and a new prompt
-    once in ``output_tokens`` steps. ``held``: tokens of cache of a sequence in the mean.
+    Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prefill, and a new prompt
+    every ``output_tokens`` steps. ``held``: mean cache tokens of a sequence.
     """
     each = maximum(rides + prompt_tokens / output_tokens, NEVER)
     return minimum(minimum(cache_tokens / held, max_num_seqs), budget / each)
@@ -53,12 +53,11 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
 
 @equation(copies="1 > 0")
 def longest_pack(prompts, copies, group=1, most=UNLIMITED):
-    """Prompts that the slowest of so many copies in step reads, each of which has so many in the mean of all steps.
+    """Prompts in a step of the slowest of ``copies`` in lockstep, each with ``prompts`` per step on average.
 
-    The mean of the greatest of equally distributed numbers whose variance is their mean, as of arrivals at random, is
-    the more above it the more there are: by 0.6, 1.1, 1.4 and 1.8 standard deviations for 2, 4, 8 and 16 of them. The
-    variance of prompts that come in groups is so many times the mean as each ``group`` has; a piece of a prompt is a
-    part of one. ``most``: prompts for which a step has tokens.
+    The expected maximum of n Poisson numbers exceeds their mean by about 0.6, 1.1, 1.4 and 1.8 standard deviations for
+    n = 2, 4, 8 and 16. If prompts come in groups, the variance is the mean times the size of a ``group``; a chunk of a
+    prompt is a fraction of one. ``most``: prompts for which a step has tokens.
 
     Examples
     --------
@@ -71,12 +70,12 @@ def longest_pack(prompts, copies, group=1, most=UNLIMITED):
 
 @equation(sequences="1 > 0", output_tokens="1 > 0", fresh_tokens="1 > 0")
 def prompts_read_again(sequences, output_tokens, fresh_tokens):
-    """How many times a prompt is read again where memory is always full and nothing of it is reserved.
+    """How often a prompt is prefilled again when memory is always full and nothing is reserved.
 
-    What a finished answer leaves is filled with prompts at once; then the running sequences, each longer by a token a
-    step, take it back, as many tokens as an answer has, and the newest sequences are read again. There are
-    ``output_tokens`` / ``sequences`` steps between the ends of two answers; what grows in the first of them is not
-    taken back.
+    The memory of a finished answer is filled with prompts at once. The running sequences, each longer by a token per
+    step, then take back as many tokens as an answer has, and the newest sequences are preempted. There are
+    ``output_tokens`` / ``sequences`` steps between the ends of two answers; growth in the first of them is not taken
+    back.
 
     Examples
     --------
@@ -88,10 +87,10 @@ def prompts_read_again(sequences, output_tokens, fresh_tokens):
 
 @equation(unit="1/s", output_tokens="1 > 0", step="s > 0", prompt_time="s", copies="1 > 0")
 def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
-    """Requests a second that a copy serves if it is never idle: each step ends and begins so many answers.
+    """Requests per second of a copy that is never idle: each step ends and begins equally many answers.
 
-    A step takes its own time and the passes of the prompts that begin, with those that are read ``again`` at the same
-    time, prompts of other copies in step included.
+    A step takes its own time and the prefills of the prompts that begin, including those prefilled ``again`` and those
+    of other copies in lockstep.
 
     Examples
     --------
@@ -104,11 +103,10 @@ def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
 
 @equation(unit="s", step="s > 0", prompt_time="s")
 def residual(step, prompts, prompt_time, uneven):
-    """What is left of a step in progress when a request comes: the mean residual life of a renewal process.
+    """Mean remaining time of the step in progress when a request arrives (mean residual life of a renewal process).
 
-    A step reads so many ``prompts`` in the mean, and their number varies as that of arrivals at random, so long
-    steps are met more often than short ones (Pollaczek and Khinchine's term). ``uneven``: mean square of their seconds
-    over the square of the mean.
+    A step has ``prompts`` prefills on average, with Poisson variance, so long steps are met more often than short ones
+    (the Pollaczek-Khinchine term). ``uneven``: mean square of the prompts' seconds over the square of their mean.
     """
     whole = step + prompts * prompt_time
     return (whole + prompts * uneven * prompt_time**2 / whole) / 2
@@ -116,7 +114,7 @@ def residual(step, prompts, prompt_time, uneven):
 
 @frozen
 class SteadyState:
-    """One machine: its load, and means over its requests, in seconds; ``wait`` is until a prompt begins to be read."""
+    """Steady state of one machine: load, and means over its requests in seconds; ``wait`` ends when prefill begins."""
 
     load: float
     running: float
@@ -127,9 +125,9 @@ class SteadyState:
 
 @frozen
 class Server:
-    """One machine as so many ``copies`` of a model, each with its ``costs`` and scheduler; lengths are means.
+    """One machine as ``copies`` of a model, each with its ``costs`` and scheduler; lengths are means.
 
-    ``held``: tokens of cache that a sequence keeps.
+    ``held``: cache tokens per sequence.
     """
 
     costs: Costs
@@ -140,13 +138,13 @@ class Server:
 
     @cached_property
     def prompt(self):
-        """Seconds of a prompt in the mean, and their mean square over the square of it."""
+        """Mean seconds of a prompt, and their mean square over the square of the mean."""
         passes = self.costs.passes
         mean = sum(passes) / len(passes)
         return mean, sum(one**2 for one in passes) / len(passes) / mean**2 if mean else 1.0
 
     def step(self, n):
-        """Seconds of a step with so many sequences in each copy, whose answers are in progress."""
+        """Seconds of a step with ``n`` decoding sequences in each copy."""
         base, each = self.costs.step(max(floor(n), 1))
         return base + each * self.context
 
@@ -159,7 +157,7 @@ class Server:
 
     @property
     def together(self) -> int:
-        """Copies that read at different times, and wait for one another."""
+        """Copies that prefill at different times and wait for one another."""
         return 1 if self.scheduler.dp_balance else self.costs.in_step
 
     @cached_property
@@ -171,20 +169,20 @@ class Server:
 
     @property
     def fresh(self) -> float:
-        """Tokens of a prompt that are not in the cache, in the mean."""
+        """Mean uncached tokens of a prompt."""
         return sum(self.costs.fresh) / len(self.costs.fresh)
 
     @cached_property
     def again(self) -> float:
-        """How many times a prompt is read again in a copy that is never idle."""
+        """How often a prompt is prefilled again in a copy that is never idle."""
         full = self.sequences >= max(self.costs.tokens / self.held, 1) and not self.scheduler.reserve
         return prompts_read_again(self.sequences, self.output, self.fresh) if full and self.fresh else 0.0
 
     @cached_property
     def better_limit(self) -> tuple | None:
-        """``max_num_seqs`` at which memory is hardly ever full, and how many times as much a machine then serves.
+        """``max_num_seqs`` at which memory is rarely full, and the gain in requests per second.
 
-        None where memory is not what limits, or the engine keeps room for whole answers.
+        None if memory is not the limit, or the engine reserves memory for whole answers.
         """
         if not self.again or (most := floor(ROOMY * self.sequences)) < 1:
             return None
@@ -193,7 +191,7 @@ class Server:
 
     @cached_property
     def capacity(self) -> float:
-        """Requests a second of all copies."""
+        """Requests per second of all copies."""
         read, n = self.prompt[0], self.sequences
         return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
 
@@ -202,13 +200,13 @@ class Server:
         return arrivals / self.capacity
 
     def slower(self, by):
-        """The same machine, with every time multiplied by a factor."""
+        """Return the same machine with every time multiplied by a factor."""
         return replace(self, costs=self.costs.slower(by))
 
     def steady(self, arrivals, before=0.0) -> SteadyState | None:
-        """Means by a fixed point: running = rate x answer x step(running, prompts read meanwhile); None if too many.
+        """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity.
 
-        ``before`` is what a request waits at the machine that reads its prompt, where it is another one.
+        ``before``: the wait at a separate prefill machine.
         """
         load, each = self.load(arrivals), arrivals / self.copies
         if load >= 1 or not before >= 0:
@@ -216,25 +214,28 @@ class Server:
         (read, uneven), after = self.prompt, max(self.output - 1, 0)
         gap, came, plain, n = self.balance(each)
         pieces = max(1 / self.most_prompts(n), 1)
-        if pieces > 1:  # one prompt after another, each with the steps that its pieces share
+        if pieces > 1:  # one prompt after another, each with the steps that its chunks share
             pack, alone = read, read + pieces * plain
             waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
             waits = residual(plain, came, read, uneven)
-            # whoever came in the step in progress is read in the same one
+            # prompts that arrived during the step in progress are prefilled together
             pack = read * (1 + 2 * each * waits)
         first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + pieces * plain
         return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
 
     def most_prompts(self, n):
-        """Prompts for which a step with so many sequences has tokens, a part where one takes several steps."""
+        """Prompts for which a step with ``n`` sequences has tokens; a fraction if one prompt takes several steps."""
         policy = self.scheduler
         room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
         return room / self.fresh if self.fresh else UNLIMITED
 
     def balance(self, each):
-        """The fixed point for so many requests a second in each copy: the gap between two tokens, prompts that come in
-        one, a step without them, and sequences that decode."""
+        """Find the fixed point at ``each`` requests per second per copy.
+
+        Returns the time between two tokens, the prompts that arrive in it, the time of a step without prefill, and the
+        decoding sequences.
+        """
         gap, n = self.step(1), 1.0
         for _ in range(MAX_ITERATIONS):
             came, most = each * gap, self.most_prompts(n)
@@ -246,15 +247,15 @@ class Server:
 
     @property
     def requests(self) -> int:
-        """Requests that are played for a mean: more where few prompts take most of the time."""
+        """Requests simulated for a mean: more if few prompts take most of the time."""
         return floor(REQUESTS * self.prompt[1] + 0.5)
 
     def played(self, arrivals, requests=None, seed=0, machines=1, until_first=False) -> Played:
-        """So many requests, else :attr:`requests`, to one of so many equal machines, which all get ``arrivals``
-        together; only ``until_first`` tokens, where nothing is asked of single answers.
+        """Simulate ``requests`` (default :attr:`requests`) on one of ``machines`` that share ``arrivals``.
 
-        Machines that are dealt requests by chance or in turn are independent, so one copy stands for all; a router
-        that looks is played with as many as :data:`TOGETHER`.
+        ``until_first``: only up to the first tokens, if single answers do not matter. Machines that get requests at
+        random or in turn are independent, so one copy stands for all; with a router that looks at loads, up to
+        :data:`TOGETHER` machines are simulated.
         """
         at, each = self.costs, arrivals * self.costs.in_step / self.copies / machines
         looks, groups = self.scheduler.router == "least loaded", machines * self.copies // at.in_step
@@ -274,7 +275,7 @@ class Server:
         return counted(at, found, fleet, warm, last, (came[warm], came[last - 1]))
 
     def state(self, arrivals, played, before=0.0) -> SteadyState:
-        """Means of what was played, beside the load."""
+        """Return the means of a simulation, with the load."""
         gap = played.gap or self.step(1)
         running = played.running * self.copies / self.costs.in_step
         first = float(np.mean(played.first)) + before
@@ -282,7 +283,7 @@ class Server:
 
 
 def server_of(q, deployment, read=None) -> Server:
-    """The machine of a question's requests; ``read``: how their prompts are, where it reads them itself."""
+    """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
     copies, work, policy = deployment.layout.lanes, q.workload, deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
@@ -299,14 +300,14 @@ def server_of(q, deployment, read=None) -> Server:
     if read is None:
         return busy
     full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
-    if full > copies:  # what each prompt adds to the step of a machine that is never idle
+    if full > copies:  # extra step time per prompt on a machine that is never idle
         passes = read.added(deployment.unlimited().step(full, work.context))
     late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
 def step_table(q, deployment, tokens):
-    """Seconds of a step with 1, 2, ... sequences in each copy: at no context, and for each token of it."""
+    """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
     most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
     numbers, roomy = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1), deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
@@ -318,7 +319,7 @@ def step_table(q, deployment, tokens):
 
 
 def prefill_server(read, deployment) -> Server:
-    """A machine that only reads: answers of one token, whose steps take no time to speak of."""
+    """A prefill-only machine: answers of one token, with steps of negligible time."""
     soon = NEGLIGIBLE_STEP * read.full.total
     costs = Costs(
         lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
@@ -329,7 +330,7 @@ def prefill_server(read, deployment) -> Server:
 
 @frozen
 class Fleet(Screen):
-    """So many machines for so many requests a second, in their steady state.
+    """A number of machines for a request rate, in steady state.
 
     ``estimate`` is the state of one machine, ``slow_end`` the one at the slow end of the interval of a step, ``factor``
     times as slow. Where ``prefill_machine`` is given, ``prefill_replicas`` of those read the prompts, each of which is
@@ -356,19 +357,19 @@ class Fleet(Screen):
 
     @property
     def chips(self) -> int:
-        """Chips of all machines."""
+        """Number of chips of all machines."""
         return self.replicas * self.system.count + (
             self.prefill_replicas * self.prefill_machine.count if self.prefill_machine else 0
         )
 
     @property
     def dollars_per_hour(self) -> float | None:
-        """What all machines cost, busy or not."""
+        """Dollars per hour of all machines, busy or not."""
         return self.request.dollars * self.request_rate * 3600 if self.request.priced else None
 
     @property
     def idle_joules(self) -> float | None:
-        """Joules of chips that wait for requests, for each output token; None where a chip's power is not known."""
+        """Energy of idle chips per output token in joules; None if a chip's power is unknown."""
         idle = [(self.system, self.replicas * max(1 - (self.request.paid_hours_used or 0), 0))]
         idle += (
             [(self.prefill_machine, self.prefill_replicas * max(1 - (self.request.reading or 0), 0))]
@@ -383,11 +384,11 @@ class Fleet(Screen):
 
     @property
     def headroom(self) -> float:
-        """How many times as many requests may come before they pile up at the slow end of the interval."""
+        """Factor by which the request rate can grow before queues grow without end at the slow end of the interval."""
         return 1 / (max(self.estimate.load, self.prefill_load) * self.factor)
 
     def to_dict(self) -> dict:
-        """Everything as plain numbers, in SI units."""
+        """Return everything as plain numbers in SI units."""
         return {
             "headroom": self.headroom,
             "request_rate": self.request_rate,
@@ -416,11 +417,11 @@ class Fleet(Screen):
 
     @property
     def dollars_per_month(self) -> float | None:
-        """The same for a month of 730 hours."""
+        """Dollars per month of 730 hours."""
         return None if self.dollars_per_hour is None else MONTH * self.dollars_per_hour
 
     def rows(self):
-        """Lines of the answer: machines and load, queueing times, rent."""
+        """Return lines of the answer: machines and load, queueing times, rent."""
         at, late = self.estimate, format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
@@ -435,7 +436,7 @@ class Fleet(Screen):
         return found
 
     def screen(self):
-        """The mean request, the machines and their rent."""
+        """Return the mean request, the machines and their rent."""
         _, rows, _ = self.request.screen()
         return "", rows + self.rows(), []
 
@@ -443,20 +444,20 @@ class Fleet(Screen):
 def fleet(
     q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
 ) -> Fleet | None:
-    """The fewest machines for a question's arrivals, whose state is ``kept``; None where no number is enough.
+    """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
-    Above the load at which the slow end of the interval has no steady state there is no answer: a machine that
-    takes somewhat longer than computed would let requests pile up without end.
+    A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
+    would let queues grow without end.
 
-    ``q``, ``deployment``: a question with a ``request_rate``, and what decodes. ``reader``: the deployment that reads
-    prompts; that which decodes does when not given. ``machines``: how many, if that is not the
-    question. ``kept``: whether a state is as promised, that at the slow end if ``sure``. ``simulated``: whether states
-    are played; else they are those of :meth:`Server.steady`, whose numbers of machines and readers are ``near``.
+    ``q``, ``deployment``: a question with a ``request_rate``, and the decoding deployment. ``reader``: the deployment
+    that prefills (default: the same). ``machines``: their number, if it is given. ``kept``: whether a state meets the
+    SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated; otherwise they come from
+    :meth:`Server.steady`, which finds the numbers ``near``.
     """
     reads, copies = reader or deployment, deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
-    def same(of):  # the number of machines matters only to prompts that share a prefix
+    def same(of):  # the number of machines matters only to shared prefixes
         of = cache(of)
         return of if shared else lambda _: of(1)
 
@@ -472,7 +473,7 @@ def fleet(
     def reading(n):
         return prefill_server(read(n), reads)
 
-    def mean(users, n):  # the request where one machine serves so many users
+    def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
         step = deployment.step(max(users, copies), q.workload.context)
         return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)
@@ -545,7 +546,7 @@ def fleet(
 
 
 def smallest_number(kept, most=None, least=1):
-    """The smallest number from ``least`` for which this holds, where it holds for all larger ones; None if for none."""
+    """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
     high, most = least, most or 2**20 * least
     while not kept(high):
         if high >= most:

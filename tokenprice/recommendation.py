@@ -1,4 +1,4 @@
-"""What to rent for a service: every machine that keeps its promise, cheapest first, and why others do not."""
+"""Recommend a machine for a service: all machines that meet the SLO, cheapest first, and why others do not."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ from tokenprice.request import Request, decode_batch, prefill_profile, request_f
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
 
-MAX_USERS = 8192  # users of one machine at which the search ends
-CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try of one that states no domain, and of any
+MAX_USERS = 8192  # largest number of users per machine in the search
+CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try if the chip states no domain, and at most
 NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
 TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
-# Columns of the table of offers: the number of a row, and what it is multiplied by.
+# Columns of the table of offers: key of a row, and its unit's factor.
 COLUMNS = {
     "users each": ("concurrency", 1), "TPOT, ms": ("tpot", 1e3), "TTFT, ms": ("ttft", 1e3),
     "TPOT p99, ms": ("tpot_p99", 1e3), "TTFT p99, ms": ("ttft_p99", 1e3), "$/hour": ("usd_per_hour", 1),
@@ -36,29 +36,29 @@ COLUMNS = {
     "kept, %": ("kept", 100), "tokens/s": ("rate", 1), "headroom": ("headroom", 1), "queue, ms": ("wait", 1e3),
     "slow queue, ms": ("wait_high", 1e3), "$/month": ("usd_per_hour", MONTH),
 }  # fmt: skip
-# Columns of an offer on its own, which the table of offers leaves out to be narrow.
+# Columns shown for a single offer, left out of the table to keep it narrow.
 DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
-# Offers that are simulated, where percentiles are promised, and requests of each.
+# Offers that are simulated if percentiles are promised, and requests of each.
 SIMULATED, REQUESTS = 3, 3000
-OFFERS_SHOWN = 5  # offers that are told
-MAX_FLEET_FACTOR = 16  # times as many machines as the formula asks for, beyond which nobody looks
+OFFERS_SHOWN = 5  # offers shown
+MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
 
 
 @frozen
 class Offer(formatting.Screen):
-    """One machine that keeps the promise, with as many users as it then takes; or a fleet of it, with arrivals."""
+    """One machine that meets the SLO, with the number of users at which it does; or a fleet, with a request rate."""
 
     system: System
     layout: Layout
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
-    sure: Fleet | None = None  # the cheapest of its chip that keeps the promise at the slow end too
-    simulations: tuple = ()  # simulations: at the estimate, and at both ends of its interval
-    replicas: int = 0  # machines that hold a given number of users
+    sure: Fleet | None = None  # the chip's cheapest fleet that meets the SLO at the slow end too
+    simulations: tuple = ()  # at the estimate, and at both ends of its interval
+    replicas: int = 0  # machines for a given number of users
 
     @property
     def asked(self):
@@ -68,33 +68,33 @@ class Offer(formatting.Screen):
 
     @property
     def hourly(self):
-        """Dollars an hour of the machines that hold a given number of users."""
+        """Dollars per hour of the machines for a given number of users."""
         return self.replicas * self.system.count * self.request.price_per_chip_hour
 
     @property
     def p99(self):
-        """What 99 of 100 requests wait at most, by kind: at the estimate, and at both ends of its interval."""
+        """Simulated p99 by kind: at the estimate, and at both ends of its interval."""
         kinds = ("first", "token") if self.simulations else ()
         return {what: [one.percentile(what, 99) for one in self.simulations] for what in kinds}
 
     @property
     def concurrency(self):
-        """Users at a time."""
+        """Users per machine."""
         return self.request.concurrency
 
     @property
     def speed(self):
-        """Tokens per second of one user."""
+        """Output tokens per second of one user."""
         return 1 / self.request.tpot
 
     @property
     def dollars(self):
-        """Dollars for one request, at the lowest price of the chip."""
+        """Dollars per request, at the chip's lowest price."""
         return self.request.dollars
 
     @property
     def unsure_reason(self):
-        """Why its place is that of the slow end of its interval: what nobody timed there; or nothing."""
+        """Why it is ranked by the slow end of its interval (kernels that were not timed there); ``""`` if it is not."""
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
@@ -102,25 +102,25 @@ class Offer(formatting.Screen):
 
     @property
     def ranked(self):
-        """Dollars by which offers are sorted: of a request, or an hour where so many users are given."""
+        """Dollars by which offers are sorted: per request, or per hour if a number of users is given."""
         if self.replicas:
             return self.hourly
         return self.dollars * (self.request.step_factor if self.unsure_reason else 1)
 
     @property
     def warnings(self):
-        """In which respects nothing like it was measured."""
+        """Cautions: respects in which it is beyond the measurements."""
         return self.request.warnings
 
     @property
     def notes(self):
-        """What stands below the table: cautions, and why its rank is that of its slow end."""
+        """Notes below the table: cautions, and why it is ranked by its slow end."""
         slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
         slow += [LIMITED] if self.fleet and self.fleet.max_num_seqs else []
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
 
     def surely(self):
-        """What it takes, on the same chip, to keep the promise at the slow end of the interval too, in words."""
+        """Describe what meets the SLO at the slow end of the interval too, on the same chip."""
         if self.sure is None:
             return f"At the slow end no number of {self.system.chip.name} keeps the promise."
         if self.sure.machinery == self.fleet.machinery:
@@ -143,11 +143,11 @@ class Offer(formatting.Screen):
         return found
 
     def screen(self):
-        """Its columns, one below another."""
+        """Return its columns, one below another."""
         return "", list(self.cells().items()), self.notes
 
     def percentiles(self):
-        """What was simulated, as columns of the table."""
+        """Simulated percentiles as columns of the table."""
         found = {}
         for what, seconds in self.p99.items():
             name = {"first": "ttft", "token": "tpot"}[what]
@@ -160,7 +160,7 @@ class Offer(formatting.Screen):
         return found
 
     def row(self):
-        """The offer as a flat table row: seconds, tokens per second, dollars."""
+        """Return the offer as a flat table row: seconds, tokens per second, dollars."""
         r, prices = self.request, self.request.per_million
         many = (
             {"usd_per_hour": r.price_per_chip_hour * self.system.count}
@@ -183,9 +183,9 @@ class Offer(formatting.Screen):
 
 @frozen
 class Rejected:
-    """One machine that does not keep the promise even for the fewest users, and why.
+    """A machine that does not meet the SLO even for the fewest users, and why.
 
-    ``times`` is by what factor it falls short, where that is a number.
+    ``times``: the factor by which it misses, if that is a number.
     """
 
     chip: str
@@ -198,11 +198,11 @@ class Rejected:
 
 @frozen
 class Decision(formatting.Screen):
-    """What :func:`decide` found.
+    """Result of :func:`decide`.
 
-    ``offers`` are the machines that keep the promise, cheapest first, each with the most users for which it does;
-    ``points`` are all machines and users that were tried and fit; ``misses`` are the machines without an offer, each
-    with its reason; ``left_out`` are the chips that were not tried, with the reason.
+    ``offers``: machines that meet the SLO, cheapest first, each with the most users at which it does; ``points``: all
+    machines and users that were tried and fit; ``misses``: machines without an offer, each with its reason;
+    ``left_out``: chips that were not tried, with the reason.
     """
 
     question: Question
@@ -213,7 +213,7 @@ class Decision(formatting.Screen):
     left_out: Mapping
     sure: bool
     narrower: str = ""
-    asked: Mapping = field(default_factory=dict)  # words of the call beside question and promise
+    asked: Mapping = field(default_factory=dict)  # arguments besides question and SLO
 
     @property
     def best(self) -> Offer | None:
@@ -230,13 +230,13 @@ class Decision(formatting.Screen):
 
     @property
     def why_not(self) -> dict[str, int]:
-        """How many machines fail for which reason."""
+        """Number of machines that fail, by reason."""
         counted = Counter(miss.reason for miss in self.rejected)
         return {reason: counted[reason] for reason in FAILURES if counted[reason]}
 
     @property
     def link(self) -> str:
-        """The address, from the folder of the book on, of the calculator's page that looks for the same."""
+        """Link to the calculator page with the same search, relative to the book's folder."""
         from tokenprice.permalink import page_link
 
         more = {"sure": True} if self.sure else {}
@@ -250,9 +250,9 @@ class Decision(formatting.Screen):
         return pd.DataFrame([offer.row() for offer in self.offers])
 
     def frontier(self):
-        """Cost against the speed of one user, as a pandas DataFrame: what no other machine in time beats.
+        """Cost against the speed of one user, as a DataFrame of points that no other machine beats within the SLO.
 
-        Fastest first, as :func:`inferlib.frontier.pareto` returns it; empty where nothing is in time.
+        Fastest first, as :func:`inferlib.frontier.pareto` returns it; empty if no machine meets the SLO.
         """
         from inferlib.frontier import pareto
         from inferlib.optional_imports import pandas as pd
@@ -261,7 +261,7 @@ class Decision(formatting.Screen):
         return pareto(table, speed="speed", cost="usd_per_request") if len(table) else table
 
     def to_dict(self) -> dict:
-        """Everything as plain numbers and texts, in SI units: what ``--json`` prints."""
+        """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
         return {
             "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
@@ -270,9 +270,9 @@ class Decision(formatting.Screen):
         }  # fmt: skip
 
     def screen(self, most=OFFERS_SHOWN, why=False):
-        """The offers as a table with footnotes, cheapest first, or the machines that come nearest; why others fail.
+        """Return the offers as a table with footnotes, cheapest first (or the nearest misses), and why others fail.
 
-        ``why``: which chips were not tried, too.
+        ``why``: also list the chips that were not tried.
         """
         title, rows, below = "", [], []
         if self.best is None:
@@ -315,7 +315,7 @@ class Decision(formatting.Screen):
         return launch.commands(self.question.replace(**self.best.asked)) if self.best else {}
 
     def nearest(self, most=3) -> tuple:
-        """The misses that come nearest: those that fall short by the least."""
+        """Return the misses that fall short by the least."""
         return tuple(sorted(self.rejected, key=lambda miss: miss.times or inf)[:most])
 
 
@@ -323,17 +323,16 @@ def decide(
     question, promise=None, /, *, chips=None, counts=None, layouts=None, prices: Mapping | None = None,
     sure: bool = False, **options: Unpack[DecideOptions],
 ) -> Decision:  # fmt: skip
-    """The cheapest machine that serves a model as promised, others that do, and why the rest fail.
+    """Find the cheapest machine that serves a model within an SLO, other machines that do, and why the rest fail.
 
-    A *machine* is a chip, a count of it and a layout. Its users come in whole numbers for each copy of the
-    attention (``dp`` of the layout): at least one each, at most as many as have room beside the weights. More
-    users make a request cheaper, its tokens slower and its first token later. So each machine is asked for the
-    powers of two of users, and for the most users at which the promise holds: that is its offer. Offers are
-    sorted by dollars for one request, then by chips and speed; those whose kernels are lent, or whose copies share
-    experts, by their slow end.
+    A *machine* is a chip, a count of it and a layout. Users are a multiple of the copies of the attention (``dp`` of
+    the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
+    slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
+    meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
+    another chip's kernels, or with copies that share experts, by their slow end.
 
-    With ``arrivals`` each machine is asked how many of it keep the promise on average, with prompts read by all or
-    by machines of the same chip that do nothing else; the cheapest fleet is its offer.
+    With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
+    all or on separate machines of the same chip; the cheapest fleet is its offer.
 
     Parameters
     ----------
@@ -398,7 +397,7 @@ def decide(
         return search
 
     def in_fewer_bits(best):
-        """Weights of fewer bits that keep the promise for less on the best one's chip, or at all where nothing does."""
+        """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
         own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
         for weights in _fewer_bits(q):
             able = [one for one in own if weights in one[0].peaks]
@@ -429,7 +428,7 @@ def decide(
 
 
 def _fewer_bits(q):
-    """Formats of weights with fewer bits than those of a question."""
+    """Return weight formats with fewer bits than the question's."""
     own = calibration.stored_bytes(q.formats[0])
     return [weights for weights in ("fp8", "fp4") if calibration.stored_bytes(weights) < own]
 
@@ -446,20 +445,20 @@ def _in_fewer_bits(model, weights, offer, less):
 
 
 def _place(offer):
-    """What offers are sorted by; fleets of as many chips cost the same, but for how it was added up."""
+    """Sort key of offers; fleets with equally many chips count as equally expensive, whatever the rounding."""
     fast = (offer.request.tpot,) if offer.replicas else (offer.system.count, offer.request.tpot)
     return float(f"{offer.ranked:.9g}"), *fast
 
 
 def machine_sizes(chip):
-    """The numbers of a chip to try in a machine: powers of two up to its domain, and the domain itself."""
+    """Return the numbers of chips per machine to try: powers of two up to the domain, and the domain itself."""
     domain = int(calibration.chips_per_node(chip) or CHIPS_WITHOUT_DOMAIN)
     powers = [2**k for k in range(min(domain, MAX_CHIPS).bit_length())]
     return powers + ([domain] if domain not in powers and domain <= MAX_CHIPS else [])
 
 
 def _layouts(given, model, chip, count):
-    """The layouts of one machine: those that the caller names, or those worth trying."""
+    """Return the layouts of one machine: those of the caller, or those worth trying."""
     if given is None:
         return layouts_of(model, chip, count)
     if callable(given):
@@ -470,7 +469,7 @@ def _layouts(given, model, chip, count):
 
 
 def _offered(chips, prices):
-    """The chips to try, each at its lowest price with (seller, highest price); and those left out, each with why."""
+    """Return chips to try, each at its lowest price (with seller and highest price), and the others with the reason."""
     given = chips.values() if isinstance(chips, Mapping) else chips
     given = [given] if isinstance(given, (str, Accelerator)) else given
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
@@ -493,14 +492,14 @@ def _offered(chips, prices):
 
 
 class _Search:
-    """Offers, points and misses, machine by machine; a promise is held against the numbers that are shown."""
+    """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
     def __init__(self, question, promise, sure, many=None):
         self.q, self.promise, self.sure, self.many = question, promise, sure, many
         self.offers, self.points, self.misses = [], [], []
 
     def ask(self, at, seller):
-        """Ask one deployment: an offer or a miss, and the points of the frontier."""
+        """Ask one deployment: an offer or a miss, and points of the frontier."""
         q, dp = self.q, at.layout.dp
         if at.layout_error:
             return self._miss(at, NOT_DESCRIBED, at.layout_error)
@@ -521,7 +520,7 @@ class _Search:
         high = min(2 * int(kept[-1]), rounds + 1)
         users = dp * self._most(at, read, int(kept[-1]), high)
         replicas = 0
-        if self.many:  # as few machines as hold them all, each with its part of them
+        if self.many:  # the fewest machines for all users, each with its share
             replicas = ceil(self.many / users)
             users = dp * ceil(self.many / (replicas * dp))
             alone = self._served(at, read, np.array([users]))
@@ -533,7 +532,7 @@ class _Search:
         self._offer(at, with_cautions(self._served(at, read, users), q, at, users), seller, replicas=replicas)
 
     def _fleet(self, at, seller, read):
-        """The cheapest fleet of one machine: which may read prompts itself, or leave them to others of its chip."""
+        """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
         q, reading, chip = self.q, self.q.replace(output_tokens=1, trace=None), at.machine.chip
         others = [q.on(System(chip, n)) for n in machine_sizes(chip) if n < at.machine.count]
         others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
@@ -563,7 +562,7 @@ class _Search:
         self.offers.append(Offer(at.machine, at.layout, request, seller, fleet, replicas=replicas))
 
     def simulated(self, offers, most):
-        """The offers, of which so many of the cheapest are played, with as many machines as then keep the promise."""
+        """Simulate the cheapest offers, and return them with the machines that then meet the SLO."""
         offers = sorted(offers, key=_place)
         while (
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
@@ -585,12 +584,12 @@ class _Search:
         return self.q.on(offer.system, offer.layout)
 
     def _late(self, many):
-        """What is not as promised where a fleet is played: reason, detail, factor."""
+        """Return what a simulated fleet misses: reason, detail, factor."""
         late = many.estimate.ttft / self.promise.limit("ttft")
         return TOO_LATE, f"with {many.replicas} machines and more, simulated", max(late, 1.0)
 
     def played(self, offers):
-        """The few best offers, each with as many machines, or as few users, as keep the percentiles; cheapest first."""
+        """Return the best few offers, each with the machines or users that meet its percentiles; cheapest first."""
         kept = []
         for offer in progress(offers, "machines"):
             if len(kept) == SIMULATED:
@@ -600,7 +599,7 @@ class _Search:
         return sorted(kept, key=_place)
 
     def _played(self, offer):
-        """One offer, simulated: with the fewest machines, or the most users, that keep the percentiles."""
+        """Simulate one offer: the fewest machines, or the most users, that meet the percentiles."""
         from tokenprice.simulation import simulate_requests
 
         made = {}
@@ -637,7 +636,7 @@ class _Search:
         return replace(offer, request=request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
-        """What 99 of 100 requests wait too long for on the most machines, or with the fewest users, that were tried."""
+        """Explain which p99 is missed with the most machines, or with the fewest users, that were tried."""
         waits = {what: last.percentile(what, 99) for what in self.promise.percentiles}
         times = {what: wait / self.promise.percentiles[what] for what, wait in waits.items()}
         what = max(times, key=times.get)
@@ -653,7 +652,7 @@ class _Search:
         return soon and whole and state.tpot <= self.promise.limit("tpot")
 
     def _most(self, at, read, low, high):
-        """The most rounds from ``low``, which keeps the promise, to below ``high``, which is too many."""
+        """Find the largest number of rounds between ``low``, which meets the SLO, and ``high``, which does not."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
             kept = between[~self._short(self._served(at, read, at.layout.dp * between), at)]
@@ -666,7 +665,7 @@ class _Search:
         return request_for(q, at, read, step, users)
 
     def _times(self, tried, at):
-        """Time between tokens and to the first one, at the slow end where that must keep the promise."""
+        """Return TPOT and TTFT, at the slow end if they must be met there."""
         if not self.sure:
             return tried.tpot, tried.ttft
         each = [with_cautions(replace(tried, concurrency=n), self.q, at, n) for n in tried.concurrency]
@@ -674,18 +673,18 @@ class _Search:
         return tried.tpot * slow, tried.ttft * late
 
     def _short(self, tried, at):
-        """Where the promise is not kept."""
+        """Return where the SLO is missed."""
         token, first = self._times(tried, at)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
         late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
         return (token > self.promise.limit("tpot")) | late | dear
 
     def _whole(self, token, first):
-        """Times as long as is promised from the question to the end of the answer."""
+        """Return the request latency over its limit."""
         return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
 
     def _why(self, tried, at):
-        """Why the fewest users, or any number of them, are not served as promised: reason, detail, factor."""
+        """Explain why the SLO is missed by the fewest users, or by any number: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, at))
         who = "1 user" if at.layout.dp == 1 else f"{at.layout.dp} users"
         end = " at the slow end" if self.sure else ""
@@ -699,7 +698,7 @@ class _Search:
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):
-        """That a million output tokens cost so many dollars at best: reason, detail, factor."""
+        """Explain that the price per million output tokens is too high: reason, detail, factor."""
         return (
             TOO_DEAR,
             f"${format_number(output)} per million at best",
@@ -724,5 +723,5 @@ class _Search:
 
 
 def _named(machine, layout):
-    """A machine in the words of a row."""
+    """Format a machine for a row."""
     return {"chip": machine.chip.name, "count": machine.count, "layout": format_layout(layout)}

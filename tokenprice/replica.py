@@ -1,9 +1,9 @@
-"""What a replica does, event by event: this loop defines what the formulas approximate.
+"""Discrete-event simulation of a replica, which defines what the formulas approximate.
 
-A replica is one copy of a model, or copies that keep step since they share experts. A step gives a token to every
-running sequence and reads prompts within a budget of tokens; what is read together takes as long as its passes one
-after another. Nothing is fitted here: seconds come from :class:`Costs`. The page plays the same loop
-(``inferlibReplica`` in ``book/calculator/replica.js``), with the same random numbers.
+A replica is one copy of a model, or several copies in lockstep because they share experts. A step gives a token to
+every running sequence and prefills prompts within a token budget; prefills of one step take the sum of their times.
+Nothing is fitted here: times come from :class:`Costs`. The page runs the same loop (``inferlibReplica`` in
+``book/calculator/replica.js``), with the same random numbers.
 """
 
 from collections import deque
@@ -22,7 +22,7 @@ AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as 
 
 
 def uniforms(seed, stream, n):
-    """Numbers between 0 and 1, the same on any machine and in JavaScript (mulberry32, whose state counts up)."""
+    """Return random numbers between 0 and 1, equal on any machine and in JavaScript (mulberry32)."""
     with np.errstate(over="ignore"):
         step = np.arange(1, n + 1, dtype=np.uint32) * np.uint32(0x6D2B79F5)
         t = step + np.uint32((seed * 0x9E3779B1 + stream * 0x85EBCA77) % 2**32)
@@ -33,11 +33,11 @@ def uniforms(seed, stream, n):
 
 @frozen
 class Costs:
-    """What a copy takes and holds: ``step(n)`` gives two numbers, of which seconds are the first, and the second for
-    each token of context of a mean sequence; ``tokens`` is the memory for caches.
+    """Times and memory of a copy.
 
-    ``prompts``, ``fresh`` and ``passes`` are equally likely prompts: tokens, those not in the cache, and seconds of a
-    pass. ``answers`` are equally likely lengths. ``late``: seconds by which a first token comes after its pass.
+    ``step(n)``: seconds of a step with n sequences, and seconds more per token of mean context. ``tokens``: memory for
+    caches. ``prompts``, ``fresh`` and ``passes``: equally likely prompts: tokens, uncached tokens, and prefill seconds.
+    ``answers``: equally likely output lengths. ``late``: seconds from the end of prefill to the first token.
     """
 
     step: Callable
@@ -51,7 +51,7 @@ class Costs:
     in_step: int = 1
 
     def slower(self, by):
-        """The same costs, with every time multiplied by a factor."""
+        """Return the same costs with every time multiplied by a factor."""
 
         def step(n):
             base, each = self.step(n)
@@ -80,11 +80,11 @@ class Request:
 
 
 class Copy:
-    """One copy's line, the prompts it reads, and its running sequences by the number of their request.
+    """The queue of one copy, the prompts in prefill, and its running sequences by request number.
 
-    ``kept``: tokens of memory reserved for prompts that are being read; with ``reserve`` for whole requests.
-    ``contexts``: tokens of the running sequences, less one per sequence for each step already made. ``base`` and
-    ``slope``: seconds of a step, and what each further step adds; ``full``: steps after which memory is full.
+    ``kept``: memory in tokens reserved for prompts in prefill, or with ``reserve`` for whole requests. ``contexts``:
+    tokens of the running sequences, less one per sequence for each step already made. ``base`` and ``slope``: seconds
+    of a step, and increase per further step; ``full``: steps until memory is full.
     """
 
     def __init__(self):
@@ -95,7 +95,7 @@ class Copy:
 
     @property
     def sequences(self):
-        """Sequences that are read or decode."""
+        """Number of sequences in prefill or decode."""
         return len(self.reading) + len(self.running)
 
     @property
@@ -105,9 +105,9 @@ class Copy:
 
 
 class Replica:
-    """Copies that keep step (mostly one): a step lasts as long as that of the slowest copy.
+    """Copies in lockstep (mostly one): a step lasts as long as that of the slowest copy.
 
-    Nothing of a sequence is touched while nothing changes: its tokens follow from ``steps``, which counts those made.
+    Sequences are not updated while nothing changes: their tokens follow from ``steps``, the number of steps made.
     """
 
     def __init__(self, costs, scheduler):
@@ -115,8 +115,8 @@ class Replica:
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = self.n = self.steps = 0  # requests in it, and sequences that decode
-        self.stopped = 0  # sequences that pause while prompts are prefilled, if the engine prefills first
+        self.load = self.n = self.steps = 0  # requests in it, and decoding sequences
+        self.stopped = 0  # sequences that pause during prefill, if the engine prefills first
         self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
 
     def add(self, request, copy=None):
@@ -142,12 +142,12 @@ class Replica:
                 self.load += 1
 
     def used(self, copy):
-        """Tokens of memory that a copy has given away."""
+        """Tokens of memory that a copy has allocated."""
         grown = 0 if self.scheduler.reserve else copy.contexts + len(copy.running) * self.steps
         return copy.kept + grown
 
     def join(self, copy, request):
-        """Start to decode a sequence; ``entry`` tells its place in the heap from older ones of the same request."""
+        """Start to decode a sequence; ``entry`` tells its heap entry from older ones of the same request."""
         request.since, request.entry, request.copy = self.steps, next(self.ids), copy
         copy.running[request.number] = request
         copy.contexts += request.prompt + request.done - self.steps
@@ -167,7 +167,7 @@ class Replica:
         self.update(copy)
 
     def update(self, copy):
-        """What the steps of a copy take from now on, and how many its memory allows."""
+        """Update the step times of a copy, and the number of steps until its memory is full."""
         n, copy.base, copy.slope, copy.full = len(copy.running), 0.0, 0.0, inf
         if n:
             base, copy.slope = self.costs.step(n)
@@ -176,7 +176,7 @@ class Replica:
                 copy.full = (self.costs.tokens - copy.kept - copy.contexts) / n
 
     def pack(self, copy):
-        """Tokens of this step by prompt, pairs of a request and tokens; admits waiting requests while memory lasts."""
+        """Return the prefill of this step, pairs of a request and tokens; admit waiting requests while memory lasts."""
         found, policy = [], self.scheduler
         budget = policy.max_num_batched_tokens - (len(copy.running) if policy.rides else 0)
         for r in copy.reading:
@@ -241,7 +241,7 @@ class Replica:
         return done
 
     def held(self):
-        """Steps for which prompts are held back from now on."""
+        """Steps for which prompts are still held back."""
         policy, want = self.scheduler, self.prompted
         if not want or not (policy.dp_balance or policy.batching_wait_iters) or any(c.reading for c in want):
             return 0
@@ -250,7 +250,7 @@ class Replica:
         return max(hold - waited, 0)
 
     def decode_time(self, packs):
-        """Seconds of a step without prompts, of the slowest copy, and what each further step takes longer."""
+        """Seconds of a step without prefill, of the slowest copy, and the increase per further step."""
         each = grows = 0.0
         for copy in self.copies:
             if copy.base + copy.slope * self.steps > each:
@@ -262,12 +262,12 @@ class Replica:
         return each, grows
 
     def alike(self, until, hold, each, grows):
-        """Steps that change nothing: until an answer ends, a prompt is held no longer, one comes, or memory is full."""
+        """Number of steps until a change: an answer ends, a hold ends, a request arrives, or memory is full."""
         steps = self.heap[0][0] - self.steps if self.heap else 1
         if hold:
             steps = min(steps, hold)
         left, plain = until - self.clock, each - grows / 2
-        if left < steps * (plain + grows * steps / 2):  # a step grows with its contexts
+        if left < steps * (plain + grows * steps / 2):  # steps get longer as contexts grow
             steps = min(
                 steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
             )
@@ -275,7 +275,7 @@ class Replica:
         return max(int(room), 1) if room < steps else steps
 
     def decoded(self, steps, seconds, done):
-        """Every sequence has so many tokens more; those whose answer ends leave."""
+        """Advance every sequence by some steps; remove those whose answer ends."""
         self.steps += steps
         later = self.n - self.stopped  # sequences that joined during the pause waited for less of it
         self.count((seconds + self.pause) / steps, self.stopped * steps)
@@ -291,7 +291,7 @@ class Replica:
                 self.preempt(copy)
 
     def prefilled(self, copy, pack, done):
-        """What was read of prompts; those that are read have their first token."""
+        """Record prefilled tokens; a prompt that is complete yields its first token."""
         for r, tokens in pack:
             r.left -= tokens
             if r.left > 0:
@@ -309,7 +309,7 @@ class Replica:
             del self.prompted[copy]
 
     def count(self, seconds, tokens):
-        """Note that so many tokens came, each this many seconds after the one before."""
+        """Record tokens, each this many seconds after the one before."""
         if tokens:
             self.gaps.append((self.clock, seconds, tokens))
 
@@ -321,7 +321,7 @@ class Replica:
         done.append(request)
 
     def run(self, until=FAR):
-        """Play events up to a time; return finished requests."""
+        """Run events up to a time; return finished requests."""
         done = []
         while self.clock < until and self.load:
             done += self.event(until)
@@ -330,11 +330,11 @@ class Replica:
 
 @frozen
 class Played:
-    """What happened to the counted requests, in the order in which they came; times in seconds.
+    """Times of the counted requests in order of arrival, in seconds.
 
-    ``first``: to the first token; ``waits``: of it, until the prompt began to be read; ``token``: the mean time of the
-    tokens after it, 0 where there is none; ``gaps`` between two tokens, and how ``many`` tokens came after each.
-    ``running``: requests in a replica at a time. ``preempted``: how often a sequence was read again.
+    ``first``: TTFT; ``waits``: the part of it before prefill begins; ``token``: mean time per token after the first, 0
+    if there is none; ``gaps``: times between two tokens, and ``many``: tokens after each. ``running``: mean requests in
+    a replica. ``preempted``: number of recomputed sequences.
     """
 
     first: "np.ndarray"
@@ -347,7 +347,7 @@ class Played:
 
     @property
     def gap(self) -> float:
-        """Mean time between two tokens, averaged over tokens; 0 where every answer has one token."""
+        """Mean time between two tokens, averaged over tokens; 0 if every answer has one token."""
         return float(np.average(self.gaps, weights=self.many)) if len(self.gaps) else 0.0
 
 
@@ -363,7 +363,7 @@ def lengths(costs, seed, n, spread=0.0):
 
 
 def running(costs, seed, n):
-    """Draw n requests in progress at a random time: long answers are met more often (length-biased sampling)."""
+    """Draw n requests in progress at a random time; long answers are more likely (length-biased sampling)."""
     answers = np.array(costs.answers)
     shares = np.cumsum(answers) / np.sum(answers)
     places = (uniforms(seed, 6, n) * len(costs.prompts)).astype(int)
@@ -382,11 +382,11 @@ def running(costs, seed, n):
 
 
 def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, start=0.0, until=None):
-    """Play requests that arrive at these times; return all of them and the replicas.
+    """Simulate requests with these arrival times; return all of them and the replicas.
 
-    ``route``: which replica takes each, where the router does not look. ``requests``: places and answers, where they
-    are not drawn. ``start``: sequences that each copy decodes at the start. ``until``: the number of the first request
-    that only keeps the load up; nothing is played once all before it have their first token.
+    ``route``: replica of each request, unless the router looks at loads. ``requests``: prompt indices and output
+    lengths, if they are not drawn. ``start``: sequences that each copy decodes at the start. ``until``: number of the
+    first request that only keeps up the load; the simulation ends when all before it have their first token.
     """
     places, outputs = requests or lengths(costs, seed, len(came))
     fleet = [Replica(costs, scheduler) for _ in range(replicas)]
@@ -415,7 +415,7 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
 
 
 def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
-    """Play a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` of each user."""
+    """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user."""
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     doors = -costs.door * np.log(uniforms(seed, 3, total + users))
@@ -450,7 +450,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
 
 
 def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
-    """Times of the requests numbered ``low`` to below ``high``."""
+    """Return the times of the requests numbered ``low`` to below ``high``."""
     kept = found[low:high]
     more = costs.door + costs.late
     first = np.array([r.first - r.came + r.extra + more for r in kept])

@@ -1,4 +1,4 @@
-"""A request has a price: prompt, cached prefix and answer from the time of one machine."""
+"""Times and price of a request: prompt, cached prefix and answer, from the time of one machine."""
 
 from dataclasses import replace
 from functools import partial
@@ -41,7 +41,7 @@ from tokenprice.uncertainty import (  # fmt: skip
 equation = partial(equation, "serving", chapter="price")
 
 
-# Conditions on a request, beside those on its steps; the last three are of its first token only.
+# Cautions on a request besides those on its steps; the last three are about its first token only.
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
@@ -66,25 +66,25 @@ TTFT_CAUTIONS = (
 
 @equation(unit="s", prompt_time="s", step="s", users="1 > 0")
 def machine_time(prompt_time, output_tokens, step, users):
-    """Time of the machine that one request takes: its prompt alone, its answer shared with the batch."""
+    """Machine time of one request: its prefill alone, and its share of the decode batch."""
     return prompt_time + output_tokens * step / users
 
 
 @equation(unit="usd", seconds="s", rate="usd/s", utilisation="1 > 0")
 def machine_cost(seconds, n_chips, rate, utilisation):
-    """What so much time of a machine costs, when it is paid for around the clock and used a part of it."""
+    """Cost of machine time, when the machine is paid around the clock and used a part of it."""
     return seconds * n_chips * rate / utilisation
 
 
 @equation(prompt_time="s", output_tokens="1 > 0", step="s > 0")
 def instance_ratio(prompt_time, output_tokens, step, users):
-    """Machines that read prompts for each machine that decodes, so that neither waits for the other."""
+    """Prefill machines per decode machine, so that neither waits for the other."""
     return prompt_time * users / (output_tokens * step)
 
 
 @frozen
 class Request(Screen):
-    """What one request takes of a machine and of a user's patience, and what it costs."""
+    """Machine time, latency and cost of one request."""
 
     step: Breakdown
     prompt: Breakdown
@@ -94,7 +94,7 @@ class Request(Screen):
     cached_tokens: float
     output_tokens: float
     concurrency: float
-    decode_batch: float  # of the users, together
+    decode_batch: float  # of all users
     ttft: float
     tpot: float
     fresh_seconds: float
@@ -104,51 +104,51 @@ class Request(Screen):
     price_per_chip_hour: float | None
     paid_hours_used: float
     warnings: tuple = ()
-    reading: float | None = None  # utilisation of what reads prompts, where that differs
-    read_rate: float | None = None  # and its dollars for a chip and hour
-    price_ratio: float = 1.0  # how many times as much the most expensive seller asks
-    max_num_batched_tokens: int | None = None  # tokens of the prompt that are read in a step
+    reading: float | None = None  # utilisation of the prefill machines, if different
+    read_rate: float | None = None  # dollars per chip-hour of the prefill machines
+    price_ratio: float = 1.0  # the most expensive seller's price over the usual one
+    max_num_batched_tokens: int | None = None  # prompt tokens prefilled per step
     arrival_process: ArrivalProcess = STEADY
-    slow_end: tuple = (0.0, 0.0)  # times between tokens and to the first at the slow end of a queue
+    slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
 
     @property
     def seconds(self):
-        """Seconds from question to the end of the answer, whose first token is one of its tokens."""
+        """Request latency in seconds, from the question to the last token."""
         return self.ttft + (self.output_tokens - 1) * self.tpot
 
     def throughput(self, asking):
-        """Tokens per second of so many users, by Little's law, and no more than the machine makes."""
+        """Tokens per second of ``asking`` users, by Little's law, limited by the machine's maximum."""
         return minimum(asking * self.output_tokens / self.seconds, self.made)
 
     @property
     def made(self):
-        """Tokens per second of the machine that decodes, when it is never idle."""
+        """Tokens per second of a decode machine that is never idle."""
         busy = self.machine_seconds if self.prefill_machine is None else self.output_seconds
         return self.output_tokens / busy
 
     @property
     def output_seconds(self):
-        """Seconds of the decoding machine that the answer takes."""
+        """Seconds of the decode machine for the answer."""
         return self.output_tokens * self.step.total / self.decode_batch
 
     @property
     def machine_seconds(self):
-        """Seconds of machine for the whole request: fresh and cached prompt, and the answer."""
+        """Machine seconds of the whole request: uncached and cached prompt, and answer."""
         return self.fresh_seconds + self.cached_seconds + self.output_seconds
 
     @property
     def tpot_interval(self):
-        """Between what the time between two tokens lies in ``confidence`` of cases."""
+        """Interval of TPOT, in ``confidence`` of cases."""
         return self.tpot / self.step_factor, max(self.slow_end[0], self.tpot * self.step_factor)
 
     @property
     def ttft_interval(self):
-        """The same of the time to the first token."""
+        """Interval of TTFT."""
         return self.ttft / self.first_factor, max(self.slow_end[1], self.ttft * self.first_factor)
 
     @property
     def ratio(self):
-        """Reading machines for each decoding one, or None where one machine does both."""
+        """Prefill machines per decode machine, or None if one machine does both."""
         if self.prefill_machine is None:
             return None
         reading = self.fresh_seconds + self.cached_seconds
@@ -163,21 +163,21 @@ class Request(Screen):
 
     @property
     def dollars(self):
-        """Dollars for one request; ValueError where no price of the chip is known."""
+        """Dollars per request; ValueError if the chip's price is unknown."""
         return sum(self._paid().values())
 
     @property
     def price_interval(self):
-        """What a price is multiplied by at both ends: of the machine's time, and of the most expensive seller.
+        """Factors from a price to both ends of its interval, from machine time and the most expensive seller.
 
-        The machines of a fleet are counted: its price is that of its chips.
+        The number of machines in a fleet is fixed, so its price varies only with that of its chips.
         """
         factor = 1.0 if any(self.slow_end) else self.step_factor
         return 1 / factor, factor * self.price_ratio
 
     @property
     def per_million(self):
-        """Dollars for a million fresh, cached and output tokens."""
+        """Dollars per million uncached, cached and output tokens."""
         fresh = self.prompt_tokens - self.cached_tokens
         counts = {"input": fresh, "cached": self.cached_tokens, "output": self.output_tokens}
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
@@ -201,12 +201,12 @@ class Request(Screen):
 
     @property
     def joules(self):
-        """Joules of the chips for one token of the answer, prompts left out."""
+        """Energy of the chips per output token in joules, without prefill."""
         return self._joules(self.system, self.step, self.decode_batch)
 
     @property
     def prompt_joules(self):
-        """Joules of the chips for one fresh or cached token of the prompt."""
+        """Energy of the chips per prompt token in joules."""
         together = self.prompt.total / (self.fresh_seconds + self.cached_seconds)
         return self._joules(self.prefill_machine or self.system, self.prompt, together * self.prompt_tokens)
 
@@ -216,7 +216,7 @@ class Request(Screen):
         return energy.of_token(system, step, tokens)
 
     def to_dict(self):
-        """Everything as plain numbers, in SI units."""
+        """Return everything as plain numbers in SI units."""
         priced = self.priced
         return {
             "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "concurrency": self.concurrency,
@@ -230,7 +230,7 @@ class Request(Screen):
         }  # fmt: skip
 
     def rows(self):
-        """First token, machine time and prices."""
+        """Return TTFT, machine time and prices."""
         bound = f"prefill bound by {self.prompt.bottleneck}"
         bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
         found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
@@ -250,7 +250,7 @@ class Request(Screen):
         return found
 
     def screen(self):
-        """Times, prices and cautions."""
+        """Return times, prices and cautions."""
         speed = f"{format_number(1 / self.tpot)} tokens/s per user"
         token = "TPOT", format_time(self.tpot, *self.tpot_interval), speed
         return "", [token, *self.rows()], [f"Caution: {caution}." for caution in self.warnings]
@@ -258,10 +258,10 @@ class Request(Screen):
 
 @frozen
 class PrefillProfile:
-    """How prompts are read: their mean length, what of them is in the cache, the mean by terms, and its fresh part.
+    """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
 
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, those not in the cache, and seconds, the machine's
-    alone. ``each``: all by terms, of which ``order`` makes that order.
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
+    ``each``: breakdowns of all; ``order`` sorts them in that order.
     """
 
     tokens: float
@@ -275,7 +275,7 @@ class PrefillProfile:
     order: tuple = ()
 
     def added(self, step) -> tuple:
-        """Seconds that each prompt adds to a step."""
+        """Seconds that each prefill adds to a step."""
         seconds = np.ravel(added_time(self.each, step)).tolist()
         return tuple(seconds[place] for place in self.order)
 
@@ -287,14 +287,14 @@ class PrefillProfile:
 
 
 def with_prefix_cache(q, deployment, machines=1):
-    """The question with what so many machines still hold of its prompts, where a trace says what they share."""
+    """Set the cached tokens that this number of machines still holds, if a trace states shared prefixes."""
     if q.trace is None or not q.trace.blocks:
         return q
     return q.replace(cached=q.trace.cached(q.max_sequences(deployment) * q.workload.context * machines))
 
 
 def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
-    """How so many machines read the prompts of a question."""
+    """Return the prefill profile of a question on a number of machines."""
     asked = with_prefix_cache(q, deployment, machines)
     cached, each = asked.cached or 0, prefill_of(asked, deployment)
     alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
@@ -309,13 +309,13 @@ def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
         range(len(passes)),
         strict=True,
     )
-    # in the order in which a link groups the prompts of a file
+    # in the order in which a link groups the prompts of a trace
     tokens, prompts, seconds, order = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
     return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds, each, order)
 
 
 def prefill_of(q, deployment, fresh=False) -> Breakdown:
-    """How the prompt, or each of the equally likely ones, is read; ``fresh``: what is not in the cache alone."""
+    """Prefill breakdown of the prompt, or of each equally likely prompt; ``fresh``: of the uncached tokens only."""
     whole, cached = workload.array(q.prompt_tokens), workload.array(q.cached or 0)
     return deployment.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
 
@@ -324,11 +324,11 @@ def request_of(
     deployment, step, prompts, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
     asking=None, protocol=STEADY, pieces=None,
 ):  # fmt: skip
-    """A request from a step of ``running`` users (a number or an array of them) and how its ``prompts`` are read.
+    """Combine a step of ``running`` users (a number or an array) and a prefill profile to a request.
 
-    Copies of the attention, and stages, read a prompt each at the same time: a prompt takes its part of the machine,
-    and waits for those of its own lane only. ``reader``: the other deployment that reads prompts. ``pieces``: the steps
-    of a prompt that follow, if its scheduler does not say.
+    Copies of the attention, and pipeline stages, prefill one prompt each at the same time: a prompt takes its share of
+    the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``pieces``:
+    chunks of a prompt, if the scheduler does not define them.
     """
     read, prompt_tokens, cached_tokens = prompts.full, prompts.tokens, prompts.cached
     scheduler, chunk = deployment.scheduler, (reader or deployment).scheduler.max_num_batched_tokens
@@ -345,19 +345,19 @@ def request_of(
     added = added_time(read, step, among - 1) if reader is None else read.total
     each = added, own, pieces, output_tokens, step.total, deployment.software.door + wait
     in_step, balance = deployment.in_step if reader is None else 1, 0.0
-    if scheduler.dp_balance and in_step > 1:  # all copies read in the same steps
+    if scheduler.dp_balance and in_step > 1:  # all copies prefill in the same steps
         begun = among / output_tokens
         balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * added)
         in_step = 1
-    met = minimum(in_step, running)  # whoever has no user reads nothing
+    met = minimum(in_step, running)  # copies without a user do not prefill
     burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
     new = prompt_tokens - cached_tokens
     most = None if chunk is None else chunk / (1 + new / output_tokens)
     seen, first = time_to_first_token(burst, protocol.group, among, *each, prompts.uneven, met, most)
     together = decode_batch(deployment, running, output_tokens, new, reader)
-    # prompts for which one waits before the first token are not read between the others
+    # prompts that delay the first token do not also delay the tokens after it
     others = inter_token_wait(among, output_tokens, added, met, seen, whole)
-    if chunk is not None and reader is None:  # where some wait, each step reads all prompts that fit
+    if chunk is not None and reader is None:  # with a queue, each step prefills all prompts that fit
         others = where(among > together / copies, added * most / output_tokens, others)
     each = maximum(running / copies, 1)
     share = (
@@ -365,7 +365,7 @@ def request_of(
     )
     share = share * added / read.total
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
-    # symbols were never measured
+    # symbols have no measurements
     bar = {} if symbolic(copies) else error_bar(deployment.model, deployment.layout, deployment.engine)
     return Request(
         step=step,
@@ -392,23 +392,23 @@ def request_of(
 
 
 def request_for(q, deployment, prompts, step, users, reader=None, **other):
-    """The request of a question with its prices, of so many users or an array of them in a step."""
+    """Return the request of a question with its prices, for ``users`` (or an array of them) in a step."""
     paid = {"price": q.hourly(deployment.machine.chip), "utilisation": q.paid_hours_used or 1}
     paid |= {"read_price": q.hourly(reader.machine.chip)} if reader else {}
     return request_of(deployment, step, prompts, q.output_tokens, users, reader=reader, **paid, **other)
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):
-    """Time of the machine that a prompt takes of one of its lanes, each of which has so many users (times its pieces).
+    """Machine time of a prompt in one of the lanes, each with ``users`` (times the chunks).
 
-    Lanes read at the same time; those that keep step read together what falls into one step, and wait for the rest.
+    Lanes prefill in parallel; lanes in lockstep run the prefills of one step together, and wait for the rest.
     """
     own = users / output_tokens
     return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
 
 
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
-    """Sequences of a step: as many as :func:`.concurrent_answers` in each copy; all where others read the prompts."""
+    """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
     copies, budget = deployment.layout.lanes, deployment.scheduler.max_num_batched_tokens
     if reader is not None or budget is None:
         return running
@@ -418,27 +418,26 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
 def time_to_first_token(
     burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
 ):
-    """Prompts of others in line, and seconds to the first token, where there is room for all: a protocol's queue.
+    """Prompts queued ahead, and TTFT in seconds without memory limits, for a closed loop.
 
-    ``burst``: the part of all requests that come at once, at the start. ``group``: see
-    :attr:`~tokenprice.prefill.ArrivalProcess.group`. ``own``: seconds of a prompt as its own first token sees them, see
-    :func:`~tokenprice.prefill.prefill_until_first_token`; ``users`` of each of so many ``copies`` that keep step.
-    ``most`` answers go
-    on together.
+    ``burst``: share of all requests in the burst at the start. ``group``: see
+    :attr:`~tokenprice.prefill.ArrivalProcess.group`. ``own``: prefill seconds up to the first token, see
+    :func:`~tokenprice.prefill.prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``:
+    answers decoded at once.
     """
     group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
     # a step has tokens for answers too
     taken = pieces if most is None else maximum(pieces, output_tokens / most)
     reading = chunked_time(taken, prompt_time, step)
-    # in the burst nobody comes at random
+    # there are no random arrivals in the burst
     at_random = (1 - burst) * (users - group)
     between = output_tokens / taken + door / reading
     met = queued_prefills(at_random, between, taken)
-    if uneven != 1:  # who comes meets a long prompt more often than a short one
+    if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
         met = minimum(met * uneven, at_random)
     seen = met + ahead - group
-    # who comes waits for a prompt of another copy too, if its own reads none
+    # an arriving request waits for another copy's prefill too, if its own copy has none
     busy = minimum(users / (between + seen + 1), 1)
     beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
     passes = chunked_time(maximum(pieces, 1) - 1, own, step)
@@ -446,7 +445,7 @@ def time_to_first_token(
 
 
 def with_cautions(request, q, deployment, users):
-    """The request of a question with its cautions, and with intervals that they and several sellers have widened."""
+    """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
     known = load_calibration()["first_token"]
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],

@@ -1,9 +1,11 @@
-"""What an engine does in a step, in the engines' own words: its defaults, each with its public source.
+"""Scheduler settings: what an engine does in a step. Defaults of the engines, each with its public source.
 
 vLLM: ``EngineArgs.get_batch_defaults`` (docs.vllm.ai, Engine Arguments): an API server has 8,192 tokens and 1,024
-sequences on chips of 70 GiB and more, except the A100; 2,048 and 256 elsewhere. Running sequences go first.
-SGLang: ``server_args`` (docs.sglang.ai, Server Arguments): ``chunked_prefill_size`` 2,048 below 35 GB, 8,192 up to
-160 GB, 16,384 above; a new batch of prompts goes before the running one.
+sequences on chips of 70 GiB or more, except the A100; 2,048 and 256 elsewhere. Running sequences go first.
+
+SGLang: ``server_args`` (docs.sglang.ai, Server Arguments): ``chunked_prefill_size`` is 2,048 below 35 GB, 8,192 up to
+160 GB, 16,384 above; new prompts go before running sequences.
+
 TensorRT-LLM: ``max_num_tokens`` 8,192 and ``max_batch_size`` 2,048 (``BuildConfig``); its capacity policy is
 ``GUARANTEED_NO_EVICT`` (``SchedulerConfig``); attention DP's ``enable_balance`` is off, with ``timeout_iters`` 50 and
 ``batching_wait_iters`` 10 where it is on (LLM API reference, ``AttentionDpConfig``).
@@ -13,24 +15,24 @@ from inferlib import validation
 from inferlib.equation import Record, frozen
 
 GIB = 2**30
-SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang reads 8,192 prompt tokens a step
+SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang prefills 8,192 tokens a step
 ORDERS = "decode first", "prefill first"
 ROUTERS = "random", "round robin", "least loaded"
-MOST = 8192  # the most sequences of a copy that are tried
+MOST = 8192  # largest number of sequences per copy that is tried
 
 
 @frozen
 class Scheduler(Record):
-    """How an engine fills a step, admits requests, and gets them.
+    """How an engine fills a step, admits requests, and how requests are routed.
 
-    ``max_num_batched_tokens`` of a step: one for each sequence that decodes, the rest for prompts, first come first
-    served, long ones in parts. ``order``: whether decoding goes on while prompts are read. ``reserve``: whether memory
-    is kept for the whole answer; if not, the newest sequence is recomputed where memory runs out. ``router``: how
-    requests are dealt to machines and copies. ``dp_balance``: steps for which copies that share experts hold a prompt
-    until each copy has one; ``batching_wait_iters``: steps for which a prompt is held in any case.
+    ``max_num_batched_tokens``: tokens of a step, one for each decoding sequence and the rest for prefill, first come
+    first served, long prompts in chunks. ``order``: whether decoding continues in steps with prefill. ``reserve``:
+    whether memory is reserved for whole answers; otherwise the newest sequence is preempted and recomputed when memory
+    is full. ``router``: how requests are dealt to machines and copies. ``dp_balance``: steps for which copies that
+    share experts hold a prompt until each copy has one; ``batching_wait_iters``: steps for which every prompt is held.
     """
 
-    max_num_batched_tokens: float | None = 8192  # None: a prompt is read whole, as nobody serves it
+    max_num_batched_tokens: float | None = 8192  # None: prompts are not chunked (no engine serves so)
     max_num_seqs: int = 1024
     order: str = ORDERS[0]
     reserve: bool = False
@@ -44,7 +46,7 @@ class Scheduler(Record):
 
     @classmethod
     def of(cls, engine=None, chip=None):
-        """The defaults of a class of engine, or of SGLang, on a chip.
+        """Return the defaults of a class of engine, or of SGLang, on a chip.
 
         Examples
         --------
@@ -64,11 +66,11 @@ class Scheduler(Record):
 
     @property
     def rides(self) -> bool:
-        """Whether sequences get a token in a step that reads prompts."""
+        """Whether sequences decode in a step with prefill."""
         return self.order == ORDERS[0]
 
     def summary(self, copies=1) -> str:
-        """The assumed settings of the engine, in one line."""
+        """Format the engine's assumed settings in one line."""
         told = [
             f"{self.max_num_batched_tokens:,.0f} tokens a step",
             f"{self.max_num_seqs:,.0f} sequences",

@@ -1,6 +1,6 @@
-"""Drafted tokens as they are served: a head of one layer drafts, the model verifies all drafts in one step.
+"""Speculative decoding as it is served: a one-layer head drafts, and the model verifies all drafts in one step.
 
-What counts is how many tokens a step yields, and that is measured (``acceptance.toml``), not assumed.
+The acceptance length decides the gain; it is measured (``acceptance.toml``), not assumed.
 """
 
 from functools import cache, partial
@@ -15,7 +15,7 @@ equation = partial(equation, "serving", chapter="price")
 
 @equation(unit="s", verify="s", draft="s", length="1 > 0")
 def drafted_token_time(verify, drafted, draft, length):
-    """Time between tokens when ``drafted`` tokens are proposed one after another and verified together.
+    """TPOT when ``drafted`` tokens are proposed one after another and verified together.
 
     Examples
     --------
@@ -27,12 +27,12 @@ def drafted_token_time(verify, drafted, draft, length):
 
 @cache
 def measured_curves():
-    """``acceptance.toml``, read: who measured how many tokens a step yields, by tokens drafted."""
+    """``acceptance.toml``: measured acceptance lengths by number of drafted tokens, with their sources."""
     return validation.read_package_toml(__file__, "acceptance.toml")
 
 
 def acceptance(curve, drafted):
-    """Tokens that a step yields by a measured curve.
+    """Return the acceptance length of a measured curve.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def acceptance(curve, drafted):
 
 
 def with_draft(at):
-    """Seconds of the product with which a head begins: the model's stream and the next token's become one."""
+    """Time of a draft head's first product, which merges the model's stream with the next token's, in seconds."""
     both = gemm(at, "attention", 2 * at.model.d_model, at.model.d_model / at.tp)
     start, read, work = both.terms(1).values()
     return start + maximum(read, work)

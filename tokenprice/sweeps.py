@@ -1,4 +1,4 @@
-"""One question asked at every point of a grid, of the kernel model, the sources or all of them."""
+"""Ask one question at every point of a grid, of the kernel model, the sources or all of them."""
 
 import math
 from collections.abc import Mapping
@@ -14,21 +14,21 @@ from tokenprice.parsing import parse_machine
 from tokenprice.question import Question, read_record
 from tokenprice.uncertainty import ratio_factor
 
-# What a choice can be best by.
+# Quantities to minimise.
 LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
-NONE = "none"  # where no value of an axis has an answer, or keeps the promise
+NONE = "none"  # no value of the axis has an answer or meets the limit
 
 
 class Sweep(sweeps.Sweep):
-    """Answers over named axes, whose :meth:`best` says where a choice is a tie."""
+    """Answers over named axes; :meth:`best` finds the best value of an axis, and ties."""
 
     __slots__ = ()
 
     def best(self, axis=None, of="seconds", tpot=None) -> "Best":
-        """The value of an axis where ``of`` is least, at every other point, and which others tie with it.
+        """Find the value of an axis where ``of`` is least, at every other point, and the values that tie with it.
 
-        Two answers about one chip tie where their ratio is within the factor that holds 80 % of measured pairs
-        (:func:`tokenprice.uncertainty.ratio_factor`); about different chips, where their intervals overlap.
+        Two answers about one chip tie if their ratio is within the factor that holds 80 % of measured pairs
+        (:func:`tokenprice.uncertainty.ratio_factor`); about different chips, if their intervals overlap.
 
         Parameters
         ----------
@@ -51,7 +51,7 @@ class Sweep(sweeps.Sweep):
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
         validation.one_of("of", of, LEAST)
         asked = self.status.transpose(axis, ...)
-        empty = xr.full_like(asked, math.nan, float)  # nothing in the sweep has an answer, or such a price
+        empty = xr.full_like(asked, math.nan, float)  # no point has an answer or a price
         wanted = (of, "seconds", "low", "high", "chip")
         columns = {name: self[name].transpose(axis, ...) if name in self else empty for name in wanted}
         table, names = columns[of], [str(value) for value in self[axis].values]
@@ -73,7 +73,7 @@ class Best(xr.DataArray):
     __slots__ = ()
 
     def rows(self) -> list:
-        """A dict a point: the other axes, the best value, its lead, what it ties with, and the best that is sure."""
+        """Return a dict per point: the other axes, the best value, its lead, ties, and the best at the slow end."""
         found = []
         for place in np.ndindex(self.shape):
             one = self[place]
@@ -85,7 +85,7 @@ class Best(xr.DataArray):
         return found
 
     def to_dict(self, *how, **more):
-        """The points as plain values: what ``--json`` prints; options as of xarray give what xarray does."""
+        """Return the points as plain values, as ``--json`` prints them; xarray's options are accepted."""
         return super().to_dict(*how, **more) if how or more else {"best": self.rows()}
 
     def __str__(self):
@@ -98,7 +98,7 @@ class Best(xr.DataArray):
 
 
 def choose(answers, of="seconds", tpot=None) -> dict:
-    """The best of some answers by name, as :meth:`Sweep.best` finds it at one point: ``best, lead, tie, sure``."""
+    """Return the best of some answers by name, as :meth:`Sweep.best` does at one point: ``best, lead, tie, sure``."""
     found = [_found(answer) for answer in answers.values()]
     wanted = (of, "seconds", "low", "high", "chip")
     column = {name: np.array([one.get(name, math.nan) for one in found], object) for name in wanted}
@@ -106,7 +106,7 @@ def choose(answers, of="seconds", tpot=None) -> dict:
 
 
 def _choose(names, column, of, tpot):
-    """The best of one column, how far it leads, what it ties with, and the best at the slow ends."""
+    """Return the best of one column, its lead, its ties, and the best at the slow ends."""
     value, seconds, low, high = (column[name].astype(float) for name in (of, "seconds", "low", "high"))
 
     def least(times):
@@ -125,16 +125,16 @@ def _choose(names, column, of, tpot):
 
 
 def _margin(column, best, other):
-    """How many times as much another value must take so that it does not tie."""
+    """Return the ratio beyond which another value does not tie with the best."""
     spread = [column["high"][k] / column["seconds"][k] for k in (best, other)]
-    if not all(spread[k] >= 1 for k in (0, 1)):  # a source states no interval
+    if not all(spread[k] >= 1 for k in (0, 1)):  # a source without an interval
         return 1.0
     same = column["chip"][best] == column["chip"][other]
     return ratio_factor(*spread) if same else spread[0] * spread[1]
 
 
 def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None, **options) -> Sweep:
-    """Ask a question over axes: any option of :func:`ask`, how many chips, or choices of your own.
+    """Ask a question over axes: any option of :func:`ask`, numbers of chips, or named choices.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         asked = question
         if machine is not None or options:
             raise ValueError("a Question holds its machine and options: leave those beside it out")
-    else:  # fields that need each other are then read together
+    else:  # fields that depend on each other are parsed together
         first = {name: axes[name][0] for name in axes if name in Question.names() and name not in choices}
         asked = read_record(Question, {"model": question, "machine": machine, **options, **first}, chips)
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
@@ -210,7 +210,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
 
 
 def _found(answer):
-    """What a sweep keeps of an answer; ``None`` where no price or interval is known becomes NaN."""
+    """Return the values of an answer that a sweep stores; an unknown price or interval is NaN."""
     if not answer.feasible:
         return {"status": answer.status, "reason": answer.reason}
     more = {"low": answer.low, "high": answer.high}
