@@ -1,12 +1,9 @@
-"""Public measurements of decode speed, one schema, each row with its address.
+"""Public measurements of decode speed in one schema, each row with its source's address.
 
-``measurements.csv`` holds single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the
-catalogue's names for what the sources call chips and models. ``serving.csv`` and ``serving_r1.csv`` hold
-serving benchmarks (time to the first token and between tokens, under a number of users), ``serving.toml`` what there is
-to say of them.
-Nothing here is a prediction: a time is printed,
-read off a plot, or follows by arithmetic from a printed number (column ``derivation``).
-``traces`` are requests as services recorded them.
+``measurements.csv`` has single steps, ``schema.toml`` the meaning of every column, ``names.toml`` the catalogue's names
+of the sources' chips and models. ``serving.csv`` and ``serving_r1.csv`` have serving benchmarks (TTFT and TPOT at a
+number of users), ``serving.toml`` their notes. Nothing here is a prediction: a time is printed, read off a plot, or
+computed from a printed number (column ``derivation``). ``traces`` are requests as services recorded them.
 """
 
 import re
@@ -21,7 +18,7 @@ from inferlib import catalog, units, validation
 
 
 def trace(name):
-    """The file of requests that a service recorded; ``traces.toml`` says who, where and under which licence."""
+    """Return the path of a recorded trace; ``traces.toml`` states source and licence."""
     return Path(__file__).parent / "traces" / f"{name}.csv"
 
 
@@ -110,7 +107,7 @@ def schema():
 
 @cache
 def names():
-    """What the sources call chips and models: ``{"hardware": {...}, "model": {...}}`` to catalogue names."""
+    """Return the sources' names of chips and models, with catalogue names: ``{"hardware": {...}, "model": {...}}``."""
     return _read("names.toml")
 
 
@@ -119,7 +116,7 @@ def _read(file):
 
 
 def _row(cells):
-    """One row of text as numbers and names; refuses what the schema does not allow."""
+    """Parse one row of text into numbers and names; raise for anything that the schema does not allow."""
     row = {}
     for column, limits in schema().items():
         where = f"row {cells['id'] or '?'}: {column}"
@@ -134,7 +131,7 @@ def _row(cells):
 
 
 def _name(where, column, printed):
-    """The catalogue's name for what a source calls a model or chip."""
+    """Return the catalogue's name for a source's name of a model or chip."""
     if printed in names()[column]:
         return names()[column][printed] or printed
     try:
@@ -154,7 +151,9 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
         return validation.one_of(where, text, ("0", "1")) == "1"
     try:
         number = float(text)
-        plain = text.isascii() and "_" not in text and text == text.strip()  # float() reads more than digits
+        plain = (
+            text.isascii() and "_" not in text and text == text.strip()
+        )  # float() accepts more than digits
     except ValueError:
         plain = False
     if not plain:

@@ -1,6 +1,6 @@
-"""The four case files, three proven and one a hypothesis: the evidence of each as a small table.
+"""The four case files, three proven and one a hypothesis, each with its evidence as a small table.
 
-Every number is computed or printed by a room.
+Every number is computed or printed by a source.
 """
 
 import dataclasses
@@ -15,12 +15,12 @@ from book.papers.mazurek2025.systems import READINGS
 from book.papers.pope2022 import benchmarks
 from inferlib.papers.erdil2025.equations.printed import value
 
-# One question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
+# A question that two tables of Erdil answer: Llama 3 70B at 16 bits on H100s, no drafts, the preferred point.
 TWICE = {"Table 5": "Llama 3 70B", "Table 6": "16-bit weights"}
 
 
 def printed_twice():
-    """What two tables of Erdil print for one and the same question.
+    """Return what two tables of Erdil print for the same question.
 
     Indexed by table; in the units printed.
     """
@@ -34,16 +34,16 @@ def printed_twice():
 
 
 def worth(twice, alpha):
-    """What two printed points are worth by equation 45, speed to the power alpha over price, by table."""
+    """Return the value of two printed points by equation 45, speed to the power alpha over price, by table."""
     speed, price = (twice[name].to_numpy() for name in ("tokens per second", "price of a million tokens"))
     return pd.Series(value(speed, price, alpha), index=twice.index)
 
 
 def computed_twice(**changes):
-    """The same question by the assumptions of both tables.
+    """Compute the same question with the assumptions of both tables.
 
-    ``**changes``: fields of the assumptions of Table 6 to change; with any of them the answer to those is the
-    only row. Indexed by whose assumptions; columns as :func:`printed_twice`.
+    ``**changes``: changes to fields of Table 6's assumptions; with any, only the answer to those is returned. Indexed
+    by the table whose assumptions are used; columns as in :func:`printed_twice`.
     """
     (older, point), (newer, _) = (economics.settings()[table, row] for table, row in TWICE.items())
     asked = {"assumptions of Table 5": older["assumptions"], "assumptions of Table 6": newer["assumptions"]}
@@ -59,9 +59,9 @@ def computed_twice(**changes):
 
 
 def notebooks():
-    """Where the assumptions of the two tables differ.
+    """Return the assumptions in which the two tables differ.
 
-    Indexed by field; one column a table.
+    Indexed by field; one column per table.
     """
     records = {table: economics.settings()[table, row][0]["assumptions"] for table, row in TWICE.items()}
     names = [field.name for field in dataclasses.fields(records["Table 5"])]
@@ -99,7 +99,7 @@ def quoted_gains(contexts=(32, 128)):
 
 
 def misses():
-    """By how much the three quoted gains are missed at each context, at worst.
+    """Return the worst miss of the three quoted gains at each context.
 
     Indexed by thousands of tokens.
     """

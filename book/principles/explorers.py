@@ -1,4 +1,4 @@
-"""First principles: what a reader can move in the page."""
+"""Explorers of the chapter on first principles."""
 
 from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Slider, first, memory, sizes
 from book.principles.introduction import RUNNING
@@ -23,9 +23,9 @@ def _intensity(batch, context, model, weights, cache, **at):
 
 
 def one_step(case=RUNNING):
-    """A decode step by both bounds, what one chip attains of its peak over the batch, and the chips' memory.
+    """A decode step by both bounds, one chip's share of its peak over the batch, and the chips' memory.
 
-    Where the memory is full there is no step, and the curve ends.
+    If memory is full there is no step, and the curve ends.
     """
     work, chip = case.workload, case.machine.chip
 
@@ -36,7 +36,7 @@ def one_step(case=RUNNING):
         return chip.flops
 
     def overlapped(batch, context, n_chips, model, chip, weights, cache):
-        # with memory unasked: whether a step fits is the explorer's own limit
+        # without memory: the explorer's own limit checks whether a step fits
         system = System(chip.replace(memory_capacity=None), n_chips, domain=n_chips)
         return roofline.decode_step(_stored(model, weights, cache), system, Workload(batch, context))
 

@@ -1,4 +1,4 @@
-"""First principles, as data first and pictures second; each draws the chapter's case."""
+"""Figures of the chapter on first principles: data first, pictures second; each draws the chapter's case."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,12 +15,12 @@ from tokenprice.deployment import layouts
 
 
 def profile(case):
-    """The case's model in its formats, as first principles count it."""
+    """The profile of the case's model in its formats."""
     return profile_of(case.model, case.workload.weights, case.workload.cache)
 
 
 def full(case, context=None):
-    """The case with as many users as fit; with one where none does, so that whoever is asked says why."""
+    """The case with as many users as fit, or with one if none fits (so that the answer says why)."""
     work = case.workload
     context = work.context if context is None else context
     one = Workload(1, context, work.weights, work.cache)
@@ -86,7 +86,7 @@ def _si(value, unit):
 
 
 def draw_chip(chip, seconds=1e-3, ax=None):
-    """What a chip holds, and what its parts can do in some time, as squares of one scale: bytes, a FLOP for each."""
+    """Draw a chip's memory, and what it can read and compute in some time, as squares on one scale: bytes, and FLOP."""
     ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
     read = chip.memory_bandwidth * seconds
     parts = {
@@ -143,7 +143,7 @@ def draw_roofline(case, prompt=2048, ax=None):
 
 
 def bounds(case):
-    """The two bounds of a step, by name: all of it overlaps, or its operators run in turn."""
+    """Return the two bounds of a step by name: everything overlaps, or operators run in turn."""
     step, work, machine = _step(case), case.workload, case.machine
     at = machine.chip, profile(case), machine.count, work.batch, work.context
     in_turn = Breakdown(roofline.in_turn_stages(*at)) if step.feasible else step
@@ -151,7 +151,7 @@ def bounds(case):
 
 
 def kinds(case, prompt=2048):
-    """What the case's box reads and multiplies for decode steps of several batches, and for one prompt, by name."""
+    """Return what the case's explorer reads and multiplies in decode steps of several batches and in one prefill."""
     own, machine, batch = profile(case), case.machine, case.workload.batch
     steps = {
         f"a token for {n:g} user{'s' if n > 1 else ''}": _step(case.replace(batch=n))
@@ -227,7 +227,7 @@ def draw_intensity(case, ax=None):
 
 
 def fewest_in_boxes(model, chip, weights):
-    """The fewest chips, in whole boxes, on which some layout of a model fits an engine; None up to eight boxes."""
+    """Return the fewest chips, in whole boxes, on which some layout of a model fits; None if not within eight boxes."""
     box = int(chip.scale_up_size or 8)
     for n in range(box, 8 * box + 1, box):
         asked = Question(model, System(chip, n), weights=weights)

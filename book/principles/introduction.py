@@ -1,4 +1,4 @@
-"""The pictures of the introduction: what happens while one token is made, and what chips and company do to it."""
+"""Figures of the introduction: how one token is made, and the effect of more chips and more users."""
 
 from bisect import bisect
 from dataclasses import fields
@@ -25,14 +25,14 @@ from tokenprice.calibration import engine
 
 MODELS = ("Llama 3 70B", "Llama 3 8B", "Qwen3 32B", "GPT-OSS 120B", "DeepSeek V3", "Llama 3.1 405B")
 CHIPS = ("H100 SXM", "A100 80GB", "H200", "B200")
-EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
-EXCHANGE = 5e-6  # seconds of one inside a box, before its bytes
-CHAT = 50  # tokens per second that a chat is promised here
-USERS = 4097  # of one machine at which a search ends
-ENDLESS = {"memory_capacity": None}  # asked for times only; what fits is asked elsewhere
+EXCHANGES = 2  # per layer: after attention and after the feed-forward block
+EXCHANGE = 5e-6  # seconds of one exchange inside a box, without its bytes
+CHAT = 50  # tokens per second promised to a chat here
+USERS = 4097  # users of one machine at which the search ends
+ENDLESS = {"memory_capacity": None}  # for times only; whether it fits is checked elsewhere
 KERNEL_MODEL = predictors.label(predictors.KERNELS)
-# The running question of all chapters, what their text speaks of; the rent is the catalogue's. Sources are asked about
-# its decode step, whose context is that of the middle of an answer.
+# The running question of all chapters, to which their text refers; the rent is the catalogue's. Sources are asked for
+# its decode step, at the context in the middle of an answer.
 REQUEST = Question(
     "Llama 3 70B", "8x H100", weights="bf16", kv_cache_dtype="bf16", prompt_tokens=3840, cached=0, output_tokens=512,
     concurrency=32,
@@ -47,10 +47,10 @@ COMPARED = (
 
 
 def note_changed_case(case, printed=None, **others):
-    """Say that a chapter's case is not the one that its text speaks of; nothing where it is.
+    """Say that a chapter's case differs from the one in its text; ``""`` if it does not.
 
-    ``printed``: the case of the text; the running question when not given. ``others``: further inputs of the chapter
-    by name, each beside the one that the text speaks of.
+    ``printed``: the case of the text (default: the running question). ``others``: further inputs of the chapter by
+    name, each with the value in the text.
     """
     printed = printed or (REQUEST if case.is_request else RUNNING)
     changed = [name for name in COMPARED if _value(case, name) != _value(printed, name)]
@@ -64,14 +64,14 @@ def note_changed_case(case, printed=None, **others):
 
 
 def _value(question, name):
-    """A field as it counts, given or not."""
+    """Return a field's value, or its default."""
     known = {"batch", "context", "weights", "cache"}
     value = getattr(question.workload if name in known else question, name)
     return value or None
 
 
 def case_for(case, by, printed=None, step=None):
-    """The case; or the printed one, with the reason, where a source, or a ``step`` of its own, says nothing of it."""
+    """Return the case; or the printed case, with the reason, if a source (or ``step``) does not describe it."""
     printed = printed or (REQUEST if case.is_request else RUNNING)
     answer = ask(case.step(), by=by)
     if step is not None and answer.status != "n/a":
@@ -84,7 +84,7 @@ def case_for(case, by, printed=None, step=None):
 
 
 def _named(question, changed):
-    """The model and the machine of a question, and what else of it differs."""
+    """Name the model and the machine of a question, and its other changes."""
     told = question.words()
     told = {"weights": "as published", "cache": "as published"} | told
     others = (f"{name} {told[name]}" for name in changed if name in told and name not in ("model", "machine"))
@@ -93,7 +93,7 @@ def _named(question, changed):
 
 @frozen
 class Layered(principles.Profile):
-    """A profile that also says how often the chips exchange, and how much."""
+    """A profile with the number and the size of the exchanges between chips."""
 
     n_layers: float = quantity("layers", default=1)
     d_model: float = quantity("width of the model", default=1)
@@ -107,7 +107,7 @@ def layered(model, weights="bf16", cache="bf16"):
 
 
 def linked(chip):
-    """A chip with a box and links: those that state none have a box of eight, and links as fast as the other kind."""
+    """Return a chip with a box and links; without them it gets a box of eight, and links as fast as its other kind."""
     inside = chip.scale_up_bandwidth or chip.scale_out_bandwidth or chip.memory_bandwidth
     outside = chip.scale_out_bandwidth or inside
     size = chip.scale_up_size or RUNNING.machine.count
@@ -115,10 +115,10 @@ def linked(chip):
 
 
 def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
-    """One token of a model: the bound of the peaks, and an all-reduce (``exchange``, then its bytes) a block.
+    """One token of a model: the bound of the peaks, and an all-reduce per block (``exchange``, then its bytes).
 
-    An all-reduce that leaves the box takes what the kernel model found for each doubling of the chips, and its bytes
-    go over the network.
+    An all-reduce that leaves the box takes the kernel model's extra time per doubling of the chips, and its bytes cross
+    the network.
     """
     system = System(chip.replace(**ENDLESS), n_chips, domain=n_chips)
     bound = principles.decode_step(model, system, Workload(batch, context))
@@ -132,7 +132,7 @@ def step(model, chip, n_chips, batch, context, exchange=EXCHANGE):
 
 
 def one_token(case=RUNNING):
-    """One token to play with: its parts, its speed and its price."""
+    """Explorer of one token: its parts, its speed and its price."""
     asked, chip = case.workload, case.machine.chip
     models = first(case.model, {name: load_model(name) for name in MODELS})
     chips = first(chip, {name: load_chip(name) for name in CHIPS})
@@ -175,7 +175,7 @@ def one_token(case=RUNNING):
 
 
 def printed_minima():
-    """Table 1 of Erdil 2025 as printed: for each model the GPUs that make a token fastest, and its seconds."""
+    """Table 1 of Erdil 2025 as printed: for each model the number of GPUs with the fastest token, and its seconds."""
     cells = {
         key[1:]: row.value for key, row in published("erdil2025").items() if key[0] == "Table 1" and key[2]
     }
@@ -185,7 +185,7 @@ def printed_minima():
 
 
 def _step_of(case, n_chips, batch, exchange=EXCHANGE):
-    """The introduction's own step on so many of the case's chips; None where it does not fit."""
+    """The introduction's own step on a number of the case's chips; None if it does not fit."""
     work, chip = case.workload, linked(case.machine.chip)
     shape = layered(case.model, work.weights, work.cache)
     if principles.memory_held(shape, batch, work.context) > n_chips * chip.memory_capacity:
@@ -194,9 +194,9 @@ def _step_of(case, n_chips, batch, exchange=EXCHANGE):
 
 
 def chips_and_users(case, exchange=EXCHANGE):
-    """Milliseconds of a token by number of chips, for one user; and by number of users, on the case's machine.
+    """Return milliseconds of a token by number of chips for one user, and by number of users on the case's machine.
 
-    What does not fit is left out.
+    Points that do not fit are left out.
     """
     count, tables = case.machine.count, {}
     for name, cases in (
@@ -214,9 +214,9 @@ def chips_and_users(case, exchange=EXCHANGE):
 
 
 def users_at(case, speed=CHAT):
-    """Most users on a case's machine with so many tokens per second each: whose number, and how many; in a sentence.
+    """Describe the most users on a case's machine that each get a speed, with the model that says so.
 
-    Of this picture, of the kernel model's step, and of requests that also send prompts, as `decide` lets them in.
+    By this figure, by the kernel model's step, and for requests with prefill, as `decide` counts users.
     """
     machine = case.machine
 
@@ -238,14 +238,14 @@ def users_at(case, speed=CHAT):
 
 
 def _with_prompts(case):
-    """Requests of the running question's lengths in place of a step."""
+    """Replace a step by requests of the running question's lengths."""
     return case.replace(
         batch=None, context=None, prompt_tokens=REQUEST.prompt_tokens, output_tokens=REQUEST.output_tokens
     )
 
 
 def draw_chips_and_users(tables):
-    """More chips: a token gets faster, until it waits for chips of another box. More users: it gets slower."""
+    """Draw the effect of more chips (faster until tokens wait for other boxes) and of more users (slower)."""
     doing = {
         "weights": "reading weights",
         "cache": "reading the context",
@@ -276,7 +276,7 @@ def draw_chips_and_users(tables):
 
 
 def draw_mechanism():
-    """What one token is made of: every chip reads its part from memory, multiplies, and waits for the others."""
+    """Draw how one token is made: every chip reads its part from memory, multiplies, and waits for the others."""
     _, ax = plt.subplots(figsize=(7.2, 3.3))
 
     def box(x, y, width, text, colour):
@@ -307,9 +307,9 @@ def draw_mechanism():
 
 
 def frontiers(case):
-    """For every speed the least price, by the introduction's own step and by the kernel model, with its interval.
+    """Return the least price for every speed, by the introduction's own step and by the kernel model with its interval.
 
-    Over machines of up to twice as many chips as the case's and all users that fit.
+    Machines have up to twice as many chips as the case's, and all users that fit.
     """
     dollars, rows = case.price_per_chip_hour or 2, []
     for n in (2**k for k in range(case.machine.count.bit_length() + 1)):
@@ -330,7 +330,7 @@ def frontiers(case):
 
 
 def offers(edge):
-    """Batch, chat and agent on a frontier: the least price, that at a promised speed, and that near the fastest."""
+    """Return three offers on a frontier: least price (batch), a promised speed (chat), and near the fastest (agent)."""
     edge = edge[edge.who == KERNEL_MODEL]
     fast = edge[edge.speed >= CHAT]
     found = {"batch": edge, "chat": fast, "agent": edge[edge.speed >= 0.9 * edge.speed.max()]}
@@ -368,7 +368,7 @@ def _usd(dollars):
     return f"${dollars:.2f}" if dollars < 100 else f"${dollars:,.0f}"
 
 
-# Who is asked whether to double the chips, and what each counts or leaves out.
+# Models that are asked whether to double the chips, and what each includes or leaves out.
 WHOSE = {
     "steinhardt2022": "reads weights and activations; leaves out the cache, exchanges inside a machine, and software",
     "pope2022": "adds the cache and the bytes of exchanges, in one network; leaves out their start, and software",
@@ -382,19 +382,19 @@ WHOSE = {
 
 
 def doubled(case):
-    """The case, and twice its chips as one instance, as two copies and as two stages; each a Question."""
+    """Return the case, and twice its chips as one instance, as two copies and as two stages; each is a Question."""
     count, chip = case.machine.count, case.machine.chip
     twice = case.replace(machine=System(chip, 2 * count))
     return {
         f"{count} chips": case,
         f"{2 * count} as one": twice,
-        "two copies": case.replace(batch=-(-case.workload.batch // 2)),  # each has half of the users
+        "two copies": case.replace(batch=-(-case.workload.batch // 2)),  # half of the users each
         "two stages": twice.replace(layout=Layout(tp=count, pp=2)),
     }
 
 
 def eight_or_sixteen(case):
-    """Everybody's answer to the same question: milliseconds and dollars before and after doubling the chips."""
+    """Return all models' answers to one question: milliseconds and dollars before and after doubling the chips."""
     asked, rows = doubled(case), []
     for key, beside in WHOSE.items():
         found = {name: _cell(ask(question, by=key)) for name, question in asked.items()}
@@ -403,7 +403,7 @@ def eight_or_sixteen(case):
 
 
 def _cell(answer):
-    """Milliseconds, with an interval where there is one, and dollars for a million tokens."""
+    """Format milliseconds, with an interval if there is one, and dollars per million tokens."""
     if not answer.feasible:
         return "does not fit" if answer.status == "infeasible" else "n/a"
     span = "" if answer.factor is None else f" ({1e3 * answer.low:.1f} to {1e3 * answer.high:.1f})"
@@ -412,7 +412,7 @@ def _cell(answer):
 
 
 def measured_beyond():
-    """Dense models that were measured as one instance on more chips than a box holds, beside the kernel model."""
+    """Compare measured dense models, as one instance on more chips than a box has, with the kernel model."""
     rows = measured.load()
     rows = rows[rows.core & (rows.tp > RUNNING.machine.domain) & rows.model_in_catalogue]
     rows = rows[[not load_model(name).sparse for name in rows.model]]
@@ -437,7 +437,7 @@ def draw_answers(case, sixth):
 
 
 def _whole(answer):
-    """What a request takes between two tokens, to follow what its step takes."""
+    """Format the TPOT of a request, to follow the time of its step."""
     if answer is None or not answer.feasible:
         return ""
     ends = " to ".join(f"{1e3 * seconds:.1f}" for seconds in answer.interval)
@@ -446,9 +446,9 @@ def _whole(answer):
 
 
 def in_three_lines(sixth, whole=None):
-    """How long a step takes, what it costs, and what would halve either; or why there is no answer.
+    """Describe how long a step takes, what it costs, and what would halve either; or why there is no answer.
 
-    ``whole``: the answer to the request, to stand beside its step.
+    ``whole``: the answer to the request, shown after its step.
     """
     if not sixth.feasible:
         return Text(f"The kernel model has no answer: {sixth.summary()}.")

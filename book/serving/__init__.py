@@ -1,1 +1,1 @@
-"""Above the kernel model: its operator tables, its fit, its errors, its pictures."""
+"""The kernel model's operator tables, fit, errors and figures."""

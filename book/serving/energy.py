@@ -1,8 +1,8 @@
-"""What a chip draws, fitted to published watts: ``python -m book.serving.energy`` writes ``energy.toml``.
+"""Power of chips, fitted to published watts: ``python -m book.serving.energy`` writes ``energy.toml``.
 
-``energy.csv`` holds rows of the ML.ENERGY leaderboard (repository ml-energy/leaderboard at 0cd52da): one engine
-(vLLM), measured power of all GPUs, tokens per second. Lengths of prompts are not stated there, so these rows are
-scored for energy and not for time.
+``energy.csv`` has rows of the ML.ENERGY leaderboard (repository ml-energy/leaderboard at 0cd52da): one engine (vLLM),
+measured power of all GPUs, tokens per second. It does not state prompt lengths, so these rows are scored for energy and
+not for time.
 """
 
 from functools import cache
@@ -21,7 +21,7 @@ PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
 
 @cache
 def rows():
-    """The rows, with the parts of the measured time in which chips are busy, and the part of their power they draw."""
+    """Return the rows with the shares of time in which chips are busy, and of rated power that they draw."""
     table = pd.read_csv(files("book.serving") / "energy.csv")
     found = []
     for row in table.itertuples():
@@ -39,7 +39,7 @@ def rows():
 
 
 def fit(table):
-    """The parts of the rated power: least squares, none negative."""
+    """Fit the shares of the rated power by non-negative least squares."""
     from scipy.optimize import nnls
 
     x = np.stack([np.ones(len(table)), table.memory, table.arithmetic], 1) / table.part.to_numpy()[:, None]
@@ -47,7 +47,7 @@ def fit(table):
 
 
 def left_out():
-    """Predicted over measured joules a token, less one, each model predicted by a fit to the others."""
+    """Return predicted over measured joules per token, less one, each model predicted by a fit to the others."""
     table = rows()
     errors = pd.Series(np.nan, index=table.index)
     for name in table.model.unique():
@@ -57,7 +57,7 @@ def left_out():
 
 
 def predicted(table, found):
-    """Joules a token of rows, from parts of the rated power."""
+    """Predict joules per token of rows from shares of the rated power."""
     drawn = energy.chip_draw(energy.Draw(*found), table.power, table.memory, table.arithmetic)
     return energy.token_energy(table.n_gpus, drawn, 1.0, table.tokens_per_second)
 

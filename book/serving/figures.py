@@ -11,7 +11,7 @@ from tokenprice import ask, simulate
 from tokenprice.deployment import Deployment
 
 COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
-# What a part of a step is in the grammar of the pictures.
+# Kind of time of each part of a step, for its colour.
 _PARTS = {
     "the bound": style.BLUE, "shares that kernels reach": style.BLUE, "starts of kernels": style.FAINT,
     "the engine": style.FAINT, "all-reduces": style.RED, "prompts of the other users": style.ORANGE,
@@ -19,7 +19,7 @@ _PARTS = {
 
 
 def waterfall(table):
-    """From the bound to a measured step: what each kind of time adds."""
+    """Draw the way from the bound to a measured step: the time that each kind adds."""
     ax = style.axes(None, figsize=(6.8, 3.6))
     left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
@@ -35,7 +35,7 @@ def waterfall(table):
 
 
 def one_layer(table, system, ax=None):
-    """One layer as a profiler shows it: a row for each chip, its kernels one after another; multiplying is a strip."""
+    """Draw one layer as a profiler does: a row per chip, kernels one after another; arithmetic is a strip."""
     rows = range(min(system.count, 8))
     ax = style.axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
     if "no answer" in table:
@@ -67,7 +67,7 @@ def one_layer(table, system, ax=None):
 
 
 def ladder(table):
-    """Mean errors of ever more model: bars of models left out, dots of rows that were fitted; last the noise."""
+    """Draw mean errors of ever more complete models: bars for models left out, dots for fitted rows; last the noise."""
     ax = style.axes(None, figsize=(6.8, 3.4))
     y = np.arange(len(table))
     for kind, colour, by in (("dense", style.BLUE, -0.18), ("experts", style.ORANGE, 0.18)):
@@ -123,9 +123,9 @@ def over_context(models, system, workload):
 
 
 def schedule(answer, pieces=8, seconds=2.0, axes=None):
-    """Two seconds of the box that serves a request and its like: prompts that stop it, that ride along, that are away.
+    """Draw two seconds of a machine: prefill that stops decoding, that runs along, and on other machines.
 
-    Under each lane stand the tokens of one user who is being answered.
+    Under each lane are the tokens of one user.
     """
     if not answer.feasible:
         return style.nothing(answer.summary())
@@ -148,7 +148,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
         if not parts:
             away = [(every * (k + 1 / 3), read) for k in range(int(seconds / every) + 1)]
             _blocks(ax, away, 1, style.ORANGE)
-        strokes = np.tile([-0.4, -0.2, np.nan], len(tokens))  # one path: hundreds of marks are heavy
+        strokes = np.tile([-0.4, -0.2, np.nan], len(tokens))  # one path, because hundreds of marks are heavy
         ax.plot(np.repeat(tokens, 3), strokes, color=style.INK, linewidth=1)
         lanes = {0.4: "box", -0.3: "a user's tokens"} | ({} if parts else {1.4: "another box"})
         ax.set_yticks(list(lanes), list(lanes.values()))
@@ -184,7 +184,7 @@ def fleet(questions, loads=(0.2, 0.4, 0.6, 0.75), requests=2000):
 
 
 def _over_load(ax, question, loads, requests):
-    """The fixed point, its slow end, and a simulation; no curve where there is no steady state."""
+    """Draw the fixed point, its slow end, and a simulation; no curve where there is no steady state."""
     rare = ask(question.replace(request_rate=1e-6, replicas=1))
     if not rare.feasible:
         return style.nothing(rare.summary(), ax)
@@ -212,7 +212,7 @@ def _over_load(ax, question, loads, requests):
     ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
 
 
-NONE = "it fits on none of these, or has no price"  # in the place of a curve
+NONE = "it fits on none of these, or has no price"  # in place of a curve
 
 
 def reading(answers):
@@ -235,7 +235,7 @@ def over_users(table):
         return style.nothing(NONE)
     ax = style.axes(None, figsize=(6.4, 3.4))
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
-        if name in table:  # a prompt that is all fresh has no price of a hit
+        if name in table:  # a prompt without cached tokens has no price of a cache hit
             ax.plot(table.users, table[name], "o-", color=colour, label=name)
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
@@ -246,7 +246,7 @@ def over_users(table):
 
 
 def first_token(answer, ax=None):
-    """Times to the first token, predicted with their model left out, against measured; a line for an answer."""
+    """Draw measured against predicted TTFT, with each model left out of the fit; a line is one answer."""
     ax = style.axes(ax, figsize=(5.6, 4.2))
     table, logs = fit.first_rows(), fit.first_left_out("model")
     table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
@@ -259,9 +259,9 @@ def first_token(answer, ax=None):
 
 def _against(ax, table, xlabel, ylabel):
     """Computed over measured, coloured by model, on equal logarithmic axes with a line where both are the same."""
-    groups = sorted(table.groupby("model"), key=lambda group: -len(group[1]))  # the largest lies below
+    groups = sorted(table.groupby("model"), key=lambda group: -len(group[1]))  # the largest is drawn below
     for colour, (name, own) in zip(COLOURS, groups, strict=False):
-        label = name.rpartition("/")[2]  # without its publisher
+        label = name.rpartition("/")[2]  # the name without the publisher
         ax.plot(own.x, own.y, ".", color=colour, label=label, markersize=4)
     ends = 0.8 * table[["x", "y"]].min().min(), 1.25 * table[["x", "y"]].max().max()
     ax.plot(ends, ends, color=style.INK, linewidth=1)

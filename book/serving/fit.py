@@ -1,8 +1,8 @@
-"""The constants of engines, fitted; the errors of the kernel model, left out by publisher and by model.
+"""Fit the constants of engines; compute the kernel model's errors, left out by publisher and by model.
 
-``python -m book.serving.fit`` writes ``engines.toml`` and ``calibration.toml`` of the library. Operators are not
-fitted here: they come from tables (:mod:`book.serving.operators`). Every group of rows (one publisher, one model,
-one class of engine) has the same weight, however many rows it has.
+``python -m book.serving.fit`` writes ``engines.toml`` and ``calibration.toml`` of the library. Operators are not fitted
+here: they come from tables (:mod:`book.serving.operators`). Every group of rows (one publisher, one model, one class of
+engine) has the same weight, however many rows it has.
 """
 
 import tomllib
@@ -46,9 +46,9 @@ LEAST = 1.1  # no distance from the measurements widens an interval by less
 DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 SCATTERED = (
     "DeepSeek V3",
-)  # first tokens err by engine, size and load: no constant helps, a wide interval says so
-MOST_USERS = 128  # times to the first token are fitted up to so many users; beyond them the queue decides
-# What is fitted: constant of Engine, class, its unit step in the fit.
+)  # TTFT errors depend on engine, size and load: no constant helps, so the interval is wide
+MOST_USERS = 128  # TTFT is fitted up to this number of users; beyond, the queue dominates
+# Fitted constants: constant of Engine, class, its unit step in the fit.
 FITTED = (
     ("rank", "compiled", 1e-4), ("layer", "serving", 1e-5), ("together", "both", 1e-5),
     ("shared", "compiled", 1e-5), ("rank", "python-2024", 1e-3), ("sequence", "python-2024", 1e-4),
@@ -58,7 +58,7 @@ ENGINE = {"known": None, "unknown": "serving"}  # the class that is taken where 
 
 
 def use(row):
-    """``"clean"``, or why a serving row is kept and not scored."""
+    """Return ``"clean"``, or why a serving row is not scored."""
     if not row.known:
         return "model or chip not in the catalogue"
     return row.doubt or "clean"
@@ -75,7 +75,7 @@ def serving_rows():
 
 
 def question(row):
-    """What a serving row asks: model, system, workload, layout, formats of parts, class of engine."""
+    """Return the question of a serving row: model, system, workload, layout, formats of parts, class of engine."""
     weights = "fp8" if row.weights == "fp8 block" else row.weights
     blocks = dict.fromkeys(("feed-forward", "experts", "shared experts"), row.weights)
     if row.weights == "int4":  # rows of Kimi K2.5, whose file is stored as Kimi-K2-Thinking's
@@ -97,12 +97,12 @@ def _chip(name):
 
 @cache
 def data():
-    """One line for every row that is scored: what is known without fitting, and what multiplies each constant."""
+    """Return a line per scored row: what is known without fitting, and the multiplier of each constant."""
     return pd.DataFrame([*_static(), *_closed(), *_small()])
 
 
 def _line(row, publisher, model, system, workload, layout, engine, keep=None, prompt=0, output=1, **more):
-    """``prompt`` and ``output``: tokens of a question and of its answer, where users ask."""
+    """``prompt`` and ``output``: tokens of a request, if the row is about requests."""
     named, balance = "sglang" if "sglang" in row.engine.lower() else engine, more.pop("dp_balance", 0)
     budget = Scheduler.of(named, system.chip).max_num_batched_tokens
     policy = Scheduler(max_num_batched_tokens=budget, dp_balance=balance)
@@ -153,13 +153,13 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
 
 
 def shared_spread(model, layout):
-    """Blocks with a shared expert whose other experts lie whole on chips."""
+    """Count blocks with a shared expert whose routed experts are spread whole over chips."""
     blocks = (group.count for group in model.layers if getattr(group.feed_forward, "d_shared", 0))
     return float(sum(blocks)) if layout.ep > 1 else 0.0
 
 
 def bound(model, system, workload, layout):
-    """Least seconds of a step at the data sheet's peaks, on the chips that work at a time."""
+    """Lower bound of a step in seconds at the data sheet's peaks, on the chips that work at the same time."""
     chip = chip_peak(system.chip, workload).replace(memory_capacity=None)
     profile = profile_of(model, workload.weights, workload.cache)
     profile = profile.replace(weight_bytes=calibration.stored_bytes(workload.weights))
@@ -170,7 +170,7 @@ def _static():
     table = comparison.rows()
     for row in table[table.use == "clean"].itertuples():
         if row.overlap == "two-batch":
-            continue  # halves of a batch that take turns are another schedule
+            continue  # alternating half batches are another schedule
         model, system, workload, layout = comparison.question(row)
         workload = comparison.as_stored(row, workload)
         if not decode_step(model, system, workload, layout).feasible:
@@ -217,8 +217,8 @@ def _closed():
 def _small():
     """Steps of a few users, by AccelMark.
 
-    An answer is as long as the tokens over the requests of its sustained runs say, and a prompt as long as its
-    throughputs with and without prompts then make it.
+    Output length is tokens over requests of its sustained runs; prompt length follows from its throughputs with and
+    without prompts.
     """
     table = pd.read_csv(files("book.serving") / "accelmark.csv")
     table = table.assign(tpot=1e-3 * table.ms, id=[f"accelmark-{n}" for n in table.index]).set_index("id")
@@ -231,7 +231,7 @@ def _small():
 
 
 def features(table, engine=None):
-    """What each fitted constant is multiplied with, one column a constant, in steps of ``FITTED``."""
+    """Return the multiplier of each fitted constant, one column per constant, in steps of ``FITTED``."""
     engines = table.engine if engine is None else pd.Series(engine, index=table.index)
     columns = []
     for name, whose, unit in FITTED:
@@ -248,16 +248,16 @@ def weights(table):
 
 
 def fit(table):
-    """The constants in steps of ``FITTED``.
+    """Fit the constants, in steps of ``FITTED``.
 
-    Rows with copies of the attention, and those of chips to which kernels are lent, are scored and not fitted.
+    Rows with copies of the attention, and of chips that use another chip's kernels, are scored but not fitted.
     """
     seen = table[(table.copies == 1) & ~table.lent]
     return _fitted(seen, features(seen), seen.bare + seen.others)
 
 
 def _fitted(seen, x, known):
-    """What multiplies ``x`` beside what is known: least squares of the logarithm, far misses counted linearly."""
+    """Fit the multipliers ``x``, other times known: least squares of the logarithm, large misses counted linearly."""
     from scipy.optimize import least_squares
 
     w, known, measured = weights(seen), np.asarray(known), seen.measured.to_numpy()
@@ -272,10 +272,10 @@ def _fitted(seen, x, known):
 
 
 def napkin(table):
-    """What the six constants of a napkin multiply: no operator is timed for them.
+    """Return the multipliers of a napkin model's six constants, which needs no timed operators.
 
-    A multiple of the bound; a time of a layer, more of it in engines that serve, and more for every doubling of chips;
-    and the prompts of others at two shares of the peak, of dense models and of experts.
+    A multiple of the bound; a time per layer, more of it in serving engines, and more per doubling of chips; and the
+    prefills of others at two shares of the peak, of dense models and of experts.
     """
     layer, prompts = 1e-5 * table.layer, table.ideal
     columns = [
@@ -296,35 +296,35 @@ def napkins(by=None):
     return _logs(table, by, folds, lambda own, found: napkin(own) @ found / own.measured)
 
 
-# Constants are not negative; the search goes on until all CPUs have come to the same digits, and six of them count.
+# Constants are not negative; the search continues until all CPUs agree on six digits.
 _TO_THE_END = {"bounds": (0, np.inf), "method": "dogbox", "jac": "3-point"} | dict.fromkeys(
     ("ftol", "xtol", "gtol"), 1e-13
 )
 
 
-# Where rows do not tell two constants apart (a class of engine without its only other model), both lean on their start.
+# If rows cannot separate two constants (a class of engine without its only other model), both stay near their start.
 _LEANING = 1e-3
 
 
 def _digits(found, digits=6):
-    """So many that they are the same on any CPU."""
+    """Round to digits that are equal on any CPU."""
     return np.array([float(f"{value:.{digits}g}") for value in found])
 
 
 def _softened(logs, far=0.1):
-    """Residuals whose squares grow like misses beyond ``far``, so that a few odd rows do not decide."""
+    """Residuals whose squares grow only linearly beyond ``far``, so that a few outliers do not decide the fit."""
     return np.sign(logs) * far * np.sqrt(2 * (np.sqrt(1 + (logs / far) ** 2) - 1))
 
 
 def predict(table, found, engine=None):
-    """Seconds from one token to the next, for fitted constants; ``engine`` says a class in place of the row's own."""
+    """Predict TPOT in seconds with fitted constants; ``engine`` overrides the row's own class."""
     return table.bare + table.others + features(table, engine) @ found
 
 
 def left_out(by, engine=None):
-    """Logarithms of predicted over measured, every publisher or model predicted by a fit to the others.
+    """Return log(predicted / measured), every publisher or model predicted by a fit to the others.
 
-    ``by``: "publisher", "model". ``engine``: the class to assume for all rows; each row's own when not given.
+    ``by``: "publisher", "model". ``engine``: class to assume for all rows (default: each row's own).
     """
     validation.one_of("by", by, ("publisher", "model", "hardware", "weights"))
     return _logs(data(), by, _folds(by), lambda own, found: predict(own, found, engine) / own.measured)
@@ -341,9 +341,9 @@ def _logs(table, by, folds, ratio):
 
 @cache
 def _folds(by, first=False):
-    """The constants fitted without each publisher or model: of steps, or of ``first`` tokens.
+    """Fit the constants without each publisher or model: of steps, or of ``first`` tokens.
 
-    A constant that nobody else's rows know is that of all: what one model alone shows is left out by chip only.
+    A constant that only one group determines keeps its value of all rows.
     """
     table, how = (first_rows(), fit_first) if first else (data(), fit)
     every = how(table)
@@ -352,14 +352,15 @@ def _folds(by, first=False):
 
 
 def groups(table):
-    """Who measured which model: the rows of a group are alike, and count as one."""
+    """Return the groups of rows (publisher and model): rows of a group are alike, and count as one."""
     return table.publisher + ", " + table.model
 
 
 def slices():
-    """The rows of each class that an interval is stated for, those without a caution.
+    """Return the rows of each class for which an interval is stated, without those that have a caution.
 
-    A question that names no engine is asked for one of today: rows of the Python of 2024 are a class of their own.
+    A question without an engine is assumed to be about one of today: rows of 2024's Python engine are a class of their
+    own.
     """
     table = data()
     near = table.fits.astype(bool) & (table.box == 0) & ~table.lent
@@ -389,9 +390,9 @@ def errors():
 
 
 def scored(changed, function):
-    """Errors by slice of the model as it is and with a ``function`` in place of an equation, engines fitted again.
+    """Return errors by slice of the model as it is and with a ``function`` in place of an equation, engines refitted.
 
-    The worse way of leaving out, as a mean of |predicted/measured - 1|, for engines that are known; half a minute.
+    The worse way of leaving out, as a mean of |predicted/measured - 1|, for known engines; takes half a minute.
 
     Examples
     --------
@@ -413,7 +414,7 @@ def _known_errors():
 
 
 def _forget():
-    """Clear what was computed of equations as they were, and of files before they were written."""
+    """Clear results computed with changed equations or with old files."""
     for known in (data, asked, deployments, sparse_attention_rows.predicted, _folds, fit_all):
         known.cache_clear()
 
@@ -455,9 +456,9 @@ def stated_factors():
 
 
 def pair_factor():
-    """The factor that holds the ratio of two steps that differ in layout or format, and in users by twice at most.
+    """Return the factor that holds the ratio of two steps that differ in layout or format, and at most twice in users.
 
-    Both were measured by one publisher, of one model, chip and engine: what a prediction misses in both cancels.
+    Both were measured by one publisher, for one model, chip and engine: shared errors cancel.
     """
     table, alike = data(), ["publisher", "model", "hardware", "engine", "prompt_tokens", "output_tokens"]
     table = table.assign(how=[repr(asked[2].weights) + repr(asked[3]) for asked in table.asked])[today()]
@@ -498,7 +499,7 @@ def _score(logs, width):
 
 
 def distances():
-    """How far each distance that rows tell of makes an interval wider: logarithms there, their groups, the usual."""
+    """Return the errors at each distance from the measurements that rows cover: logarithms, groups, the usual error."""
     table, logs = data(), left_out("publisher")
     near, whose = np.any([*slices().values()], axis=0), groups(data())
     usual = factor(logs[near], whose[near])
@@ -520,7 +521,7 @@ def distances():
 
 
 def widening():
-    """The factor of every caution: what an interval must have there, less what it has anyway, by their squares."""
+    """Return the factor of every caution: the interval needed there, less the usual one, in squares."""
 
     def wider(logs, groups, usual):
         left = np.log(factor(logs, groups)) ** 2 - np.log(usual) ** 2
@@ -530,7 +531,7 @@ def widening():
 
 
 def lent(most=60):
-    """Errors of steps on chips whose kernels are known, if those of another chip stood in; and the chips."""
+    """Return the errors of steps on chips with known kernels if another chip's kernels stand in, and the chips."""
     table, found = data(), []
     for chip, other in JUDGED["lent"].items():
         own = table[table.hardware == chip]
@@ -547,7 +548,7 @@ def lent(most=60):
 
 
 def drafted():
-    """Logarithms of predicted over measured of steps with drafts, and the models; nothing is fitted to them."""
+    """Return log(predicted / measured) of steps with drafts, and the models; nothing is fitted to them."""
     own = sparse_attention_rows.predicted().dropna(subset="drafted")
     return np.log(own.drafted), own.model
 
@@ -561,10 +562,10 @@ AMD = {TUNED: "dense fp8", "AMD, others": "other"}
 
 @cache
 def asked():
-    """Rows of ``asked_rows.csv`` that ``ask`` answers, asked as a user asks; times in seconds.
+    """Ask the rows of ``asked_rows.csv`` as a user would; times in seconds.
 
-    Columns that are not :data:`ABOUT` a row are options of a question. ``seen``: since when a row is no trial: until
-    then it was kept out of sight of all constants, and scored.
+    Columns that are not :data:`ABOUT` a row are options of a question. ``seen``: date from which a row no longer counts
+    as a blind test; until then it was scored without influence on any constant.
     """
     rows = pd.read_csv(files("book.serving") / "asked_rows.csv", dtype=str, keep_default_na=False)
     rows, found = rows[rows.kind != "bursts"], []
@@ -587,10 +588,10 @@ def asked():
 
 
 def slower():
-    """How many times as long chips take as kernels lent to them, dense in fp8 and otherwise.
+    """Return measured slowdowns of chips relative to the kernels used for them, for dense fp8 models and others.
 
-    Median, least and greatest over publishers, and by how much the rows widen an interval: of others too few to say
-    more than was judged. A chip without rows of a kind has those of its kin.
+    Median, least and greatest over publishers, and the factor by which the rows widen an interval; for other chips
+    there are too few rows. A chip without rows of a kind has the slowdown of its kin.
     """
     found = {}
     for (chip, kind), own in asked().groupby(["chip", "kind"]):
@@ -610,14 +611,14 @@ def slower():
 
 # --- The first token ------------------------------------------------------------------------------------------
 
-# Where the search starts; the way in and out by class of engine.
+# Initial values of the search; service overhead by class of engine.
 FIRST = {"late": 1.0, "host": 5e-4, "serving": 0.03, "compiled": 0.03}
 
 
 def first_rows(near=True):
-    """Rows with a time to the first token and room for all users.
+    """Return rows with a TTFT and memory for all users.
 
-    ``near``: those that are fitted, of at most ``MOST_USERS``, without copies, and not of ``SCATTERED`` models.
+    ``near``: those that are fitted: at most ``MOST_USERS`` users, no copies, and not of ``SCATTERED`` models.
     """
     table = data()
     table = table.assign(step=table.bare + features(table) @ fit_all())
@@ -627,9 +628,10 @@ def first_rows(near=True):
 
 
 def fit_first(table):
-    """How late prompts of experts are, the host's floor, and the ways into services.
+    """Fit the delay of first tokens with experts, the host's floor, and service overheads.
 
-    The search is over logarithms; a constant that no row knows stays where it starts, and the host's floor is none.
+    The search is over logarithms; a constant that no row determines keeps its initial value, except that the host's
+    floor is then zero.
     """
     from scipy.optimize import least_squares
 
@@ -641,7 +643,7 @@ def fit_first(table):
 
     found = np.exp(least_squares(misses, start, **_TO_THE_END | {"bounds": (-np.inf, np.inf)}).x)
     found[list(FIRST).index("host")] *= table.hosted.any()
-    return _digits(found, 4)  # a floor bends the sum of squares: the search ends less sharply
+    return _digits(found, 4)  # the floor makes the sum of squares bend, so the search converges less sharply
 
 
 def first_token(table):
@@ -686,7 +688,7 @@ def fit_all():
 def first_left_out(by, near=True):
     """Logarithms of predicted over measured times to the first token, left out by publisher or model."""
     rows, folds = first_rows(near), dict(_folds(by, first=True))
-    folds |= dict.fromkeys(set(rows[by]) - set(folds), fit_first(first_rows()))  # of what fits nothing: all
+    folds |= dict.fromkeys(set(rows[by]) - set(folds), fit_first(first_rows()))  # without own fit: all rows
     return _logs(rows, by, folds, lambda own, found: first_token(own)(found) / own.ttft)
 
 
@@ -716,7 +718,7 @@ def engine_tables():
     first = dict(zip(FIRST, _spans(fit_first(first_rows()), first=True), strict=True))
     found = {name: {"door": first[name]} for name in ("compiled", "serving")}
     found["serving"]["host"] = first["host"]
-    found["python-2024"] = {"door": first["serving"]}  # no first token of it was measured
+    found["python-2024"] = {"door": first["serving"]}  # its TTFT was not measured
     for (name, whose, unit), span in zip(FITTED, _spans(fit_all()), strict=True):
         for target in {"both": ("compiled", "serving"), "all": tuple(found)}.get(whose, (whose,)):
             found[target][name] = unit * span
@@ -724,7 +726,7 @@ def engine_tables():
 
 
 def _spans(fitted, first=False):
-    """Constants: value, and least and greatest over the fits with one group left out that know it."""
+    """Return constants with the least and greatest value over the fits with one group left out that determine them."""
     folds = np.array([one for by in ("publisher", "model") for one in _folds(by, first).values()])
     known = np.where(folds > 0, folds, np.nan)
     return np.array([fitted, np.nanmin(known, axis=0), np.nanmax(known, axis=0)]).T
@@ -754,7 +756,7 @@ def engines_toml():
 
 # --- Deployments of one's own ---------------------------------------------------------------------------------
 
-ENOUGH, HEAVY = 5, 12  # rows of a deployment; beyond so many more rows of one say no more
+ENOUGH, HEAVY = 5, 12  # rows of a deployment; more rows than ``HEAVY`` add no weight
 
 
 @cache
@@ -796,7 +798,7 @@ def own_widths(deployments):
 
 
 def ladder(rows=(0, 1, 2, 3), first=False, draws=8):
-    """What rows of one's own are worth: errors of the other rows of a deployment, by widths of other models alone."""
+    """Measure the worth of own rows: errors of a deployment's other rows, with prior widths from other models only."""
     every, draw, each = deployments(first), np.random.default_rng(0), []
     for name in dict.fromkeys(one[0] for one in every):
         widths = own_widths([one for one in every if one[0] != name])
@@ -856,7 +858,7 @@ def calibration_toml():
     widths = {kind: ", ".join(f"{one:.2g}" for one in own_widths(rows)) for kind, rows in own.items()}
     lines += [
         "", "[own] # level, slope by users, slope by prompt, noise: rows of one's own, tokenprice/posterior.py",
-        *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which no processor's sums change
+        *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which are equal on any CPU
         f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]",
     ]  # fmt: skip
     lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
@@ -868,7 +870,7 @@ def calibration_toml():
 
 
 def _up(factor):
-    """Rounded up: the row at the edge of an interval is inside."""
+    """Round up, so that the row at the edge of an interval is inside."""
     return f"{np.ceil(1e3 * factor) / 1e3:.4g}"
 
 
@@ -889,7 +891,7 @@ FILES = {"engines": engines_toml, "calibration": calibration_toml, "sparse_atten
 
 
 def main():
-    """Fit, and write the files, until nothing changes: engines are fitted with prompts as the files have them."""
+    """Fit and write the files until nothing changes, because engines are fitted with the files' own prefill."""
     made = {}
     while made != (made := {name: text() for name, text in FILES.items()}):
         for name, text in made.items():

@@ -1,4 +1,4 @@
-"""Pictures to be moved: price over speed, and every answer over every measurement."""
+"""Interactive figures: price over speed, and all answers over all measurements."""
 
 import re
 from math import isnan
@@ -27,10 +27,10 @@ def _chips(n):
 
 
 def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
-    """Dollars or tokens per chip over the speed of one user, as the kernel model has them and as others measured.
+    """Figure of dollars or tokens per chip over the speed of one user, by the kernel model and as measured.
 
-    ``models``: label to the words of a Question: model and formats. ``lengths``: tokens of a prompt and of an
-    answer. ``cached``: shares of the prompt in the cache.
+    ``models``: label to the fields of a Question: model and formats. ``lengths``: tokens of a prompt and of an answer.
+    ``cached``: shares of the prompt in the cache.
     """
     lines, dots, rows = [], [], public_rows()
     rows = rows[rows.n_gpus.isin(counts)]
@@ -74,12 +74,12 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
 
 
 def _state(fields):
-    """Fields of a question as the calculator's link has them."""
+    """Return the fields of a question as in the calculator's link."""
     return urlencode(fields, quote_via=quote)
 
 
 def _whole(model, chip, count):
-    """The layouts of one instance on all chips, its experts cut or spread: what rows of every size were measured on."""
+    """Layouts of one instance on all chips, with experts split or spread; rows of every size were measured on these."""
     return [one for one in layouts(model, chip, count) if one.dp == 1]
 
 
@@ -91,11 +91,11 @@ def _line(offer, points, chip, output, at):
         [_three(p["speed"]), _three(output * chip.price / 3600 / p["usd_per_request"]), _three(p["ttft"]),
          p["concurrency"]] for p in sorted(own, key=lambda p: p["concurrency"])
     ]  # fmt: skip
-    # who waits for a place makes no more tokens
+    # users waiting for a place generate no tokens
     found = [p for k, p in enumerate(found) if not k or p[1] > found[k - 1][1]]
     w, g = _three(offer.request.step_factor), _three(offer.request.first_factor)
     name = _chips(n) if n == 1 else f"{_chips(n)}, {layout}"
-    end = "" if offer.layout.ep > 1 else _chips(n)  # beside its own line with experts cut
+    end = "" if offer.layout.ep > 1 else _chips(n)  # next to its own line with experts split
     return {"f": at, "name": name, "end": end, "c": COUNTS.index(n), "p": found, "w": w, "g": g}
 
 
@@ -111,12 +111,12 @@ def public_rows():
 
 
 def _kind(weights):
-    """A format as kernels multiply it: blocks and scales have names of their own."""
+    """The format in which kernels multiply; block formats and scales have names of their own."""
     return weights.split()[0].removeprefix("mx").removeprefix("nv")
 
 
 def _same(row, like, prompt, output):
-    """Whether a row measured this model, chip and format at these lengths, or a tenth less, where they are drawn."""
+    """Whether a row is of this model, chip and format at these lengths, or at a tenth less if they are drawn."""
     pairs = ((row.prompt_tokens, prompt), (row.output_tokens, output))
     near = all(0.85 <= of / to <= 1.05 for of, to in pairs)
     return near and (row.model, row.hardware, _kind(row.weights)) == like
@@ -132,10 +132,10 @@ def _dot(row, at):
 
 
 def answers_over_measurements(answers, rows, mine=()):
-    """Every answer over every clean row: whose, of which publisher, chip and batch, and over what.
+    """Return all answers over all clean rows: model, publisher, chip and batch.
 
-    ``answers``: as from :func:`book.synthesis.comparison.all_answers`. ``rows``: as from
-    :func:`book.synthesis.comparison.rows`. ``mine``: rows of your own, each a Question and the seconds measured. They
+    ``answers``: from :func:`book.synthesis.comparison.all_answers`. ``rows``: from
+    :func:`book.synthesis.comparison.rows`. ``mine``: rows of your own, each a Question and the measured seconds; they
     are drawn large, pass every menu, and are not counted among the rows.
     """
     who = [key for key in predictors.keys() if key in set(answers.who)]
@@ -162,7 +162,7 @@ def answers_over_measurements(answers, rows, mine=()):
 
 
 def every_row(most=60):
-    """All rows of the kernel model's fit, each left out by publisher; at most so many of one publisher and model."""
+    """All rows of the kernel model's fit, each left out by publisher; at most ``most`` of one publisher and model."""
     table = fit.data()
     points = table.assign(predicted=np.exp(fit.left_out("publisher")) * table.measured)
     points = points.sort_values(["publisher", "model", "hardware", "measured"])
@@ -178,7 +178,7 @@ def every_row(most=60):
 
 
 def _over(points, who, names):
-    """A dot for each measured row, the menus that choose among them, and a colour for each publisher."""
+    """A dot per measured row, the menus that filter them, and a colour per publisher."""
     lists = {name: ["all", *sorted(set(points[name]), key=_by_number)] for name in names}
     colours, dots = {name: k % 9 for k, name in enumerate(lists["publisher"][1:])}, []
     for row in points.itertuples():
@@ -190,12 +190,12 @@ def _over(points, who, names):
 
 
 def _by_number(label):
-    """Labels in the order of the numbers in them: 9 to 32 before 33 to 128."""
+    """Sort labels by the numbers in them: 9 to 32 before 33 to 128."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", str(label))]
 
 
 def _error(measured, made, who, told, url, colour):
-    """A dot: over its measured time and its bound, predicted over measured of everybody."""
+    """A dot: all models' predicted over measured time, over its measured time and its bound."""
     ratios = [_three(made[key] / measured) if made.get(key, 0) > 0 else 0 for key in who]
     x = [_three(1e3 * measured), _three(1e3 * made["principles"])]
     return {"x": x, "y": ratios, "t": f"{told}: {1e3 * measured:.3g} ms", "u": url, "c": colour}

@@ -1,8 +1,8 @@
-"""The constants of chips from tables of timed operators: ``python -m book.serving.operators`` writes them.
+"""Constants of chips from tables of timed operators: ``python -m book.serving.operators`` writes them.
 
-``operators/`` holds fits to 24.5 million public operator timings: one line a chip, operator and format, with
-the median over engines and the least and greatest of them. This module gives them the catalogue's names and SI
-units, and writes ``operators.toml`` of the library. Nothing is fitted here.
+``operators/`` has fits to 24.5 million public operator timings: one line per chip, operator and format, with median,
+least and greatest over engines. This module adds the catalogue's names and SI units, and writes ``operators.toml`` of
+the library. Nothing is fitted here.
 """
 
 from functools import cache
@@ -20,7 +20,7 @@ FORMATS = {
 }  # fmt: skip
 # MXFP4 experts with 8-bit activations, where a chip multiplies those.
 EIGHT_BIT = "w4a8_mxfp4_mxfp8"
-USABLE, FEW = 0.25, 90  # mean error of a fit to timings, and how many it needs
+USABLE, FEW = 0.25, 90  # largest mean error of a usable fit, and fewest timings
 
 
 @cache
@@ -56,7 +56,9 @@ def _chip(key):
             and line.mean_log_error > USABLE
             and not (rest == "decode" and _gemm(key, line.dtype))
         ):
-            entry["unusable"] = True  # nor is the rest of it: other chips' timings stand for it
+            entry["unusable"] = (
+                True  # the other constants are unusable too, so another chip's timings stand in
+            )
         if rest == "prefill":
             entry["prefill"] = share
         elif kind == "gemm":
@@ -94,10 +96,10 @@ def _experts(key):
 
 
 def _prompts(key):
-    """What blocks of experts reach in prompts, for each format: the fastest kernel at a usual size.
+    """Share of the peak that blocks of experts reach in prefill, by format: the fastest kernel at a usual size.
 
-    ``prompts.csv`` holds fits to timings of aiconfigurator 0.12 with 512 to 16,384 tokens and the loads of traffic:
-    start, and the longer of reading and of work over a share of the peak, which falls as experts get narrower.
+    ``prompts.csv`` has fits to timings of aiconfigurator 0.12 with 512 to 16,384 tokens and realistic loads: a start,
+    and the longer of reading and of arithmetic at a share of the peak, which falls as experts get narrower.
     """
     table = _read("prompts")
     table = table[table.chip == key]
@@ -117,7 +119,7 @@ def _by_format(table):
 
 
 def _constants(own, taken, depth, scale):
-    """Constants of a kernel with the span over all that were timed."""
+    """Constants of a kernel, with the range over all engines."""
     columns = {"start": ("t0_us", 1e-6), "depth": (depth, scale), "share": ("share", 1)}
     return {
         name: [float(by * value) for value in (taken[column], own[column].min(), own[column].max())]

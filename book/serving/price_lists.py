@@ -1,4 +1,4 @@
-"""What a price list says of the machine behind it, held against public benchmarks and published configurations."""
+"""Infer the machine behind a price list, and compare with public benchmarks and published configurations."""
 
 import pandas as pd
 
@@ -6,11 +6,11 @@ from book import measured
 from inferlib import catalog, principles
 
 POINT = ["model", "hardware", "weights", "prompt_tokens", "output_tokens"]
-FEWEST = 6  # rows of a benchmark from which on it has a frontier
+FEWEST = 6  # smallest number of rows with which a benchmark has a frontier
 
 
 def benchmarks():
-    """The rows of each served benchmark: speed of a user, and tokens that a chip writes per second."""
+    """Return the rows of each served benchmark: speed of a user, and tokens per chip-second."""
     table = measured.serving()
     written = table.concurrency * table.output_tokens / (table.ttft + table.output_tokens * table.tpot)
     table = table.assign(speed=1 / table.tpot, rate=written / table.n_gpus)
@@ -18,21 +18,21 @@ def benchmarks():
 
 
 def dearer(rows, speed):
-    """The least price at so many times the speed of a benchmark's cheapest token, over the price of that; else NaN."""
+    """Return the price at ``speed`` times the speed of a benchmark's cheapest token, over its price; else NaN."""
     cheapest = rows.loc[rows.rate.idxmax()]
     fast = rows[rows.speed >= speed * cheapest.speed]
     return cheapest.rate / fast.rate.max()
 
 
 def prices_of_speed(speed):
-    """:func:`dearer` of all benchmarks that reach such a speed."""
+    """Return :func:`dearer` of all benchmarks that reach such a speed."""
     return pd.Series([dearer(rows, speed) for rows in benchmarks()]).dropna()
 
 
 def where_cache_meets_work(chip, name="fp8"):
-    """By model: bytes of cache a token, and the context at which reading it takes as long as multiplying the weights.
+    """Return by model the cache bytes per token, and the context at which reading it takes as long as the arithmetic.
 
-    Of all models of the catalogue whose layers all see the whole context.
+    For all models of the catalogue whose layers all see the whole context.
     """
     # a chip without such a peak multiplies in 16 bits
     found, at = {}, chip.at(next(one for one in (name, "bf16", "fp16") if one in chip.peaks))
@@ -50,8 +50,8 @@ def where_cache_meets_work(chip, name="fp8"):
 
 
 def implied_bytes(active, multiplied, context):
-    """Bytes of cache a token at which reading a context takes as long as multiplying the active weights.
+    """Return the cache bytes per token at which reading a context takes as long as multiplying the active weights.
 
-    ``multiplied``: multiplications of a chip for each number that it reads; a number has one byte.
+    ``multiplied``: multiplications of a chip per number that it reads; a number has one byte.
     """
     return active / multiplied / context

@@ -1,7 +1,7 @@
-"""``python -m book.serving.residuals``: what every model says about a measurement.
+"""``python -m book.serving.residuals``: all models' predictions for a measurement.
 
-Checks a file of measurements against the schema and prints, for each row asked for, the time that every model
-predicts and how far it is off. ``--since`` names an older copy of the file: then the new and changed rows are shown.
+Checks a file of measurements against the schema and prints, for each row, every model's time and error. ``--since``
+names an older copy of the file: then only new and changed rows are shown.
 """
 
 import argparse
@@ -70,7 +70,7 @@ def residuals(ids, path=None):
 
 
 def _serving(name):
-    """What the kernel model says of a serving benchmark: between tokens, and to the first one."""
+    """Describe the kernel model's TPOT and TTFT for a serving benchmark."""
     row = fit.serving_rows().loc[name]
     head = (
         f"**{name}**: {row.model}, {row.n_gpus} x {row.hardware}, {row.concurrency} users, "

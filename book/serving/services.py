@@ -1,11 +1,11 @@
-"""What to rent for a service: machines, how many, dollars a month, and what it costs to be sure."""
+"""Recommendations for three services: machines, their number, dollars per month, and the price of certainty."""
 
 import pandas as pd
 
 from tokenprice import Question, decide
 from tokenprice.formatting import format_time
 
-# Three services: requests (tokens of prompt and answer, requests per second), and what is promised.
+# Three services: requests (tokens of prompt and answer, requests per second), and their SLO.
 SERVICES = {
     "chat": (
         {"prompt_tokens": "1k ± 50%", "output_tokens": 300, "request_rate": 5},
@@ -23,7 +23,7 @@ SERVICES = {
 
 
 def machine_price(offer):
-    """The machines of an offer, what they cost, and what 99 of 100 requests wait where that was simulated."""
+    """Return the machines of an offer, what they cost, and simulated p99."""
     if offer is None:
         return "no machine keeps the promise"
     slowest = offer.p99.get("first")
@@ -32,9 +32,9 @@ def machine_price(offer):
 
 
 def offers(model, chips, formats=None):
-    """For each of the three services the cheapest fleet, and the one that keeps its promise at the slow end as well.
+    """Return for each of the three services the cheapest fleet, and the one that meets its SLO at the slow end too.
 
-    ``formats``: fields of the question, such as ``weights``; the checkpoint's own when not given.
+    ``formats``: fields of the question, such as ``weights`` (default: the checkpoint's).
     """
     asked = {name: Question(model, **work, **(formats or {})) for name, (work, _) in SERVICES.items()}
     return {
@@ -56,7 +56,7 @@ def services(model, chips, **formats):
 
 
 def _in_words(work, promise):
-    """What is asked and promised."""
+    """Format the load and the SLO."""
     cached = f" ({work['cached']} cached)" if "cached" in work else ""
     asked = f"{work['prompt_tokens']} tokens{cached} in and {work['output_tokens']} out"
     return f"{work['request_rate']} requests a second, {asked}; {promise['tpot']}, first token in {promise['ttft']}"

@@ -1,8 +1,8 @@
-"""Serving runs of models that choose, pool or keep a state: scored, and fitted to nothing.
+"""Serving runs of models with sparse, pooled or recurrent attention: scored, and not fitted.
 
-``sparse_attention_rows.csv`` holds public rows. ``python -m book.serving.sparse_attention_rows`` writes
-``sparse_attention.toml``: for a kind of attention the factor that holds 80 % of them. Where several models were
-measured it is the widest that the rows of all but one give.
+``sparse_attention_rows.csv`` has public rows. ``python -m book.serving.sparse_attention_rows`` writes
+``sparse_attention.toml``: for each kind of attention the factor that holds 80 % of them. If several models were
+measured, it is the widest factor over all but one of them.
 """
 
 from functools import cache
@@ -20,13 +20,13 @@ from tokenprice.request import PrefillProfile, request_of
 from tokenprice.scheduler import Scheduler
 from tokenprice.uncertainty import error_bar, load_calibration
 
-# Parts that the checkpoints of a row's format keep in another, and formats of the cache as their recipes serve it.
+# Parts that checkpoints of a row's format keep in another, and the cache formats of their recipes.
 KEEP = {
     "fp4": {"attention": "bf16", "shared experts": "bf16"}, "mxfp4 experts": {"experts": "mxfp4"}, "fp8": {},
     "bf16": {},
 }  # fmt: skip
-EAGLE = 3  # drafts of a step in the rows of SGLang's cookbook, which verify four tokens
-PROTOCOL = ArrivalProcess(requests_per_user=10)  # as InferenceX sends requests, whose rows most are
+EAGLE = 3  # drafts per step in the rows of SGLang's cookbook, which verifies four tokens
+PROTOCOL = ArrivalProcess(requests_per_user=10)  # the protocol of InferenceX, which most rows come from
 CACHE = {"zai-org/GLM-5": "fp8", "sgl-project/DeepSeek-V4-Flash-FP8": "fp8"}
 
 
@@ -46,7 +46,7 @@ def rows():
 
 
 def question(row):
-    """What a row asks: model, system, workload, layout, formats of parts; lengths are means of what was drawn."""
+    """Return the question of a row: model, system, workload, layout, formats of parts; lengths are means."""
     dp = row.dp_attention
     layout = Layout(row.count_ // dp, 1, row.ep, dp)
     model = catalog.load_model(row.model)
@@ -84,7 +84,10 @@ def _errors(row):
     if length > 1:
         drafts = served.replace(draft_tokens=EAGLE, acceptance_length=length)
         token += drafts.step(running, work.context).total - step.total
-    ways = {"token": length == 1, "drafted": length > 1}  # of others nobody published how long a step takes
+    ways = {
+        "token": length == 1,
+        "drafted": length > 1,
+    }  # for other rows the time of a step was not published
     tokens = {way: token / (1e-3 * row.tpot_ms) if known else np.nan for way, known in ways.items()}
     return tokens | {"kind": sparse_attention.measured_as(model), "first": first}
 

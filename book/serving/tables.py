@@ -1,4 +1,4 @@
-"""Tables of the two chapters."""
+"""Tables of the chapters on the kernel model and on price."""
 
 import re
 import tomllib
@@ -22,7 +22,7 @@ from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import reduce_time
 from tokenprice.prefill import STEPS, prefill_until_first_token
 
-# The kernels of a dense layer by the part of the model that they serve, in the order in which they run.
+# Kernels of a dense layer by part of the model, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
 
 
@@ -32,7 +32,7 @@ def measured(name):
 
 
 def _groups(terms):
-    """Seconds of a step by the kinds of the waterfall."""
+    """Sum the seconds of a step by the waterfall's kinds of time."""
     kinds = {
         "reading": ("weights", "cache", "expert weights"),
         "starts of kernels": ("kernel launch", "expert kernels"),
@@ -58,7 +58,7 @@ def steps_to_measured(name):
 
 
 def beside(pieces, eight, n_layers=80):
-    """What the pieces and equation 8 of LIMINAL add to a layer, and what they say in all."""
+    """Return what the parts, and equation 8 of LIMINAL, add per layer and in all."""
     ours = pieces.set_index("what").ms
     added = ours[["starts of kernels", "all-reduces", "the engine"]].sum()
     rows = [("a layer, µs", 1e3 * added / n_layers, 1e6 * eight.terms["overhead"] / n_layers)]
@@ -72,7 +72,7 @@ def percents(errors):
 
 
 def part_read(question):
-    """The time of a step, and the part of it that reads weights and caches."""
+    """Return the time of a step, and the share of it that reads weights and caches."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.summary()
@@ -81,9 +81,9 @@ def part_read(question):
 
 
 def one_layer(case, engine=None):
-    """The most frequent layer of a step on one chip, term by term of its kernels: from when to when, in microseconds.
+    """Return the most frequent layer of a step on one chip, kernel by kernel: start and end in microseconds.
 
-    A kernel multiplies while it reads. The software's part of a layer is known as a sum, and stands at the end.
+    A kernel multiplies while it reads. The software's time of a layer is known only as a sum, and is put at the end.
     """
     model, system, workload = case.model, case.machine, case.workload
     served = Deployment.of(model, system, workload, engine=engine)
@@ -107,7 +107,7 @@ def one_layer(case, engine=None):
 
 
 def ladder():
-    """Mean errors in per cent of ever more model, on rows that were fitted (shown) and with their model left out."""
+    """Return mean errors in per cent of increasingly complete models, on fitted rows and with each model left out."""
     table, kinds = fit.data(), fit.slices()
     bare = np.log((table.bare + table.others) / table.measured)
     bound = np.log(table.bound / table.measured)
@@ -124,7 +124,7 @@ def ladder():
             100 * np.abs(np.expm1(logs[kinds[kind]])).mean() for kind in ("dense", "experts") for logs in both
         ]
         found.append((name, *misses))
-    asked = files("book.serving") / "planner.csv"  # benchmarks/planner.py asks it: of dense rows alone
+    asked = files("book.serving") / "planner.csv"  # made by benchmarks/planner.py; dense rows only
     planner = 1e-3 * pd.read_csv(asked).set_index("id").tpot_ms.reindex(table.id[kinds["dense"]]).dropna()
     measured = table.set_index("id").measured[planner.index]
     found.append(("a vendor's planner", *[100 * (planner / measured - 1).abs().mean()] * 2, np.nan, np.nan))
@@ -160,7 +160,7 @@ def intervals(many=20):
 
 
 def first_tokens():
-    """Errors of times to the first token left out, by publisher and way of leaving out, in per cent."""
+    """Return TTFT errors with rows left out, by publisher and way of leaving out, in per cent."""
     table, found = fit.first_rows(), []
     for by in ("publisher", "model"):
         logs = fit.first_left_out(by)
@@ -172,7 +172,7 @@ def first_tokens():
 
 
 def distances():
-    """What each caution costs: rows that it holds for, the factor that holds 80 % there, the widening."""
+    """Return the cost of each caution: rows that it holds for, the factor that holds 80 % there, the widening."""
     declared = (*uncertainty.CAUTIONS, *request.CAUTIONS, *request.TTFT_CAUTIONS)
     says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
     known = fit.distances().items()
@@ -182,7 +182,7 @@ def distances():
 
 
 def kin(most=8):
-    """The timed operators that are farthest from the same one on other chips, and whose timings stand for them."""
+    """Return the timed operators farthest from the same operator on other chips, and the timings that replace them."""
     found = []
     for (chip, of), times in calibration.against_kin().items():
         lent = calibration.operators(chip).lenders.get(of)
@@ -212,10 +212,9 @@ def crossings(*names):
 
 
 def unfitted():
-    """Public rows that no constant is fitted to (``asked_rows.csv``), asked as a user asks, by kind and publisher.
+    """Ask public rows to which no constant is fitted (``asked_rows.csv``), by kind and publisher.
 
-    In per cent: the median of answered over measured, less one, and rows inside the interval, of tokens and of first
-    tokens.
+    In per cent: median of predicted over measured, less one, and rows inside the interval, for TPOT and TTFT.
     """
     found, shown = fit.asked(), {}
     for name, by, wide, measured in (
@@ -231,12 +230,10 @@ def unfitted():
 
 
 def arrivals():
-    """AccelMark's runs with arrivals at random (``arrivals.csv``), for vLLM 0.7.3 and later engines.
+    """Predict AccelMark's runs with random arrivals (``arrivals.csv``), for vLLM 0.7.3 and later engines.
 
-    Nothing is fitted to them.
-
-    ``more than it can do``: runs whose arrivals have no steady state by the model, at the slow end at least. Of the
-    others, answered over measured medians, of tokens and of first tokens.
+    Nothing is fitted to them. ``more than it can do``: runs without a steady state in the model, at least at the slow
+    end. For the others, predicted over measured medians of TPOT and TTFT.
     """
     table = pd.read_csv(files("book.serving") / "arrivals.csv")
     names = ["model", "machine", "weights", "prompt_tokens", "output_tokens", "request_rate", "engine"]
@@ -252,7 +249,7 @@ def arrivals():
 
 
 def kept_out():
-    """Serving rows that are kept and not scored, by reason."""
+    """Count the serving rows that are not scored, by reason."""
     counts = fit.serving_rows().groupby("use").size().sort_values(ascending=False)
     return counts.rename_axis("rows").reset_index(name="number")
 
@@ -273,7 +270,7 @@ def spread_experts():
 
 
 def nearest(case):
-    """Measured rows near a case: its model and chip, about its sequences, short answers."""
+    """Return measured rows near a case: same model and chip, similar number of sequences, short answers."""
     table, model, chip, batch = energy.rows(), case.model.name, case.machine.chip.name, case.workload.batch
     near = table[(table.model == model) & (table.chip == chip) & (abs(table.batch / batch - 1) <= 1 / 16)]
     if near.empty:
@@ -286,7 +283,7 @@ def nearest(case):
 
 
 def asked(users=32, **more):
-    """The running question as a request: a prompt of 3,840 tokens and an answer of 512, so 4,096 on the mean."""
+    """The running question as a request: a prompt of 3,840 tokens and an answer of 512, so a mean context of 4,096."""
     box = System(inferlib.load_chip("H100 SXM"), 8)
     return tokenprice.ask(
         "Llama 3 70B", box, prompt_tokens=3840, output_tokens=512, concurrency=users, **more
@@ -294,7 +291,7 @@ def asked(users=32, **more):
 
 
 def told(answer, say):
-    """What a function says of the request of an answer, or why it says nothing."""
+    """Return the result of a function of an answer's request, or why there is none."""
     try:
         return say(answer.request) if answer.feasible else answer.summary()
     except ValueError as unknown:  # no price, or no power
@@ -302,7 +299,7 @@ def told(answer, say):
 
 
 def first_in_words(question):
-    """The first token as asked, and simulated: its mean, and what 99 of 100 requests wait at most."""
+    """Describe TTFT as predicted, and simulated: its mean and its p99."""
     answer = tokenprice.ask(question)
     if not answer.feasible:
         return answer.summary()
@@ -312,7 +309,7 @@ def first_in_words(question):
 
 
 def _parts(answer, parts):
-    """Named seconds of a request in milliseconds, or one row that says why there are none."""
+    """Return named seconds of a request in milliseconds, or one row that says why there are none."""
     if not answer.feasible:
         return pd.DataFrame({"no answer": [answer.summary()]})
     rows = [(name, round(1e3 * seconds, 1)) for name, seconds in parts(answer.request).items()]
@@ -320,7 +317,7 @@ def _parts(answer, parts):
 
 
 def of_a_token(answer):
-    """What a token of one user waits for."""
+    """Return the parts of one user's TPOT."""
     return _parts(answer, lambda r: {
         "a step of all users": r.step.total, "prompts of others": r.tpot - r.step.total,
         "a token of one user": r.tpot,
@@ -328,14 +325,14 @@ def of_a_token(answer):
 
 
 def of_a_prompt(answer):
-    """The kernels that read a prompt."""
+    """Return the kernels of a prefill."""
     return _parts(
         answer, lambda r: {name: seconds for name, seconds in r.prompt.terms.items() if seconds > 0}
     )
 
 
 def of_a_first_token(answer):
-    """What a first token waits for."""
+    """Return the parts of TTFT."""
 
     def parts(r):
         q = answer.question
@@ -349,7 +346,7 @@ def of_a_first_token(answer):
 
 
 def read_for_one_written(answer):
-    """Tokens of a prompt that are read in the time that the machine takes for one of an answer; NaN for none."""
+    """Return prompt tokens prefilled in the machine time of one output token; NaN if there is none."""
     r = answer.request
     if r is None:
         return float("nan")
@@ -357,16 +354,16 @@ def read_for_one_written(answer):
 
 
 def where_prices_meet(chip):
-    """Users of whom a step that reads weights and nothing else costs as much a token as a prompt does, in 8 bits."""
+    """Users at which a step that only reads weights costs as much per token as prefill, in 8 bits."""
     timed = calibration.operators(chip.name).gemm
     weights = "fp8" if "fp8" in timed and "fp8" in chip.peaks else "bf16"
     kernel = timed[weights]
-    peak = weights if weights in chip.peaks else "fp16"  # as of a T4
+    peak = weights if weights in chip.peaks else "fp16"  # as on a T4
     return chip.at(peak).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
 
 
 def over_users(case):
-    """Price and patience of a request, half of its prompt cached, over the users that share a machine."""
+    """Return price and latency of a request, half of its prompt cached, over the users that share a machine."""
     found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         answer = tokenprice.ask(case.replace(concurrency=users, cached="50%"))
@@ -403,7 +400,7 @@ def drafts(curve="DeepSeek R1, MTP"):
 
 @cache
 def service():
-    """``list_prices.toml``, read."""
+    """``list_prices.toml``, parsed."""
     return tomllib.loads((files("book.serving") / "list_prices.toml").read_text("utf-8"))["service"]
 
 
@@ -422,7 +419,7 @@ def price_list():
     n, m, sequences = told["decoder"], told["reader"], round(told["decoding"] / 8 / told["speed"])
     work, cached = Workload(n * sequences, told["context"], "fp8"), told["hit"] * prompt
     step = decode_step(model, System(chip, n), work, Layout(1, 1, n, n)).total
-    # one prompt on each of the chips that read together
+    # one prompt on each chip that prefills at the same time
     reader = Deployment(model, System(chip, m), Layout(1, 1, m, m), "fp8")
     whole, fresh = reader.prefill(prompt, cached).total, reader.prefill(prompt - cached).total
     computed = {
@@ -490,7 +487,7 @@ POINT = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_to
 
 
 def noise():
-    """How far rows of the same point are apart: the mean difference of pairs, in per cent of their mean.
+    """Return how far rows of the same point differ: mean difference of pairs, in per cent of their mean.
 
     A point is a model, chip, format, layout, lengths and number of users.
     """

@@ -1,1 +1,1 @@
-"""Everybody asked the same question, held against measurements; the indexes at the back of the book."""
+"""All models asked the same question and compared with measurements."""

@@ -1,4 +1,4 @@
-"""Everybody's answers against the public measurements, row by row."""
+"""All models' answers compared with the public measurements, row by row."""
 
 import re
 from functools import cache
@@ -18,7 +18,7 @@ from tokenprice import Question, calibration, predictors
 from tokenprice.deployment import decode_step
 from tokenprice.predictors import KERNELS
 
-MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
+MOST_PREFILL = 0.05  # rows with a larger share of prefill say little about decode
 PUBLISHERS = {
     "gf": "gpt-fast", "lmd": "LMDeploy", "ft": "FasterTransformer", "trt": "TensorRT-LLM", "vllm": "vLLM",
     "aic": "aiconfigurator", "ds": "DeepSeek at scale", "ep": "DeepSeek at scale", "mlperf": "MLPerf",
@@ -75,7 +75,7 @@ def _band(value, edges):
 
 
 def _first(band):
-    """The first number that a band holds: "over 128" begins at 129."""
+    """Return the first number of a band: "over 128" begins at 129."""
     number = int(band.removeprefix("over ").split()[0].replace(",", ""))
     return number + band.startswith("over")
 
@@ -93,13 +93,13 @@ def question(row):
 
 
 def as_stored(row, workload):
-    """The workload with the bytes of a weight that a row states, where its format has other groups than usual."""
+    """Return the workload with the row's bytes per weight, if its format has other groups than usual."""
     bits = re.search(r"(\d+) bits a weight", row.format_detail)
     return workload.replace(weights=Whole(int(bits[1]) / 8)) if bits else workload
 
 
 def case_of(name):
-    """The question that a measured row is an answer to."""
+    """Return the question that a measured row answers."""
     table = rows()
     row = next(row for row in table.itertuples() if row.Index == validation.one_of("row", name, table.index))
     model, machine, work, layout = question(row)
@@ -115,7 +115,7 @@ def case_of(name):
 
 
 def row_of(case, table=None):
-    """The first row that measured a case, or None where nobody did."""
+    """Return the first row that measured a case, or None."""
     table = rows() if table is None else table
     asked = case.model, case.machine, case.workload
     alike = table[
@@ -134,7 +134,7 @@ CARD = (
 
 
 def card(row):
-    """What the publisher of a row states, or that there is no such row."""
+    """Describe what the publisher of a row states, or that there is no such row."""
     if row is None:
         return "no public measurement of this case"
     told = {name: getattr(row, name) for name in CARD}
@@ -144,9 +144,9 @@ def card(row):
 
 
 def all_predictors(case, row=None):
-    """Everybody's terms of a case in milliseconds, as :func:`book.synthesis.grid.decomposition` returns them.
+    """Return all models' terms of a case in milliseconds, as :func:`book.synthesis.grid.decomposition` returns them.
 
-    Of a measured ``row`` each is asked as for all rows.
+    With a measured ``row``, each is asked as for all rows.
     """
     if row is None:
         return grid.decomposition(case.model, case.machine, case.workload)
@@ -159,11 +159,10 @@ def _chip(name):
 
 
 def answer(key, row):
-    """What one of those who answer says about a row, as a Breakdown.
+    """Return one model's answer to a row, as a Breakdown.
 
-    The bound and the kernel model count the bytes of 4-bit weights with their scales; a source knows 4 bits.
-    The bound takes the arithmetic at the peak of the weights' format, where the chip computes in it. The kernel
-    model is told the class of the engine.
+    The bound and the kernel model count 4-bit weights with their scales; a source counts 4 bits. The bound's arithmetic
+    is at the peak of the weights' format, if the chip computes in it. The kernel model is given the engine's class.
     """
     model, system, workload, layout = question(row)
     if key == KERNELS:
@@ -173,17 +172,17 @@ def answer(key, row):
         return predictors.ask(key, model, system, workload, layout)
     profile = profile_of(model, workload.weights, workload.cache)
     profile = profile.replace(weight_bytes=calibration.stored_bytes(as_stored(row, workload).weights))
-    # One token at a time goes through a pipeline: only the chips of one stage work on it.
+    # One token at a time passes through a pipeline: only the chips of one stage work on it.
     working = System(chip_peak(system.chip, workload), system.count // layout.pp)
     endless = working.replace(chip=working.chip.replace(memory_capacity=None))
     return roofline.decode_step(profile, endless, workload)
 
 
 def publishers(table=None):
-    """What every publisher's clean rows cover.
+    """Return what every publisher's clean rows cover.
 
-    Returns one row a publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``,
-    largest ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
+    One row per publisher: ``rows``, how many ``models`` and ``chips``, the most chips in ``parallel``, the largest
+    ``batch`` and the longest ``context``, and ``where`` most of its rows were read.
     """
     table = rows() if table is None else table
     clean = table[table.use == "clean"].groupby("publisher")
@@ -196,12 +195,12 @@ def publishers(table=None):
 
 
 def answers(keys=None, table=None):
-    """Everybody's answer to every row that can be asked about.
+    """Return all models' answers to every row that can be asked.
 
-    ``keys``: who; everybody when not given. ``table``: as :func:`rows` returns it; its rows with a time, a
-    known model and stated formats are asked. Returns one row an answer: ``id``, ``who``, ``status``,
-    ``reason``, ``predicted`` and ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN
-    without an answer), and what rows are grouped by.
+    ``keys``: models (default: all). ``table``: as :func:`rows` returns it; rows with a time, a known model and stated
+    formats are asked. Returns one row per answer: ``id``, ``who``, ``status``, ``reason``, ``predicted`` and
+    ``measured`` in seconds, ``error`` (predicted over measured, less one; NaN without an answer), and the columns by
+    which rows are grouped.
     """
     keys = [validation.one_of("source", key, predictors.keys()) for key in keys or predictors.keys()]
     table = rows() if table is None else table
@@ -227,16 +226,16 @@ ABOUT = (
 
 @cache
 def all_answers():
-    """:func:`answers` of everybody to all rows, computed once."""
+    """Return :func:`answers` of all models to all rows, computed once."""
     return answers()
 
 
 def errors(by=None, table=None, *, use="clean"):
-    """Mean absolute and mean signed error of everybody, in all or by a column.
+    """Return mean absolute and mean signed error of all models, in total or by a column.
 
-    ``by``: ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``.
-    ``table``: as :func:`answers` returns it. ``use``: only rows of this use; None for all. Indexed by who
-    (and by group): ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
+    ``by``: ``"publisher"``, ``"hardware"``, ``"tp"``, ``"weight_format"``, ``"batches"`` or ``"contexts"``. ``table``:
+    as :func:`answers` returns it. ``use``: only rows of this use; None for all. Indexed by model (and by group):
+    ``rows`` answered, ``n/a``, ``mean |error|``, ``mean error``, ``worst``.
     """
     table = all_answers() if table is None else table
     if by is not None:
@@ -250,7 +249,7 @@ def errors(by=None, table=None, *, use="clean"):
 
 
 def matrix(by, table=None):
-    """Mean absolute error of everybody (columns) by a column's values (rows); NaN where nobody answers."""
+    """Return the mean absolute error of each model (columns) by a column's values (rows); NaN without an answer."""
     wide = errors(by, table)["mean |error|"].unstack("who")
     known = [key for key in predictors.keys() if key in wide]
     if by in ("batches", "contexts"):
@@ -259,9 +258,9 @@ def matrix(by, table=None):
 
 
 def over_bound(table=None):
-    """Measured time over the bound of the peaks, one row a measurement of one instance.
+    """Return measured time over the bound, one row per measurement of one instance.
 
-    Returns ``ratio`` and what rows are grouped by.
+    ``ratio``, and the columns by which rows are grouped.
     """
     table = all_answers() if table is None else table
     bound = table[(table.who == BOUND) & table.predicted.notna()]
@@ -269,10 +268,9 @@ def over_bound(table=None):
 
 
 def shown(frame, first):
-    """Errors as a chapter shows them: per cent, labels for who answers, blanks where nobody does.
+    """Format errors for a chapter: per cent, labels of models, blanks where a model has no answer.
 
-    ``frame``: as :func:`errors` (without ``by``) or :func:`matrix` returns it. ``first``: head of the first
-    column.
+    ``frame``: as :func:`errors` (without ``by``) or :func:`matrix` returns it. ``first``: head of the first column.
     """
     percent = frame.copy().astype(object)
     for name in frame:

@@ -9,10 +9,10 @@ from inferlib.papers import metadata
 from inferlib.papers.source import BOUND
 from tokenprice import predictors
 
-_WIDE = (BOUND, "erdil2025")  # others run along these
+_WIDE = (BOUND, "erdil2025")  # the other lines run along these
 _OURS = {BOUND: style.FAINT, predictors.KERNELS: style.INK}
 WHO = {key: _OURS.get(key) or metadata(papers.source_of(key))["colour"] for key in predictors.keys()}
-# Dashed is ours, dotted a further version of a source.
+# Dashed: our models; dotted: a version of a source.
 LINES = dict.fromkeys(papers.versions(), ":") | dict.fromkeys(_OURS, "--")
 
 
@@ -59,7 +59,7 @@ def _below(ax, key):
 
 
 def latency_over_batch(table):
-    """Everybody's time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
+    """Draw all models' time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
     if table.empty:
         return style.nothing("no source answers")
     ax = style.axes(None)
@@ -122,7 +122,7 @@ def over_bound(table):
 
 
 def grades():
-    """How many printed results of each source have which grade."""
+    """Draw how many printed results of each source have which grade."""
     ax = style.axes(None, figsize=(6.8, 1.4 + 0.45 * len(grading.sources())))
     card = grading.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
@@ -141,7 +141,7 @@ def grades():
 
 
 def clues(twice, sums, quoted, errors, batch=128):
-    """What the four sources of the case files print, one clue a panel, before anything is computed.
+    """Draw what the four sources of the case files print, one clue per panel, before anything is computed.
 
     Two offers of Erdil's, a table of sums, gains by model, and errors at measured points.
     """

@@ -1,4 +1,4 @@
-"""One workload, everybody's answer: on a grid, term by term, and what doubling something buys."""
+"""One workload, all models' answers: on a grid, term by term, and the gain of doubling something."""
 
 import math
 import tomllib
@@ -27,7 +27,7 @@ from tokenprice.change import RESOURCES, improved
 from tokenprice.deployment import Deployment
 from tokenprice.predictors import KERNELS
 
-# The sources that the synthesis compares: what it says of them counts no further one.
+# Sources that the synthesis compares; its text counts no others.
 FIVE = ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025")
 
 
@@ -63,13 +63,13 @@ def system_for(model, chip, weights):
 
 
 def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, constants="own"):
-    """Everybody's answer on a grid of models, chips, batches and contexts.
+    """Return all models' answers on a grid of models, chips, batches and contexts.
 
-    ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: those of ``questions.toml`` when not given,
-    and everybody. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``,
-    ``chip``, ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``,
-    ``status`` and ``reason``. Numbers are NaN where there is no answer. Over model and chip: ``count``, the chips
-    used. Raises LookupError if a name is unknown.
+    ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: default: all models that answer, and those of
+    ``questions.toml``. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``, ``chip``,
+    ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``, ``status`` and
+    ``reason``. Numbers are NaN where there is no answer. Over model and chip: ``count``, the chips used. Raises
+    LookupError if a name is unknown.
     """
     asked = questions()
     axes = {
@@ -95,7 +95,7 @@ def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, con
 
 
 def _figures(step, system, workload):
-    """What the grid shows of one answer."""
+    """Return the values of one answer that the grid stores."""
     found = dict.fromkeys(("latency", "tokens_per_second", "usd_per_million"), math.nan)
     found |= {"status": step.status, "reason": step.reason}
     if step.feasible:
@@ -109,14 +109,14 @@ def _figures(step, system, workload):
 
 @cache
 def whole_grid(constants="own"):
-    """:func:`grid` with all that ``questions.toml`` asks."""
+    """Return :func:`grid` for everything in ``questions.toml``."""
     return grid(constants=constants)
 
 
 def coverage(data=None):
-    """How many questions of a grid everybody answers, finds infeasible, and says nothing about.
+    """Count how many questions of a grid each model answers, finds infeasible, or does not describe.
 
-    Indexed by who: ``answers``, ``infeasible``, ``n/a``, and the commonest ``reason`` for n/a.
+    Indexed by model: ``answers``, ``infeasible``, ``n/a``, and the most frequent ``reason`` for n/a.
     """
     data = whole_grid() if data is None else data
     found = {}
@@ -133,11 +133,11 @@ def coverage(data=None):
 
 
 def decomposition(model, system, workload, keys=None, *, constants="own"):
-    """Everybody's counted terms under common names.
+    """Return all models' counted terms under common names.
 
-    Returns milliseconds, terms by label of who answers; the last row is ``total``. Each column adds up to its
-    total, so a difference between two columns is the sum of the differences of their terms. Only those that
-    answer are there; ``attrs["infeasible"]`` has the reasons of those for whom it does not fit.
+    Milliseconds, terms by label of the model; the last row is ``total``. Each column adds up to its total, so a
+    difference between two columns is the sum of the differences of their terms. Only models with an answer are
+    included; ``attrs["infeasible"]`` has the reasons of infeasible ones.
     """
     asked = {"constants": constants}
     steps = {key: predictors.ask(key, model, system, workload, **asked) for key in keys or predictors.keys()}
@@ -145,7 +145,7 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
 
 
 def tabled(steps):
-    """The table of :func:`decomposition` from the steps of those who were asked."""
+    """Build the table of :func:`decomposition` from the models' steps."""
     columns = {predictors.label(key): common_terms(step) for key, step in steps.items() if step.feasible}
     table = 1e3 * pd.DataFrame(columns, dtype=float).reindex(vocabulary()["common"])
     table = table[(table != 0).any(axis=1)]
@@ -156,7 +156,7 @@ def tabled(steps):
 
 
 def over_batch(model, system, workload):
-    """Everybody's seconds a token by batch (columns), those of ``questions.toml``; NaN where there is no answer."""
+    """Return all models' seconds per token by batch (columns, from ``questions.toml``); NaN without an answer."""
 
     def seconds(key, batch):
         step = predictors.ask(key, model, system, workload.replace(batch=batch))
@@ -168,7 +168,7 @@ def over_batch(model, system, workload):
 
 
 def disagreement(table):
-    """Where answers differ: per term the lowest, the highest and the range, in milliseconds.
+    """Return the range of answers per term: lowest, highest and their difference, in milliseconds.
 
     ``table``: as :func:`decomposition` returns it.
     """
@@ -178,7 +178,7 @@ def disagreement(table):
 
 
 def voices():
-    """How many published sources answer the questions of the grid; a version has no voice of its own.
+    """Count how many published sources answer the questions of the grid; versions do not count.
 
     Returns questions, by model (rows) and by the number of sources that answer (columns, from none to the most).
     """
@@ -190,13 +190,13 @@ def voices():
 
 
 def constants_or_structure(own=None, same=None, *, without=()):
-    """How much of the disagreement goes away when all sources use the same constants.
+    """Return how much of the disagreement disappears when all sources use the same constants.
 
-    ``own``, ``same``: two grids; those of all questions when not given. Only sources count (not the bound,
-    not the kernel model), and only questions that at least two of them answer in both grids. ``without``:
-    sources that are left out, to see what hangs on one of them. Returns ``questions`` compared; ``own`` and
-    ``same``: the typical factor between two sources (the root of the mean square of the logarithm of their
-    ratio, as a factor); ``structure``: the part of the mean square that remains with the same constants.
+    ``own``, ``same``: two grids (default: of all questions). Only sources count (not the bound, not the kernel model),
+    and only questions that at least two of them answer in both grids. ``without``: sources left out, to see their
+    influence. Returns ``questions`` compared; ``own`` and ``same``: the typical factor between two sources (root mean
+    square of the logarithm of their ratio, as a factor); ``structure``: the part of the mean square that remains with
+    the same constants.
     """
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
@@ -208,7 +208,7 @@ def constants_or_structure(own=None, same=None, *, without=()):
     spread = []
     for values in logs:
         variance = values.where(both).var("who", ddof=1).where(enough)
-        # Two independent draws differ by twice the variance.
+        # two independent draws differ by twice the variance
         spread.append(float(2 * variance.mean()) if int(enough.sum()) else float("nan"))
     return {
         "questions": int(enough.sum()),
@@ -247,16 +247,16 @@ CHANGES = {
     "half the bytes of weights and cache": lambda s, w: (s, _half_formats(w)),
     "twice the chips": lambda s, w: (System(s.chip, 2 * s.count), w),
     "half the batch": lambda s, w: (s, _half_batch(w)),
-    LATENCY: None,  # a matter of each source's assumptions
+    LATENCY: None,  # an assumption of each source
 }
 
 
 def speedup(key, change, model, system, workload):
-    """How many times faster a token gets by one change, as one of those that answer sees it.
+    """Return the speedup of a token by one change, according to one model.
 
-    ``key``: who. ``change``: one of ``CHANGES``. ``model``, ``system``, ``workload``: the question before the
-    change. It is asked with the catalogue's chip. Returns time before over time after; NaN where either is
-    n/a or infeasible, or the source has no such quantity.
+    ``key``: the model. ``change``: one of ``CHANGES``. ``model``, ``system``, ``workload``: the question before the
+    change; the catalogue's chip is used. Returns time before over time after; NaN if either is n/a or infeasible, or
+    the source has no such quantity.
 
     Examples
     --------
@@ -276,7 +276,7 @@ def speedup(key, change, model, system, workload):
 
 
 def _latency_halved(key, model, system, workload):
-    """The answer with every latency of a collective halved; LookupError where the source has none."""
+    """Return the answer with every collective latency halved; LookupError if the source has none."""
     halves = dict.fromkeys(vocabulary()["latency"]["fields"], lambda seconds: seconds / 2)
     if key == KERNELS:
         (latency,) = (resource for resource in RESOURCES if resource.name == "network latency")
@@ -291,10 +291,10 @@ def _latency_halved(key, model, system, workload):
 
 
 def what_doubling_buys(model, system, workload, keys=None):
-    """Every change's gain as everybody sees it, with the range over the sources.
+    """Return every change's gain according to every model, with the range over the sources.
 
-    Indexed by change; one column for each that answers the question, then ``lowest`` and ``highest`` over the
-    published sources (NaN where none has such a quantity) and ``sources``, how many that are.
+    Indexed by change; one column per model with an answer, then ``lowest`` and ``highest`` over the published sources
+    (NaN where none has such a quantity) and ``sources``, their number.
     """
     asked = model, system, workload
     keys = [

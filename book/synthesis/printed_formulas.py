@@ -1,11 +1,9 @@
-"""A check that anybody can repeat: formulas with the constants that are printed, against the measurements.
+"""A reproducible check: formulas with printed constants against the measurements.
 
-Erdil's formula stands here; further versions of a source, which are formulas with a printed constant too, answer
-as everybody does.
-
-Equations 29, 30, 39, 40 and 44 of the paper without its terms for bytes on the network, which count little on
-these rows: reading and multiplying at the printed fractions of the peaks, and four times a layer a kernel and an
-all-reduce. The paper's complete model, which searches for the best layout, is another matter.
+Erdil's formula is here; versions of sources, which are also formulas with a printed constant, answer like all models.
+Equations 29, 30, 39, 40 and 44 of the paper, without the terms for bytes on the network, which matter little on these
+rows: reading and multiplying at the printed fractions of the peaks, and four kernels and all-reduces per layer. The
+paper's complete model, which searches for the best layout, is another matter.
 """
 
 import numpy as np
@@ -23,7 +21,7 @@ CHIP = "H100"  # the paper's text prints the attainable fractions of this one
 
 
 def rows(table=None):
-    """What the formula needs of the clean rows of one instance: times at the peaks, layers, chips, the measurement."""
+    """Return the formula's inputs for clean rows of one instance: times at the peaks, layers, chips, measurement."""
     table = comparison.rows() if table is None else table
     table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
     found = {}
@@ -47,10 +45,10 @@ def times(rows):
 
 
 def check(table=None):
-    """Errors of printed formulas and of the bare bound on the clean dense rows, by tensor-parallel degree.
+    """Return errors of printed formulas and of the bound on the clean dense rows, by tensor-parallel degree.
 
-    Returns one row a degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each
-    formula that describes these rows the mean absolute and the mean signed error.
+    One row per degree and one for all: ``rows``; mean absolute error of the ``bound``; and of each formula that
+    describes these rows, the mean absolute and the mean signed error.
     """
     asked, table = rows(table), comparison.all_answers()
 

@@ -1,4 +1,4 @@
-"""What the sources agree on: gains and shares, with the range over those that describe a question."""
+"""Findings that sources share: gains and shares, with the range over those that describe a question."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ def cases():
 
 
 def around(model, system, workload):
-    """A question's model on half of its chips, so that twice as many share one network, at short and long contexts."""
+    """Return a question's model on half of its chips (twice as many share one network), at short and long contexts."""
     half = System(system.chip, max(1, system.count // 2))
     return {
         "short": (model, half, workload.replace(batch=8, context=1024)),
@@ -28,13 +28,13 @@ def around(model, system, workload):
 
 
 def buys(model, system, workload):
-    """What every change buys, as the sources and the answers fitted to real servers see it."""
+    """Return the gain of every change, by the sources and by models fitted to real servers."""
     return grid.what_doubling_buys(model, system, workload, keys=(*FIVE, *versions(), KERNELS))
 
 
 @cache
 def gains(case):
-    """What every change buys in one case, by each published source that describes it.
+    """Return the gain of every change in one case, by each published source that describes it.
 
     ``case``: one of :func:`cases`. As :func:`book.synthesis.grid.what_doubling_buys` returns it.
     """
@@ -57,9 +57,9 @@ def answers(case, **changes):
 
 
 def ratios(case, before, after):
-    """How many times as long a step takes after a change of the workload, by source.
+    """Return the ratio of a step's time after a change of the workload to the time before, by source.
 
-    ``before``, ``after``: fields of the workload. Over the labels of those that answer both.
+    ``before``, ``after``: fields of the workload. By labels of the sources that answer both.
 
     Examples
     --------

@@ -21,9 +21,9 @@ from inferlib.transformer import Transformer
 
 
 def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
-    """The fastest layout of one instance, and its Breakdown, infeasible with the reason where nothing fits.
+    """Return the fastest layout of one instance, and its Breakdown, infeasible with the reason if nothing fits.
 
-    Parameters are :func:`token_latency`'s, as plain numbers; the :class:`Cut` is None where nothing fits.
+    Parameters are :func:`token_latency`'s, as plain numbers; the :class:`Cut` is None if nothing fits.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 
 
 def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
-    """The fastest of some layouts that can be run, and its terms; it, not the search, explains the answer."""
+    """Return the fastest of the feasible layouts, and its terms; ``explain`` shows these, not the search."""
     forbid_override("the best layout, whose time is split into terms,", m.layout_latency)
     reasons = {
         stages: infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
@@ -61,9 +61,9 @@ def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptio
 
 
 def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=True):
-    """:func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
+    """Return :func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
 
-    Symbols take ``split=False``: which protocol is fastest, they cannot tell.
+    Symbols need ``split=False``, because the fastest protocol is not known for them.
     """
     at = (n_gpu, batch, context, new_tokens, assumptions)
     waiting, reading, multiplying = m.layout_terms(shape, chip, cut, *at, split=split)

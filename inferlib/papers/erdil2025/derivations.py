@@ -83,7 +83,7 @@ def even_split():
     )
 
 
-# Two times that everything depends on: reading the weights on one GPU, and one hop for every all-reduce.
+# Two times on which everything depends: reading the weights on one GPU, and one hop in every all-reduce.
 READING, HOPS = sp.symbols("W H", positive=True)
 _MEANT = {READING: toy.weight_time(MODEL, CHIP, 1), HOPS: toy.network_time(MODEL, T_HOP)}
 
@@ -363,7 +363,7 @@ def bytes_of_an_all_reduce():
 
 @complete(proves=search.expected_tokens)
 def tokens_of_a_round():
-    """What the procedure yields that stops at the first rejected draft."""
+    """Tokens per round of the procedure that stops at the first rejected draft."""
     i, whole = sp.Symbol("i"), _left("tokens")
     accepted = _left("acceptance")
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))

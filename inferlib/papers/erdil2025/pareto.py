@@ -12,9 +12,13 @@ from inferlib.papers.erdil2025.records import DEFAULT, load_chip
 from inferlib.papers.erdil2025.shape import parameter_count
 from inferlib.units import factor
 
-GRID, THRESHOLDS, LARGEST = 400, 1000, 18  # points, points, and the logarithm of the largest instance
-DECADES = 2  # from the fastest to the slowest latency of a frontier
-_STEPS, _BLOCK = (8, 3, 1), 32768  # every so many rows and columns, one after the other; cells at a time
+GRID, THRESHOLDS, LARGEST = (
+    400,
+    1000,
+    18,
+)  # points per axis, points, and the logarithm of the largest instance
+DECADES = 2  # decades from the fastest to the slowest latency of a frontier
+_STEPS, _BLOCK = (8, 3, 1), 32768  # strides of rows and columns, one after the other; cells at a time
 
 
 def grid(shape, chip, assumptions=DEFAULT):
@@ -141,12 +145,12 @@ def _latencies(search, n_gpu, batch):
 
 
 def slowest(per_second, latency, cost):
-    """How slow a point may be that is not beaten in both latency and cost by points that are known.
+    """Return the slowest latency at which a point is not beaten in both latency and cost by known points.
 
-    ``per_second`` is the cost of each point for a second of its latency.
+    ``per_second``: cost of each point per second of its latency.
     """
     order = np.argsort(latency)
     latency, cost = latency[order], np.minimum.accumulate(cost[order])
-    # The first known point that is as cheap, were it as slow as the other; until then the one before counts.
+    # the first known point that is as cheap, if it were as slow as the other; before that, the previous one counts
     first = np.searchsorted(-cost / latency, -per_second)
     return np.minimum(np.append(latency, np.inf)[first], np.append(np.inf, cost)[first] / per_second)

@@ -1,4 +1,4 @@
-"""The paper's own records: models, GPUs, protocols, layouts, and what it assumes beside its equations."""
+"""The paper's own records: models, GPUs, protocols, layouts, and its assumptions besides the equations."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -25,7 +25,7 @@ _STATED = {
 
 @frozen
 class Model(Record):
-    """A model as section 2 of the paper sees it: so many layers, so many parameters, so many bytes each."""
+    """A model in section 2 of the paper: number of layers, number of parameters, bytes per parameter."""
 
     n_layers: float = quantity("layers")
     n_params: float = quantity("parameters")
@@ -53,7 +53,7 @@ class Model(Record):
         )
 
     def replace(self, **changes):
-        """The same with other values; a shape follows in its format, and a model of other sums has none."""
+        """Return a copy with other values; a shape takes on its format, and a model with other sums has no shape."""
         if self.shape is not None and "shape" not in changes:
             same = {name: changes[name] for name in ("weight_bytes", "name") if name in changes}
             changes["shape"] = self.shape.replace(**same) if len(same) == len(changes) else None
@@ -126,7 +126,7 @@ def _counted(model):
     name = f"model {model.name or 'given'}"
     if model.unusual:
         raise ValueError(f"{name} has {model.unusual}, which the paper does not describe")
-    # symbols cannot be compared; there the last kind stands for all, as it does in every published model
+    # symbols cannot be compared; the last kind then stands for all, as in every published model
     known = all(isinstance(layers.count, Real) for layers in model.layers)
     most = max(model.layers, key=lambda layers: layers.count) if known else model.layers[-1]
     attention, block = most.attention, most.feed_forward
@@ -182,7 +182,7 @@ def _capped(chip):
 
 
 def _peaks(chip):
-    """Peaks in the paper's formats; where the chip does not multiply one, the next wider peak stands."""
+    """Peaks in the paper's formats; for a format that the chip does not multiply, the next wider format's peak."""
     peaks, widest = {}, chip.flops
     for bits, format in _BITS.items():
         known = (name for name in (format, *FORMATS) if name in chip.peaks and FORMATS[name].bits == bits)
@@ -239,7 +239,7 @@ TRAFFIC = ("tiled", "over-read", "once")
 
 @frozen
 class Assumptions(Record):
-    """What the complete model assumes beyond its equations.
+    """Assumptions of the complete model beyond its equations.
 
     The default is the author's notebook of 27 May 2025, which made Tables 2, 3, 4 and 6.
     """
@@ -305,7 +305,7 @@ class Assumptions(Record):
 
     @classmethod
     def table_5(cls):
-        """What made Table 5: the model of the notebook of 22 May, read with the sampler of 27 May."""
+        """Assumptions that made Table 5: the model of the notebook of 22 May, with the sampler of 27 May."""
         return cls(
             traffic="over-read",
             scale_downs=0,

@@ -23,8 +23,8 @@ from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computi
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS, _MORE = 1 - 1e-9, 1 + 1e-9
-_FEW = 0.8  # of the points: only then is it faster to go on with those alone
-# Points at a time for each thread, and threads: with fewer points or more threads these wait for one another.
+_FEW = 0.8  # share of the points below which it is faster to continue with those alone
+# Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
 _BLOCK, _THREADS = 131072, 4
 
 
@@ -119,10 +119,10 @@ def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, bes
 
 
 class Points(SimpleNamespace):
-    """Quantities at the points of a search, as arrays; plain numbers are the same at all of them."""
+    """Quantities at the points of a search, as arrays; plain numbers are equal at all points."""
 
     def at(self, chosen):
-        """The same at some of the points."""
+        """Return the same at some of the points."""
         return Points(**{name: v[chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
@@ -156,7 +156,7 @@ def pass_times(
 
 
 def _shared(shape, chip, at, new_tokens, assumptions):
-    """What equation 29 has in common for all scale-downs at some points; ``starts`` has a row for each kind."""
+    """Return the part of equation 29 that all scale-downs share at some points; ``starts`` has a row for each kind."""
     group, micro = at.n_gpu / at.stages, at.batch / at.stages
     tokens = micro * new_tokens
     experts = m.expert_groups(shape, group, micro, assumptions)
@@ -190,17 +190,17 @@ def _shared(shape, chip, at, new_tokens, assumptions):
 
 
 def least_waiting(shape, spread, assumptions=DEFAULT):
-    """Seconds that the all-reduces of a block wait for the other nodes of a :class:`model.Span`, at the least."""
+    """Lower bound of the seconds that a block's all-reduces wait for the other nodes of a :class:`model.Span`."""
     per_node = min(protocol.per_node for protocol in assumptions.protocols)
     return shape.n_layers * m.ALL_REDUCE * per_node * spread.doublings
 
 
 def _fastest(shape, chip, at, new_tokens, assumptions):
-    """The least time over scale-downs and kinds at every point, or ``best`` where none is below that.
+    """Return the least time over scale-downs and kinds at every point, or ``best`` where none is below that.
 
-    What is scaled down further reads and multiplies no less, and its collectives take no less than nothing:
-    a point where that alone is too long is left out from there on. Where waiting for other nodes makes it too
-    long, whatever the kind, only this scale-down is left out.
+    A larger scale-down reads and multiplies at least as much, and its collectives take at least no time: a point where
+    that alone is too long is skipped from there on. If waiting for other nodes makes it too long for every kind, only
+    this scale-down is skipped.
     """
     fastest, open = at.best.copy(), _shared(shape, chip, at, new_tokens, assumptions)
     for index in range(len(scale_downs(1.0, assumptions))):
@@ -247,7 +247,7 @@ def _over_points(function, *values):
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     if lazy:
         forbid_override("a search that dask runs later")
-    # Dask has threads of its own.
+    # Dask has threads of its own
     over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
     if any(hasattr(value, "dims") for value in values):
         from inferlib.optional_imports import xarray as xr
@@ -347,7 +347,7 @@ def speculative_latency(
 
 
 def check_rounds(acceptance, gamma_max):
-    """Refuse what is no probability below one, or no whole number of tokens in a round."""
+    """Raise if the acceptance is not a probability below one, or the tokens of a round are not a whole number."""
     validation.number("acceptance", acceptance, zero=True)
     if not acceptance < 1:
         raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
@@ -360,10 +360,10 @@ def speculated(
     shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline,
     assumptions=DEFAULT, *, limit=np.inf,
 ):  # fmt: skip
-    """Best mean time and the gamma it takes at every point, where the time is not above a limit.
+    """Return the best mean time and its gamma at every point where the time is within a limit.
 
-    Scoring more tokens never takes less time than scoring fewer: that and the time of the drafts leave few
-    points for most numbers of drafts.
+    Scoring more tokens never takes less time than scoring fewer: that, and the time of the drafts, leave few points for
+    most numbers of drafts.
     """
     beside = (small, shape) if assumptions.joint_capacity else (None, None)
     choices = rounds(int(gamma_max), assumptions)
@@ -374,7 +374,7 @@ def speculated(
     )
     points = np.flatnonzero(np.isfinite(plain))
     at, plain, limit = [one[points] for one in at], plain[points], np.minimum(limit, plain * _MORE)[points]
-    # What a round leaves when it is scored as fast as a single token.
+    # time left in a round whose scoring is as fast as that of a single token
     left = [(limit * y - plain) / drafts for (drafts, _), y in zip(choices, yields, strict=True)]
     most = reduce(np.maximum, left, np.zeros(points.shape))
     drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside=beside[1], limit=most)

@@ -1,4 +1,4 @@
-"""LIMINAL 2025: what follows from its equations, derived by SymPy from the functions that compute."""
+"""LIMINAL 2025: results that follow from its equations, derived by SymPy from the functions themselves."""
 
 from functools import partial
 
@@ -18,7 +18,7 @@ LATENT = symbolic(LatentAttention, "liminal2025")
 
 B, T, N, P = (symbol(name) for name in ("batch", "context", "n", "stages"))
 T_TP, SPEED, WAITING, WIDTH = (symbol(name) for name in ("t_tp", "speed", "waiting", "d_model"))
-# Where one step is derived: records as the equations take them.
+# Records on which single steps are derived.
 AT = APP, CHIP, B, T, N
 
 
@@ -98,7 +98,7 @@ def ceiling():
 
 
 def in_symbols(expression, *names):
-    """An expression with what other equations give in it replaced by their symbols."""
+    """Replace results of other equations in an expression by their symbols."""
     parts = {
         "collectives": model.collectives(APP, N, ASSUMED),
         "compute_time": model.compute_time(*AT, ASSUMED),

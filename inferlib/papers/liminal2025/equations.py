@@ -24,7 +24,7 @@ stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
 def _of(table):
-    """A field of a record whose default is what a table of ``source.toml`` states under the same name."""
+    """A field of a record whose default is the value of the same name in a table of ``source.toml``."""
 
     def made(name, unit, meaning, zero=False):
         return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
@@ -41,7 +41,7 @@ _collective, _power = _of("collective"), _of("power")
 
 @frozen
 class XPU(Record):
-    """One chip as the paper sees it."""
+    """One chip in the paper's terms."""
 
     flops: float = quantity("peak of the tensor engine of one chip", "FLOP/s")
     bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
@@ -78,7 +78,7 @@ def _stated_chip(name):
 
 
 def _computing_at(chip, weights):
-    # a chip made of symbols, or asked for bytes instead of a format, computes in the format it has
+    # a chip made of symbols, or given bytes instead of a format, computes in its own format
     own = chip.format == weights or not isinstance(weights, str)
     computing = chip if own else chip.at(weights)
     if chip.memory_capacity is None:
@@ -91,10 +91,10 @@ def _computing_at(chip, weights):
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator of ``layers`` equal layers; ``copies`` of it are stored, ``active`` of them used by a token.
+    """One operator of ``layers`` equal layers; ``copies`` of it are stored, and a token uses ``active`` of them.
 
-    ``cache`` values, ``pair_flops`` and ``scores`` belong to each position of the context, of which it sees at most
-    ``window``. ``collective`` names what the chips have to agree on after it.
+    ``cache`` values, ``pair_flops`` and ``scores`` are per position of the context, of which it sees at most
+    ``window``. ``collective`` names the result on which the chips have to agree after it.
     """
 
     name: str
@@ -124,8 +124,8 @@ def latent_weights(attention: LatentAttention, d_model):
     return down + attention.n_heads * each
 
 
-# How the paper counts, found from its tables: each reading takes an operator as released and returns it as the paper
-# has it, or None where the paper leaves it out. The printed cells need all of them together.
+# How the paper counts, found from its tables. Each reading takes an operator as released and returns it as the paper
+# counts it, or None if the paper leaves it out. The printed cells need all of them together.
 
 
 def multiplied_out(op):
@@ -170,10 +170,11 @@ AS_PRINTED = (multiplied_out, values_over_keys, shared_unread, whole_contexts, w
 
 @frozen
 class Assumptions(Record):
-    """Everything the paper assumes; the default reproduces Tables 4 to 7.
+    """All assumptions of the paper; the default reproduces Tables 4 to 7.
 
-    Most of it is not in the paper: the printed digits exclude the alternatives (``book.papers.liminal2025.ablation``).
-    ``counting`` lists the readings by which the paper counts the operators of a model.
+    Most are not stated in the paper: the printed digits exclude the alternatives
+    (``book.papers.liminal2025.ablation``). ``counting`` lists the readings by which the paper counts the operators of a
+    model.
     """
 
     weight_bytes: float = quantity("bytes of one weight", "B", default=1.0)
@@ -191,7 +192,7 @@ class Assumptions(Record):
     latent_collectives: float = quantity("collectives of latent attention", default=3.0)
     dense_collectives: float = quantity("collectives of a dense block", default=1.0)
     moe_collectives: float = quantity("collectives of a mixture of experts", default=2.0)
-    # Not printed. Only the product of hops and stages is settled, by the SRAM columns of Table 7.
+    # Not printed. Only the product of hops and stages is determined, by the SRAM columns of Table 7.
     t_stage: float = quantity("latency from one pipeline stage to the next", "s", default=1e-7, zero=True)
     free_stages: float = quantity("pipeline stages that cost no hop", default=1.0, zero=True)
     t_real: float = quantity("exposed time of one layer, measured (equation 8)", "s", default=None)
@@ -231,9 +232,9 @@ PRINTED = Assumptions()
 
 @frozen
 class Application(Record):
-    """A model as the equations see it: sums over its layers. Made by :func:`load_model`.
+    """A model as sums over its layers. Made by :func:`load_model`.
 
-    Weights and cache are counted in values, not bytes; what is zero the model does not have.
+    Weights and cache are counted in values, not bytes; a sum is zero if the model has no such part.
     """
 
     layers: float = quantity("layers")
@@ -370,7 +371,7 @@ def _summed(model, assumptions):
 
 
 def _plain(count):
-    """A float, or the symbol that stands for one."""
+    """Return a float, or the symbol that stands for one."""
     return float(count) if isinstance(count, Real) else count
 
 
@@ -513,7 +514,7 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
 
 @equation()
 def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
-    """Collectives of one step on n chips: S_N of every layer, summed (section 2.4). One chip waits for nobody."""
+    """Collectives of one step on n chips: S_N of every layer, summed (section 2.4); none on one chip."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
     attention = application.head_layers * split + application.latent_layers * assumptions.latent_collectives
     dense = application.dense_layers * assumptions.dense_collectives
@@ -626,7 +627,7 @@ def largest_batch(application, chip, context, n, assumptions=PRINTED):
     >>> largest_batch(load_model("DeepSeekV3"), load_chip("HBM3"), 4096, 128)
     86855
     """
-    # ceil snaps to a whole number within rounding; turned round, so does this
+    # ceil snaps to a whole number within rounding; with the sign reversed, so does this
     fitting = -int(ceil(-float(batch_room(application, chip, context, n, assumptions))))
     return fitting if fitting >= 1 else None
 
@@ -709,13 +710,13 @@ def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
     network = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
     hops = exposed_time(app, tp, pp, t_tp, assumptions) - network
     waits = {"network": (tp, network), "pipeline": (pp, hops)}
-    # a degree of one waits for nothing; a symbolic one keeps its term
+    # a degree of one has no wait; a symbolic degree keeps its term
     named = [{name: t} for name, (degree, t) in waits.items() if not isinstance(degree, Real) or degree != 1]
     return overlapped, *named
 
 
 def _described(system, workload, layout, tp, pp, assumptions):
-    """Refuse what the paper does not describe."""
+    """Raise NotDescribed for questions that the paper does not cover."""
     if layout is not None and (layout.ep, layout.dp) != (1, 1):
         raise NotDescribed("the paper's TP stands for expert and data parallelism too: give tp and pp only")
     if isinstance(system.count, Real) and tp * pp != system.count:

@@ -19,10 +19,10 @@ from inferlib.transformer import Transformer
 
 
 def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
-    """The terms of :func:`step_time` as the stages of a breakdown; their total is that time.
+    """Return the terms of :func:`step_time` as the stages of a breakdown; their total is that time.
 
-    Attention: its memory traffic by part, beside its arithmetic. Then experts: the same. Then the network, as far as
-    computation does not hide it, and overhead where it is charged.
+    Attention comes first: its memory traffic by part, beside its arithmetic. Then the experts likewise. Then the
+    network, unless computation hides it, and overhead if it is charged.
     """
     turns = 2 if deployment.two_batch else 1
     part, own = batch / turns, batch / turns / deployment.n_gpus
@@ -131,7 +131,7 @@ def decode_step(
 
 
 def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=True):
-    """A question in the source's records: the arguments of :func:`stages` and :func:`fits`."""
+    """Convert a question to the source's records: the arguments of :func:`stages` and :func:`fits`."""
     model = load_model(model)
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain

@@ -22,11 +22,11 @@ left = partial(symbol, "mazurek2025")
 equals = partial(equals, "mazurek2025")
 MODEL, PLACE, CHIP = (symbolic(kind, "mazurek2025") for kind in (Model, Deployment, GPU))
 B, S, N = (left(name) for name in ("batch", "context", "n_gpus"))
-EXACT = symbolic(Assumptions, "mazurek2025")  # its numbers as fractions
+EXACT = symbolic(Assumptions, "mazurek2025")  # assumptions with exact fractions
 
 
 def sizes():
-    """DeepSeek V3's dimensions for the symbols of a model."""
+    """Return DeepSeek V3's dimensions for the symbols of a model."""
     shape = load_model("DeepSeek V3")
     return {getattr(MODEL, f.name): getattr(shape, f.name) for f in quantities(Model)}
 
@@ -100,13 +100,13 @@ def urn():
 
 
 def _beyond(deviations):
-    """GPUs that lie so many standard deviations above the mean: the normal tail without its slow factor."""
+    """Expected GPUs beyond a number of standard deviations: the normal tail without its slow factor."""
     return N * sp.exp(-(deviations**2) / 2)
 
 
 @cached_by_equations
 def reach():
-    """Standard deviations at which one GPU is left."""
+    """Number of standard deviations beyond which one GPU is expected."""
     t = sp.Symbol("t", positive=True)
     return sp.solve(sp.expand_log(sp.log(_beyond(t)), force=True), t)[0]
 
@@ -178,7 +178,7 @@ def two_forms():
 
 @derivation()
 def empty_lines():
-    """The two numbers that stand beside empty lines."""
+    """The two equation numbers that stand beside empty lines."""
     lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
     projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
     matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)

@@ -16,7 +16,7 @@ equation = partial(equation, "mazurek2025")
 
 # --- The matrices of attention: bytes (3.1.1) and FLOP (3.2, equations 1 to 38) ---------------------------
 
-MATRICES = {  # name: symbol, size, and what it leads from and to
+MATRICES = {  # name: symbol, size, and the spaces that it maps from and to
     "query_down": ("W^DQ", lambda m: m.d_model * m.q_rank, "the residual stream to the latent of queries"),
     "query_up": ("W^UQ", lambda m: m.q_rank * m.n_heads * m.nope_dim, "that latent to the queries of all heads"),
     "query_rope": ("W^QR", lambda m: m.q_rank * m.n_heads * m.rope_dim, "that latent to their rotary part"),
@@ -27,10 +27,10 @@ MATRICES = {  # name: symbol, size, and what it leads from and to
     "output": ("W^O", lambda m: m.n_heads * m.value_dim * m.d_model, "all heads back to the residual stream"),
 }  # fmt: skip
 _SIZE = {name: size for name, (_, size, _) in MATRICES.items()}
-# tokens or pairs of tokens that are multiplied, and the power of S in it
+# tokens or pairs of tokens that are multiplied, and the power of S in their number
 _TOKENS = {"B S^2": 2, "B S": 1, "B": 0}
 
-FLOPS = {  # name: printed numbers, tokens, multiplications of each, and what they make
+FLOPS = {  # name: printed numbers, tokens, multiplications of each, and the result
     "query_down": ("1 20", "B S", _SIZE["query_down"], "The latent of queries"),
     "query_up": ("2 29", "B S", _SIZE["query_up"], "Queries of all heads"),
     "query_rope": ("3 21", "B S", _SIZE["query_rope"], "Rotary part of the queries"),
@@ -49,7 +49,7 @@ FLOPS = {  # name: printed numbers, tokens, multiplications of each, and what th
     "value": ("16", "B S^2", lambda m: m.n_heads * m.value_dim, "Values of a prompt, weighted by the scores"),
     "output": ("18", "B S", _SIZE["output"], "Output projection of a prompt"),
     "decode_output": ("19", "B", _SIZE["output"], "Output projection of one new token"),
-    # absorbed: the query of a head, and what it sums up, are as wide as the latent
+    # absorbed: a head's query and its result are as wide as the latent
     "absorbed_score": ("31", "B S^2", lambda m: m.n_heads * (m.kv_rank + m.rope_dim), "Scores of a prompt, absorbed"),
     "absorbed_value": ("32", "B S^2", lambda m: m.n_heads * m.kv_rank, "Latents of a prompt, weighted by the scores"),
     "decode_absorbed_key": ("34", "B", _SIZE["key_up"], "W^UK applied to the query of one new token"),
@@ -59,7 +59,7 @@ FLOPS = {  # name: printed numbers, tokens, multiplications of each, and what th
         "37", "B S", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
         "Output projection of a prompt with W^UV in it: latent to values to the residual stream",
     ),
-    # the copy of the source at hand has lost a d and a plus sign in this one
+    # our copy of the source lost a d and a plus sign here
     "decode_absorbed_output": (
         "38", "B", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
         "The same for one new token",
@@ -101,7 +101,7 @@ def _flops(name, numbers, tokens, products, meaning):
 
 WEIGHTS = {name: _weights(name, *line) for name, line in MATRICES.items()}
 COUNTED = {name: _flops(name, *line) for name, line in FLOPS.items()}
-# each is a name of this module like any other: query_down_weights, ..., query_down_flops, ...
+# each becomes a name in this module: query_down_weights, ..., query_down_flops, ...
 globals().update({made.equation.name: made for table in (WEIGHTS, COUNTED) for made in table.values()})
 ATTENTION = {MATRICES[name][0]: function for name, function in WEIGHTS.items()}
 
@@ -169,7 +169,7 @@ def _added(names, model, batch, context, assumptions):
     )
 
 
-# what both variants apply to one new token of each sequence, and to every token of a prompt
+# what both variants compute for each new token and for every token of a prompt
 _NEW_TOKEN = (
     "decode_query_down decode_query_up decode_query_rope decode_latent_down decode_key_rope "  # 8 to 13
 )
@@ -209,7 +209,7 @@ def absorbed_prefill_flops(model: Model, batch, context, assumptions: Assumption
 @equation()
 def selection_probability(model: Model):
     """Probability that a token goes to a given routed expert, all being equally likely: k / M."""
-    return minimum(model.n_active / model.n_routed, 1)  # no model can leave the range
+    return minimum(model.n_active / model.n_routed, 1)  # no model can exceed this
 
 
 @equation()
@@ -333,7 +333,7 @@ def router_weights(model: Model, assumptions: Assumptions = DEFAULT):
 
 @equation(unit="B")
 def experts_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
-    """So many experts in every expert layer, each layer with its whole router (3.1.2)."""
+    """Weights of ``experts`` experts in every expert layer, each layer with its whole router (3.1.2)."""
     layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
     return model.n_expert_layers * layer
 
@@ -415,7 +415,7 @@ def expert_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
 @equation("45", unit="FLOP")
 def moe_flops(model: Model, batch, assumptions: Assumptions = DEFAULT):
     """All experts and the router of one layer."""
-    # all shared experts in this form, those used in the next: both are one
+    # all shared experts here, those used in the next equation: both are one
     experts = expert_flops(model, batch, assumptions) * (model.n_shared + model.n_active)
     return experts + COUNTED["router"](model, batch, assumptions)
 
@@ -455,7 +455,7 @@ def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
 @equation(unit="B")
 def link_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Bytes over the link of one GPU in one pass, experts balanced: comm amount (3.3.1)."""
-    micro_batches = 2  # of half the size each, so that the halves cancel
+    micro_batches = 2  # micro-batches of half the size, so the halves cancel
     half = batch / (micro_batches * deployment.n_gpus)
     return micro_batches * tokens_traffic(model, half, assumptions)
 

@@ -173,10 +173,10 @@ def _linked(chip):
 
 @frozen
 class Deployment(Record):
-    """Where the model runs: every GPU has all of the attention, and its share of the experts.
+    """The deployment: every GPU has all of the attention, and its share of the experts.
 
-    ``balancedness`` is the mean over the largest load of a GPU (section 3.4), ``extra_experts`` the copies
-    that balance it. With ``two_batch`` two halves of the batch take turns on computation and network.
+    ``balancedness``: mean over largest load of the GPUs (section 3.4); ``extra_experts``: copies of experts for
+    balance. With ``two_batch``, two halves of the batch alternate between computation and network.
     """
 
     n_gpus: float = quantity("GPUs of the deployment")
@@ -211,20 +211,19 @@ def balancedness(n_gpus, balanced=True):
 
 
 def _assumed(name, unit, meaning):
-    """A field whose default stands in ``source.toml``."""
+    """A field whose default is in ``source.toml``."""
     return quantity(meaning, unit, default=parse(stated()["assumptions"][name], unit))
 
 
 @frozen
 class Assumptions(Record):
-    """What the source assumes beyond shapes and links; the default is what it prints, and one reading of ours.
+    """Assumptions of the source beyond shapes and links; the default is what it prints, with one reading of ours.
 
     Five fields stand for errors of print: ``value_flop`` (a missing factor 2), ``dense_layers_send`` and
-    ``shared_sent`` (61 layers and 9 messages where 58 and 8 would be right), ``without_replacement`` (experts
-    are placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied
-    too). ``capped`` lets the smaller of section 3.1.2's two formulas for the experts of a GPU count: that is our
-    reading, for it prints no minimum. ``overhead`` is not in the source: time of each layer
-    and micro-batch that nothing hides.
+    ``shared_sent`` (61 layers and 9 messages where 58 and 8 would be right), ``without_replacement`` (experts are
+    placed evenly, not thrown like balls into bins), ``all_flops`` (dense layers and head are multiplied too).
+    ``capped`` takes the smaller of section 3.1.2's two formulas for the experts of a GPU: this is our reading, because
+    the source prints no minimum. ``overhead`` is not in the source: time per layer and micro-batch that nothing hides.
     """
 
     # fmt: off
@@ -270,7 +269,7 @@ DEFAULT = Assumptions()
 
 @dataclass(frozen=True)
 class Setup:
-    """A deployment and the GPUs it is made of."""
+    """A deployment and its GPUs."""
 
     name: str
     gpu: GPU

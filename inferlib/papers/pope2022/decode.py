@@ -32,7 +32,7 @@ from inferlib.transformer import Transformer
 
 
 def boxes(count):
-    """All ways to set up so many chips as X × Y × Z, every axis with all the bandwidth.
+    """Return all boxes X × Y × Z of a number of chips, every axis with all the bandwidth.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def boxes(count):
 
 @dataclass(frozen=True)
 class ShardingPlan:
-    """One way to cut a model: the layout, what attention is cut over, the box, and what a pass needs (s)."""
+    """One way to cut a model: layout, dimension along which attention is cut, box, and seconds of each resource."""
 
     layout: str
     attention: str
@@ -57,7 +57,7 @@ class ShardingPlan:
 
     @property
     def bound(self):
-        """The longest of the three."""
+        """The longest of the three times."""
         return max(self.network, self.memory, self.arithmetic)
 
 
@@ -74,7 +74,7 @@ def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=C
     validation.number("tokens", tokens, minimum=1)
     validation.number("context", context, zero=True)
     for mesh, layout in ((m, name) for m in boxes(count) for name in LAYOUTS if _distinct(name, m)):
-        # where every chip has sequences of its own, there is nothing left to cut over heads
+        # if every chip has its own sequences, nothing is left to cut over heads
         for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
             at = model, chip, mesh, layout, attention, batch
             needs = pass_needs(*at, tokens, context, assumptions)
@@ -84,19 +84,19 @@ def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=C
 
 
 def _distinct(layout, mesh):
-    """Whether this box is the one that stands for its layout: others are the same, or another layout."""
+    """Whether a box is the representative of its layout; others are equivalent, or belong to another layout."""
     if layout == "WS 1D":
-        return mesh.x == mesh.chips  # how the chips stand makes no difference
+        return mesh.x == mesh.chips  # the arrangement of the chips makes no difference
     if layout == "WS 2D":
         return mesh.x != 1 and mesh.y == 1
     if layout == "WG X":
         return mesh.x not in (1, mesh.chips) and mesh.y == 1
-    # WG XY: only the number of chips gathered over counts, and WG X has them all
+    # WG XY: only the number of chips that gather counts, and WG X includes all numbers
     return layout == "WG XYZ" and mesh.x == mesh.chips != 1
 
 
 def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, assumptions=CORRECTED):
-    """Seconds that each resource needs at its peak, as :func:`bound`, with what attention over the batch adds.
+    """Seconds that each resource needs at its peak, as :func:`bound`, plus the cost of attention over the batch.
 
     Each new token sees the cached ones and all new ones of its sequence.
     """
@@ -105,7 +105,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     needs = bound(model, chip, mesh, layout, batch * tokens, seen, held, assumptions)
     parts, moved = gathered_over(mesh, layout), needs["network"]
     if attention == "Batch" and parts != mesh.chips:
-        # the all-to-all runs among the chips that share one part of the batch
+        # the all-to-all is among the chips that share one part of the batch
         volume = batch_attention_volume(model, Mesh(mesh.chips / parts), batch * tokens / parts, assumptions)
         moved = moved + model.layers * volume * model.activation_bytes / chip.network_bandwidth
     # without the factor (K - 1)/K one chip would exchange with itself
@@ -175,7 +175,7 @@ def decode_step(
         raise NotDescribed(f"{system.chip.name} states no {' and no '.join(missing)}")
 
     shape, chip = load_model(model, workload.weights, workload.cache), load_chip(system.chip)
-    # on symbols the batch is taken to fill the chips
+    # on symbols, the batch is assumed to fill the chips
     few = isinstance(batch, Real) and batch <= minimum(count, shape.kv_heads)
     attention = "Head" if few or shape.kv_heads >= count else "Batch"
     ways = [("WS 1D", boxes(count)[-1])]

@@ -17,12 +17,12 @@ ACT, WEIGHT = MODEL.activation_bytes, MODEL.weight_bytes
 X, Y, Z = MESH.x, MESH.y, MESH.z
 T, N, G = (symbol(name) for name in ("tokens", "chips", "gathered"))
 
-# Two axes are enough for 2D: all that is not X is one.
+# Two axes are enough for 2D: everything but X is one axis.
 FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
 
 
 def same_bytes(expression):
-    """An expression with weights and activations of equally many bytes, as the paper's formulas have them."""
+    """Set weights and activations to equally many bytes in an expression, as in the paper's formulas."""
     return sp.simplify(expression.subs(WEIGHT, ACT))
 
 

@@ -137,7 +137,7 @@ def all_to_all_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
 
 
 def _part_moved(k, assumptions):
-    """What of a collective's larger buffer passes through a chip's links."""
+    """Fraction of a collective's larger buffer that passes through a chip's links."""
     return (k - 1) / k if assumptions.exact_collectives else 1
 
 
@@ -427,7 +427,7 @@ def bound(model, chip, mesh, layout, tokens, seen, held, assumptions=CORRECTED):
 
 @frozen
 class Constants(Record):
-    """What data sheets do not say."""
+    """Fitted efficiencies and overheads of the two-constant model, which data sheets do not state."""
 
     efficiency: float = quantity("share of the peak that matrix multiplies reach", default=1, maximum=1)
     overhead: float = quantity("fixed time of a layer", "s", default=0)

@@ -94,19 +94,19 @@ class Mesh(Record):
 
 @frozen
 class Assumptions(Record):
-    """How the paper's sentences are read; the default reproduces what it prints."""
+    """Readings of the paper's sentences; the default reproduces what it prints."""
 
     flop_per_weight: float = quantity(
         "one multiplication and one addition",
         "FLOP",
         default=parse(stated()["assumptions"]["flop_per_weight"], "FLOP"),
     )
-    # Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas take as 1.
+    # Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas set to 1.
     exact_collectives: bool = False
     # Count all that a layer moves: every matrix of the feed-forward block and the attention projections that are
     # fused with them. The paper's formulas count two matrices of a feed-forward block.
     whole_layer: bool = False
-    # Communication adds to the other times. Else it is hidden behind the longest of them.
+    # Communication adds to the other times; otherwise the longest of them hides it.
     exposed: bool = False
 
     @classmethod
@@ -255,7 +255,7 @@ def not_described(transformer):
         return "the paper describes multihead and multiquery attention only"
     if any(a.window is not None for a in attentions):
         return "the paper describes attention over the whole context only"
-    try:  # a Transformer refuses to say what differs from layer to layer
+    try:  # a Transformer raises for fields that differ between layers
         for name in ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim"):
             getattr(transformer, name)
     except ValueError:

@@ -30,7 +30,7 @@ X = sp.Symbol("x")
 
 
 def _memory_per_work():
-    """Memory's time over arithmetic's, for one block: what must not exceed 1, times M/C."""
+    """Memory's time over arithmetic's for one block; times M/C it must not exceed 1."""
     return sp.expand(model.memory_traffic(ONE_CHIP, m, b) / model.arithmetic_work(ONE_CHIP, m, b))
 
 
@@ -42,7 +42,7 @@ def _tight_batch():
 
 @cached_by_equations
 def _tight_time():
-    """The time of a block whose batch keeps memory just from binding."""
+    """Time of a block with the smallest batch at which memory does not bind."""
     return sp.factor(model.arithmetic_time(ONE_CHIP, m, _tight_batch()))
 
 

@@ -31,7 +31,7 @@ from inferlib.units import parse
 
 equation = partial(inferlib.equation.equation, "steinhardt2022")
 stated = partial(inferlib.equation.load_source, "steinhardt2022")
-WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine has a use for
+WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine can use
 NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
 
 
@@ -97,7 +97,7 @@ def chips():
 
 
 def models():
-    """The models that the post names: none, it counts parameters."""
+    """The models that the post names: none, because it only counts parameters."""
     return []
 
 
@@ -152,7 +152,7 @@ def _machine(accelerator, count, network):
             raise ValueError(f"chip {accelerator.name!r} states no scale_up_size, so count must be given")
     else:
         count = whole("count", count)
-    number = f"{count:g}" if isinstance(count, Real) else count  # a symbol, in a page's generated code
+    number = f"{count:g}" if isinstance(count, Real) else count  # a symbol, in generated code of a page
     stands["network_bandwidth"] = "without limit: nothing leaves a machine by itself"
     if name:
         stands["network_bandwidth"] = f"{number} times {name}: {stands.get(name, 'not stated')}"
@@ -383,7 +383,7 @@ def multiply_adds_per_number(machine: Machine):
 @equation(unit="s", k="1 > 0")
 def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
     """The very short answer, the forward pass up to constant factors: L R^3 / (C k^2)."""
-    # one operation for each weight and vector: the constants are what this answer leaves out
+    # one operation per weight and vector, because this answer omits constant factors
     work = machine.flop_per_weight / 2 * multiply_adds_per_number(machine) ** 3
     return multiplies(assumptions) * work / (machine.flops * k**2)
 

@@ -24,8 +24,8 @@ from inferlib.papers.erdil2025.shape import (
 )
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-ALL_REDUCE, ONE_WAY = 2, 1  # passes: there and back, or there
-_ONE = 1 + 1e-9  # a group of one GPU, also where a power or a quotient rounded up
+ALL_REDUCE, ONE_WAY = 2, 1  # passes over the links: there and back, or one way
+_ONE = 1 + 1e-9  # a group of one GPU, even if a power or a quotient was rounded up
 
 
 @equation("29", unit="s", n_gpu="1 > 0")
@@ -39,10 +39,10 @@ def layout_latency(
     new_tokens,
     assumptions: Assumptions = DEFAULT,
 ):
-    """Time of one pass: launches and the network, then the longer of reading and multiplying, which overlap.
+    """Time of one pass: launches and network, then the longer of reading and multiplying, which overlap.
 
-    The chip stands at the peak of the model's weight format (``records.computing_at``). Whether the model fits is not
-    asked here (:func:`search.infeasible`).
+    The chip's peak is that of the model's weight format (``records.computing_at``). Whether the model fits in memory is
+    a separate question (:func:`search.infeasible`).
 
     Examples
     --------
@@ -58,9 +58,9 @@ def layout_latency(
 
 
 def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
-    """Seconds that each part of equation 29 takes: what is waited for, what memory delivers, what is multiplied.
+    """Seconds of each part of equation 29: waiting, reading, multiplying.
 
-    With ``split``, which takes plain numbers, latency and bandwidth of the collectives are terms of their own.
+    With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
     """
     layers, group, micro = shape.n_layers, n_gpu / cut.stages, batch / cut.stages
     tokens, ranks = micro * new_tokens, group / cut.scale_down
@@ -98,7 +98,7 @@ def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumption
 
 
 def added(times):
-    """The sum of some times, of which there is at least one."""
+    """Sum of some times, at least one."""
     return reduce(add, times)
 
 
@@ -149,7 +149,7 @@ def experts_used(shape, tokens, assumptions=DEFAULT):
 
 
 def _dense(shape):
-    # Plainly one expert; a symbol or an array stands for any number of them.
+    # True for exactly one expert; a symbol or an array can be any number of them
     return isinstance(shape.n_experts, (int, float)) and shape.n_experts == 1
 
 
@@ -199,7 +199,7 @@ def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
 
 
 def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
-    """Bytes that weights and cache take, as the notebook's test of capacity sees them."""
+    """Bytes that weights and cache take, as the notebook's capacity test counts them."""
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
     sequences = micro if assumptions.cache_of_micro_batch else batch
@@ -222,16 +222,16 @@ def _waiting(protocol, neighbours, doublings, passes):
 
 @equation(unit="s/B", n_ranks="1 > 0", n_nodes="1 > 0")
 def time_inside(chip: GPU, n_ranks, n_nodes):
-    """Seconds for every byte that a collective moves once inside nodes (equations 28 and 42, one pass).
+    """Seconds per byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
-    All GPUs that take part receive at once.
+    All participating GPUs receive at once.
     """
     return n_nodes * maximum(n_ranks / n_nodes - 1, 0) / (n_ranks * chip.scale_up_bandwidth)
 
 
 @equation(unit="s/B", n_ranks="1 > 0")
 def time_between(chip: GPU, n_ranks, n_nodes):
-    """Seconds for every byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
+    """Seconds per byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
 
@@ -256,7 +256,7 @@ class Collective:
 
 @dataclass(frozen=True)
 class Span:
-    """What a block of a layer is spread over: GPUs, nodes, and doublings of the nodes."""
+    """The GPUs over which a block of a layer is spread: GPUs, nodes, and doublings of the nodes."""
 
     gpus: object
     nodes: object
@@ -270,7 +270,7 @@ class Span:
 
 
 def span(chip, gpus):
-    """Some GPUs in nodes of the chip's size, every node begun counting as one."""
+    """Spread GPUs over nodes of the chip's size; a partly used node counts as one."""
     nodes = ceil(gpus / chip.scale_up_size)
     return Span(gpus, nodes, log2(nodes))
 
@@ -286,7 +286,7 @@ def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     per_byte = passes * (maximum(inside, between) if assumptions.networks_overlap else inside + between)
     fixed = [_waiting(p, n_ranks / n_nodes - 1, doublings, passes) for p in assumptions.protocols]
     alone = n_ranks <= _ONE
-    if not isinstance(alone, np.ndarray) or alone.any():  # in a large search mostly no group is of one GPU
+    if not isinstance(alone, np.ndarray) or alone.any():  # in a large search groups of one GPU are rare
         per_byte, *fixed = (where(alone, 0 * time, time) for time in (per_byte, *fixed))
     shares = tuple(p.share for p in assumptions.protocols)
     return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
@@ -335,7 +335,7 @@ def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
 def stage_network(shape, chip, group, assumptions=DEFAULT):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
     ranks = 2
-    # Cut in two, a tensor of which each rank needs the other's half moves half its bytes; a transfer does not.
+    # A tensor cut in two, of which each rank needs the other's half, moves half its bytes; a transfer moves all.
     tensors = 1 if assumptions.hop_halved else ranks
     size = tensors * shape.activation_bytes * shape.d_model / group
     return collectives(chip, (ranks, ranks, log2(ranks)), [size], ONE_WAY, assumptions)[0]

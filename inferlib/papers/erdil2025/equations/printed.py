@@ -32,7 +32,7 @@ def active_parameters(shape: Shape, sparsity):
 
 @equation("22", sparsity="1 > 0", also={"32": {}})
 def parameters_read(shape: Shape, sparsity, batch):
-    """Parameters that a batch reads from memory, on average; equation 32 prints the same again."""
+    """Mean parameters that a batch reads from memory; equation 32 prints the same again."""
     used = 1 - (1 - 1 / sparsity) ** batch
     return attention_params(shape) + used * feed_forward_params(shape) + embedding_params(shape)
 
@@ -65,7 +65,7 @@ def intra_node_reads(n_gpu, all_nodes, bytes_reduced):
 
 @equation("27", unit="B", all_nodes="1 > 0", bytes_reduced="B")
 def intra_node_reads_of_all_nodes(n_gpu, all_nodes, bytes_reduced):
-    """The same in section 3.4, as if every node, not their square root, took part in each all-reduce."""
+    """Bytes read within nodes as section 3.4 prints them, with all nodes (not their square root) in each all-reduce."""
     return sqrt(all_nodes) * intra_node_reads(n_gpu, all_nodes, bytes_reduced)
 
 

@@ -98,8 +98,8 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
 @equation(unit="s", n_gpu="1 > 0", t_reduce="s")
 def prefetched_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
-    """Equation 3 if GPUs went on reading while they wait: the most that shortcoming (1) of section 2.2 is worth."""
-    # Multiplying cannot go on: its inputs are what the GPUs wait for.
+    """Equation 3 if GPUs kept reading while they wait: an upper bound on shortcoming (1) of section 2.2."""
+    # multiplying cannot continue, because its inputs are what the GPUs wait for
     multiplied = network_time(model, t_reduce) + arithmetic_time(model, chip, n_gpu, batch)
     return maximum(weight_time(model, chip, n_gpu), multiplied)
 
