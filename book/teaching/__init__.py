@@ -1,1 +1,1 @@
-"""What a course needs: problems and their marks, slides, a lab on held-back rows, the cheat sheet."""
+"""Teaching material: problems with marking, slides, a lab on held-back rows, the cheat sheet."""

@@ -1,4 +1,4 @@
-"""A formula of the register as the cheat sheet shows it: typeset, with its letters and its running number."""
+"""Formulas of the cheat sheet: an equation, typeset, with its symbols and its value for some inputs."""
 
 from IPython.display import Markdown
 
@@ -7,9 +7,9 @@ from book.teaching.problems.bank import say
 
 
 def formula(unit, function, *inputs, **named):
-    """An equation with what its source's letters mean, and its number for some inputs.
+    """Return an equation with the meanings of its source's symbols, and its value for some inputs.
 
-    ``unit``: in which the number is said.
+    ``unit``: unit of the value.
     """
     equation = function.equation
     text = equation._repr_markdown_()

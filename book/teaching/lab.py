@@ -1,4 +1,4 @@
-"""A lab on real data: measured rows whose times are held back, to be predicted and then held against each other."""
+"""A lab on real data: measured rows with hidden times, to be predicted and then compared."""
 
 from random import Random
 
@@ -12,10 +12,10 @@ BANDS = ((0.1, 3), (0.25, 2), (0.6, 1))
 
 
 def questions(student, path=None, count=6):
-    """Measured decode steps as questions: what ran on what, and what marks a prediction.
+    """Return measured decode steps as questions, each with the configuration and what marks a prediction.
 
     ``student``: the name decides which rows are drawn, one publisher after the other. ``path``: a file with the columns
-    of the book's own measurements; of those, anybody can look the times up.
+    of the book's own measurements, whose times are public.
     """
     table = comparison.rows(path)
     table = table[(table.use == "clean") & table.instance]
@@ -45,7 +45,7 @@ def _question(name, row):
 
 
 def points(asked, answer):
-    """Points of a prediction, such as ``"12.3 ms"``, and what is said to it."""
+    """Return the points of a prediction, such as ``"12.3 ms"``, and the feedback."""
     try:
         off = abs(quantity(answer, asked) / asked["value"] - 1)
     except ValueError as error:

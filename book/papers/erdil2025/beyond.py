@@ -1,4 +1,4 @@
-"""Beyond Erdil 2025: real machines, other GPUs, and how far the preferred point hangs on each assumption."""
+"""Beyond Erdil 2025: real machines, other GPUs, and how much the preferred point depends on each assumption."""
 
 import numpy as np
 import pandas as pd
@@ -11,12 +11,12 @@ from inferlib.units import factor
 
 
 def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
-    """The smallest cost of a token that takes no longer than so many seconds, over the context: a sweep on dask.
+    """Return the smallest cost of a token within a time limit, over the context: a sweep on dask.
 
-    ``steps``, ``contexts``: sizes of the instance and batches tried, and contexts: ``steps**2 * contexts``
-    configurations, each at its best layout. ``chunk``: sizes and batches that one task of dask computes. Returns
-    dollars for a million tokens, not computed yet: ``.compute()`` does it with threads of this machine, or on the
-    cluster of a ``dask.distributed.Client``.
+    ``steps``, ``contexts``: instance sizes and batches tried, and contexts: ``steps**2 * contexts`` configurations,
+    each with its best layout. ``chunk``: sizes and batches per dask task. Returns dollars per million tokens, not
+    computed yet: ``.compute()`` does it with threads of this machine, or on the cluster of a
+    ``dask.distributed.Client``.
     """
     model, chip = load_model(name), load_chip(chip)
 

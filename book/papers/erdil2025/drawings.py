@@ -9,11 +9,11 @@ from book import style
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.units import factor
 
-LARGEST = 1024  # GPUs of the largest instance that is drawn
+LARGEST = 1024  # GPUs of the largest instance drawn
 
 
 def best(model, chip, hop):
-    """GPUs and seconds per token of the fastest instance; of the largest where no hop takes time and all GPUs help."""
+    """Return GPUs and seconds per token of the fastest instance, or of the largest if hops take no time."""
     if hop > 0:
         return toy.optimal_n_gpu(model, chip, hop), toy.minimum_latency(model, chip, hop)
     return LARGEST, toy.weight_time(model, chip, LARGEST)
@@ -30,7 +30,7 @@ def layer_times(model, chip, hop):
 
 
 def draw_layer(model, chip, hop):
-    """One layer as a timeline, on more and more GPUs: its matrices are read, and after each all wait."""
+    """Draw one layer as a timeline on more and more GPUs: its matrices are read, and after each, all GPUs wait."""
     _, ax = plt.subplots(figsize=(6.8, 3.2))
     data, steps = layer_times(model, chip, hop), int(model.reductions)
     for y, (_, row) in enumerate(data.iterrows()):
@@ -49,7 +49,7 @@ def draw_layer(model, chip, hop):
 
 
 def draw_cuts(side):
-    """A weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and who adds up one output."""
+    """Draw a weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and the GPUs behind one output."""
     many, axes = side * side, plt.subplots(1, 2, figsize=(6.8, 3.1))[1]
     cuts = (("cut one way", 1, many, many), ("cut both ways", side, side, side))
     for ax, (title, rows, columns, joined) in zip(axes, cuts, strict=True):
@@ -69,16 +69,16 @@ def draw_cuts(side):
 
 
 def ring(n):
-    """An all-reduce round a ring of n GPUs, hop by hop: which part each sends on, and what everybody then holds.
+    """Simulate an all-reduce round a ring of n GPUs, hop by hop: the part that each sends, and what all then hold.
 
-    What they hold has a row for each GPU and a column for each part of the vector: how many terms are in its sum.
+    What they hold has a row per GPU and a column per part of the vector: the number of terms in its sum.
     """
     hops = [(None, np.ones((n, n), dtype=int))]
     for hop in range(2 * (n - 1)):
         sent, held = [(gpu - hop) % n for gpu in range(n)], hops[-1][1]
         after = held.copy()
         for gpu, part in enumerate(sent):
-            # once round terms are added, once more whole sums are handed on
+            # first round: terms are added; second round: complete sums are passed on
             own = held[(gpu + 1) % n, part] if hop < n - 1 else 0
             after[(gpu + 1) % n, part] = own + held[gpu, part]
         hops.append((sent, after))

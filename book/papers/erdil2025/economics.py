@@ -25,7 +25,7 @@ from inferlib.principles import cost_per_million
 DRAFT, ACCEPTANCE = "Llama 3 8B", 0.8
 SERVED = ("Mixtral 8x22B", "Llama 3 70B 8-bit", "Llama 3.1 405B 8-bit", "GPT-4", "DeepSeek-V3")
 GENERATIONS = ("H100", "A100", "V100")
-PRINTED = {  # what the tables print of a point, to the columns of a frontier
+PRINTED = {  # printed quantities of a point, to the columns of a frontier
     "tokens per second": "tokens_per_second",
     "GPUs": "n_gpu",
     "batch": "batch",
@@ -40,15 +40,15 @@ SPECULATED = ("Llama 3 70B", "Llama 3.1 405B")
 DEFAULT = Assumptions()
 LONG = 100_000  # tokens: the long context of Figures 9 and 10
 SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole batch must fit
-# What a frontier is made of, beside its model and GPU.
+# Inputs of a frontier besides its model and GPU.
 SEARCH = (
     "inferlib/*.py", "inferlib/papers/*.py", "inferlib/papers/erdil2025/**/*.py", "inferlib/papers/erdil2025/*.toml",
 )  # fmt: skip
-_FOUND: dict = {}  # what frontiers of this process were made from, in words, to the frontiers
+_FOUND: dict = {}  # inputs of this process's frontiers, as text, to the frontiers
 
 
 def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
-    """What :func:`inferlib.papers.erdil2025.frontier` returns, computed once by each build."""
+    """Return the result of :func:`inferlib.papers.erdil2025.frontier`, cached in the build."""
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
@@ -58,9 +58,9 @@ def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
 
 
 def curve(model, chip="H100", draft=None, acceptance=ACCEPTANCE, context=0, assumptions=DEFAULT, own=()):
-    """A frontier of the paper's own models and GPUs by name, with pipeline parallelism.
+    """Return a frontier of the paper's own models and GPUs by name, with pipeline parallelism.
 
-    Another GPU may be given, and models of one's ``own``, which stand in place of the paper's of their names.
+    Another GPU may be given, and ``own`` models that replace the paper's models of the same names.
     """
     known = {one.name: one for one in own}
     drafting = {"draft": load_model(known.get(draft, draft)), "acceptance": acceptance} if draft else {}
@@ -79,9 +79,9 @@ def fastest(curve):
 
 
 def settings(assumptions=DEFAULT, older=None):
-    """Every row of Tables 2 to 6: (table, row) to the arguments of its :func:`curve` and the point that it shows.
+    """Return the settings of all rows of Tables 2 to 6: (table, row) to arguments of :func:`curve` and the point shown.
 
-    Other ``assumptions`` stand in place of the paper's own for all tables, ``older`` in place of Table 5's alone.
+    Other ``assumptions`` replace the paper's own for all tables, ``older`` those of Table 5 only.
     """
     usual, older = assumptions, older or (TABLE_5 if assumptions == DEFAULT else assumptions)
     rows = {}
@@ -99,7 +99,7 @@ def settings(assumptions=DEFAULT, older=None):
 
 
 def three_customers(curves, of="curve", alpha=3):
-    """The fastest, the preferred and the cheapest point of each of some named frontiers; ``of``: what the names are."""
+    """Return the fastest, preferred and cheapest point of some named frontiers; ``of``: meaning of the names."""
     ends = {
         "fastest": fastest,
         "preferred": partial(preferred, alpha=alpha),
@@ -115,18 +115,18 @@ def three_customers(curves, of="curve", alpha=3):
 
 
 def layout_in_words(cut):
-    """How a model lies on the GPUs of an instance."""
+    """Describe the layout of a model on an instance's GPUs."""
     way = {"1D": "cut one way", "2D": "cut both ways"}[cut.kind]
     stages = "no pipeline" if cut.stages == 1 else f"{cut.stages:.3g} pipeline stages"
     where = "all GPUs" if cut.scale_down == 1 else f"one GPU in {cut.scale_down:.3g}"
     return f"{way}, {stages}, attention on {where}"
 
 
-SIZES = (1, 2, 4, 8, 16)  # GPUs that one can rent together
+SIZES = (1, 2, 4, 8, 16)  # numbers of GPUs that can be rented together
 
 
 def offers(case, speeds):
-    """The cheapest of 1 to 16 whole GPUs whose memory holds all users' caches, for each speed, by this model.
+    """Return the cheapest of 1 to 16 whole GPUs with memory for all users' caches, for each speed, by this model.
 
     ``case``: a Question about a step; its chip, formats and context count. ``speeds``: tokens per second of each user.
     """
@@ -153,7 +153,7 @@ def table(number, assumptions=DEFAULT, older=None):
 
 
 def seconds_at(setting, point):
-    """Seconds per token at a point of the frontier of a setting, computed again by the equations alone."""
+    """Compute the seconds per token at a point of a setting's frontier again, by the equations alone."""
     assumptions = setting.get("assumptions", DEFAULT)
     context = setting.get("context", 0)
 
@@ -171,7 +171,7 @@ def seconds_at(setting, point):
 
 
 def unprinted(number):
-    """What one of Tables 2 to 6 does not print of its points: utilisation, number of drafts, and how they are cut."""
+    """Return what one of Tables 2 to 6 does not print of its points: utilisation, number of drafts, and layout."""
     cells = table(number)
     heads = {"mfu": "utilisation of the peak", "gamma": "drafts", "kind": "cut"}
     shown = {3: heads, 2: ["gamma", "kind"], 4: []}.get(number, ["mfu"])
@@ -181,13 +181,15 @@ def unprinted(number):
 QUICK = [
     p.replace(base=p.base / 2, per_rank=p.per_rank / 2, per_node=p.per_node / 2) for p in DEFAULT.protocols
 ]
-HALVED = DEFAULT.replace(protocols=tuple(QUICK), t_kernel=DEFAULT.t_kernel / 2)  # every launch and latency
+HALVED = DEFAULT.replace(
+    protocols=tuple(QUICK), t_kernel=DEFAULT.t_kernel / 2
+)  # every launch and latency halved
 
 
 def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
-    """The frontier of a model with parts of the waiting switched off: a network without limit, HALVED waits, drafts.
+    """Return the frontier of a model without parts of the waiting: unlimited network, HALVED waits, or drafts.
 
-    With a context the caches of all users have to fit, not only those of the micro-batch that the paper tests.
+    With a context, the caches of all users have to fit, not only those of the micro-batch that the paper tests.
     """
     waits = waits.replace(cache_of_micro_batch=waits.cache_of_micro_batch and not context)
     if network:
@@ -197,7 +199,10 @@ def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
 
 
 def widths(model, chip):
-    """What nine tenths of the top speed, and the top, cost over the cheapest token; and with an unlimited network."""
+    """Return the price of 90 % of the top speed, and of the top speed, over that of the cheapest token.
+
+    Also with an unlimited network.
+    """
     for network in (False, True):
         curve = switched(model, chip, network=network)
         fast = curve[curve.tokens_per_second >= 0.9 * curve.tokens_per_second.max()]

@@ -1,4 +1,4 @@
-"""Erdil 2025: what a reader can move in the page."""
+"""Explorers of Erdil 2025."""
 
 from book.explorer import (
     Bars,
@@ -29,7 +29,7 @@ _MODELS = {name: load_model(name) for name in ("Llama 3 70B", "Llama 3 8B", "GPT
 
 
 def waiting_against_reading(model=LLAMA, chip=H100, hop=1e-6):
-    """The toy model of any instance: its terms over the size, and one token; it begins with what is given."""
+    """Explorer of the toy model: its terms over the instance size, and one token; opens with the given values."""
 
     def given(hop, base, bits, model, chip, n_gpu, batch, **at):
         wait = base * factor("us") + toy.grid_all_reduce_time(n_gpu, hop * factor("us"))
@@ -49,7 +49,7 @@ def waiting_against_reading(model=LLAMA, chip=H100, hop=1e-6):
         waits, overlapping = toy.stages(*given(**at))
         if not ahead:
             return Breakdown((waits, overlapping))
-        # Reading goes on while the GPUs wait; multiplying comes after.
+        # GPUs continue to read while they wait; multiplying comes afterwards.
         after = waits | {"arithmetic": overlapping["arithmetic"]}
         return Breakdown(({"memory": {"weights": overlapping["weights"]}, "the rest": after},))
 
@@ -85,7 +85,7 @@ ONE_WAY, PRINTED = Cut(kind="1D"), Assumptions()
 
 def one_layout(model=LLAMA, chip=H100, gpus=8, batch=32, context=4096,
                cut=ONE_WAY, assumptions=PRINTED):  # fmt: skip
-    """Where the time of one token goes in one layout, ``cut``, or cut one way over all GPUs."""
+    """Explorer of one token's time in one layout: ``cut``, or cut one way over all GPUs."""
     mine, cut = model.shape, cut or ONE_WAY
     sparse = mine.n_experts > 1
 
@@ -107,7 +107,7 @@ def one_layout(model=LLAMA, chip=H100, gpus=8, batch=32, context=4096,
         )
 
     named = PAPERS if chip == H100 else f"{chip.name}, as above"
-    # structure, which the page cannot change: experts or none, and the kind of attention
+    # structure that the page cannot change: experts or none, and the kind of attention
     alike = {n: s for n, s in _SHAPES.items() if (s.n_experts > 1, s.latent) == (sparse, mine.latent)}
     layouts = {"as above": cut} if cut != ONE_WAY else {}
     return Explorer(

@@ -13,7 +13,7 @@ from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 
 
 def figure_settings(number):
-    """What each curve of Figure 3, 4, 6, 7, 8, 9 or 10 is: label to arguments of :func:`economics.curve`.
+    """Return the settings of all curves in Figure 3, 4, 6, 7, 8, 9 or 10: label to arguments of :func:`economics.curve`.
 
     Figure 7 is drawn with the program of its table and with that of the others.
     """
@@ -49,9 +49,9 @@ def figure_curves(number, **changed):
 
 
 def draw(number, colours, lines=None, **changed):
-    """Frontiers of one figure, their ends (dots) and preferred points (diamonds).
+    """Draw the frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
-    A line given as (width, strength) lies broad and pale under the others.
+    A line given as (width, strength) is drawn broad and pale below the others.
     """
     _, ax = plt.subplots(figsize=(6.6, 5.2))
     lines, curves = lines or {}, figure_curves(number, **changed)
@@ -76,12 +76,12 @@ def draw(number, colours, lines=None, **changed):
 
 
 def _look(number):
-    """Colour and line of every curve of a figure."""
+    """Return colour and line style of every curve of a figure."""
     names = list(figure_settings(number))
-    if number == 7:  # the program of Table 5, and dashed that of the other tables
+    if number == 7:  # the program of Table 5; dashed: that of the other tables
         colours = {name: style.LINES[i % 4] for i, name in enumerate(names)}
         return colours, {name: "--" for name in names if name.endswith("newer")}
-    if number in (9, 10):  # broad and pale, with the whole batch's cache in memory
+    if number in (9, 10):  # broad and pale: the whole batch's cache in memory
         colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
         return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
     return dict(zip(names, style.LINES, strict=False)), {}
@@ -116,7 +116,7 @@ def slope_and_wall(model, chip, draft, contexts):
     return axes
 
 
-# From the equations as printed to the notebook, one change after another. Each has to stand on the last.
+# From the printed equations to the notebook, one change after another; each builds on the previous one.
 STEPS = {
     "equations 29 to 44 as printed": {},
     "LL halves the bandwidth": {"protocols": tuple(p for p in DEFAULT.protocols if p.name == "LL")},

@@ -1,9 +1,9 @@
-"""The author's public program: its 17 states, and what twelve of them give for the rows of Tables 2 to 6.
+"""The author's public program: its 17 versions, and the results of twelve of them for the rows of Tables 2 to 6.
 
-The numbers were made by the author's own files at each commit, run as they stand (one of them without its assertions,
-which fail on grids); the files are not copied here. ``program_states.csv`` names the commits, ``program_points.csv``
-has points of their frontiers. A state that computes what an earlier one does names that one. The last is this
-library's own model, which gives what its file gives, to all digits that are stored.
+The numbers were made by the author's own files at each commit, run unchanged (one of them without its assertions, which
+fail on grids); the files are not copied here. ``program_states.csv`` names the commits, ``program_points.csv`` has
+points of their frontiers. A version that computes the same as an earlier one names it. The last is this library's own
+model, which agrees with its file in all stored digits.
 """
 
 from functools import cache, partial
@@ -22,7 +22,7 @@ FIRST, FIXED = (
     "982bd86",
 )  # of 1 August 2024, and of the 5th, which mends the reads of drafted tokens
 MAY, LAST = "48915d1", "c2c4fa9"  # of 22 and 27 May 2025
-NOT_PUBLIC = "not public"  # the state that made Table 5, by the assumptions that print it
+NOT_PUBLIC = "not public"  # the version that made Table 5, by the assumptions that print it
 
 
 @cache
@@ -32,9 +32,9 @@ def _read(name):
 
 
 def states():
-    """The states of the program in their order.
+    """Return the versions of the program in order.
 
-    Columns: commit, date, its exponent alpha, whose repository, the commit whose frontiers it has, title.
+    Columns: commit, date, its exponent alpha, repository, the commit whose frontiers it has, title.
     """
     return _read("program_states.csv").copy()
 
@@ -46,9 +46,9 @@ def _points():
 
 
 def point(commit, model, draft=False, at="alpha 3", chip="H100"):
-    """A point of a frontier as one state of the program gives it.
+    """Return a point of a frontier computed by one version of the program.
 
-    ``at``: ``"fastest"``, ``"alpha 3"`` or ``"alpha 4"``. Raises LookupError where that state has no such model.
+    ``at``: ``"fastest"``, ``"alpha 3"`` or ``"alpha 4"``. Raises LookupError if that version has no such model.
     """
     runs_as = states().set_index("commit").runs_as[commit]
     asked = (runs_as, model, chip, "yes" if draft else "no", at)
@@ -58,9 +58,9 @@ def point(commit, model, draft=False, at="alpha 3", chip="H100"):
 
 
 def _cells(at):
-    """What one state gives for Tables 2 to 6 and the gains of section 4.1: place to value in the printed unit.
+    """Return the values of one version for Tables 2 to 6 and the gains of section 4.1, in the printed unit.
 
-    ``at``: a function of a row's setting and of which point it shows.
+    ``at``: a function of a row's setting and of the point that it shows.
     """
     given = {}
     for (table, row), (setting, which) in economics.settings().items():
@@ -78,7 +78,7 @@ def _cells(at):
 
 
 def layers():
-    """Which state prints each number of Tables 2 to 6, of section 4.1 and of the alphas (:mod:`book.audit.strata`)."""
+    """Return which version prints each number of Tables 2 to 6, section 4.1 and the alphas (see ``strata``)."""
     printed = {
         place: row
         for place, row in published("erdil2025").items()
@@ -93,7 +93,7 @@ def layers():
 
 
 def dated():
-    """The states as a figure names them: date and commit, and the one that is not public."""
+    """Return the versions' labels in a figure: date and commit, and the one that is not public."""
     return [*(f"{one.date}, {one.commit}" for one in states().itertuples()), NOT_PUBLIC]
 
 

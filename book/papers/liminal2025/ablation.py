@@ -10,7 +10,7 @@ from inferlib.units import factor
 
 
 def counting(*dropped, keep=()):
-    """The paper's way of counting without some of its readings, and with operators that it leaves out kept."""
+    """Variants of the paper's counting: without some of its readings, or with operators that it leaves out."""
     kept = [reading for reading in PRINTED.counting if reading not in dropped]
     if keep:
         kept = [_keeping(keep) if reading is model.matrices_only else reading for reading in kept]
@@ -28,9 +28,9 @@ def one_for_each_expert(application, batch, assumptions):
 
 
 def with_latencies(at_8=None, at_128=None):
-    """The fields that make a collective take these seconds on 8 and on 128 chips, or what it takes.
+    """Return the fields that make a collective take these seconds on 8 and on 128 chips, or the one that is given.
 
-    Two numbers settle the straight line in n that :func:`inferlib.papers.liminal2025.collective_latency` is.
+    Two numbers determine the straight line in n of :func:`inferlib.papers.liminal2025.collective_latency`.
     """
     at_8, at_128 = at_8 or model.collective_latency(8), at_128 or model.collective_latency(128)
     slope = (at_128 - at_8) / (128 - 8)
@@ -40,7 +40,7 @@ def with_latencies(at_8=None, at_128=None):
 
 @lru_cache(maxsize=1)
 def readings():
-    """The paper's set, then every reading tried, each one change away from it: (what about, change) to Reading."""
+    """Return the paper's set, and every reading tried, each with one change: (topic, change) to Reading."""
     ns, gb, tb = factor("ns"), factor("GB"), factor("TB/s")
     tried = {
         "numbers": {
@@ -108,7 +108,7 @@ def readings():
 
 
 def survivors(**changes):
-    """Cells that print as printed under any changes of the paper's set.
+    """Return the cells that come out as printed under changes of the paper's set.
 
     Examples
     --------
@@ -119,6 +119,6 @@ def survivors(**changes):
 
 
 def kept_by(reading):
-    """Cells that print as printed under a reading."""
+    """Return the cells that come out as printed under a reading."""
     ours = cells.computed_cells(reading)
     return sum(ours[place] == text for place, text in cells.printed_cells().items())

@@ -13,20 +13,20 @@ from inferlib.units import factor
 TABLES = ("Table 4", "Table 5", "Table 6", "Table 7")
 CONTEXTS = {"T=4K": 4, "T=128K": 128}  # the paper's K
 SMALL = ("Llama3-8B", "Llama4-Scout", "Qwen3-4B", "GPT-OSS-20B")  # only in Table 4
-# What a cell is written in: billions of parameters, the paper's GB, two decimals, or tokens per second.
+# How a cell is written: billions of parameters, the paper's GB, two decimals, or tokens per second.
 PARAMETERS, CAPACITY, INTENSITY, SPEED, GAIN = ("parameters", "capacity", "intensity", "speed", "gain")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the tables are computed with; the default is the paper's set, and the ablation changes one thing in it."""
+    """Assumptions with which the tables are computed; the default is the paper's set, and the ablation changes one."""
 
     assumptions: Assumptions = PRINTED
-    gb: float = factor("GiB")  # what the paper's GB, TB/s, PFLOPS and K count
+    gb: float = factor("GiB")  # unit behind the paper's GB, TB/s, PFLOPS and K
     tb_per_s: float = factor("TiB/s")
     pflops: float = factor("PFLOP/s")
     kilotoken: float = 1024.0
-    batch_limit: float | None = None  # largest batch looked at
+    batch_limit: float | None = None  # largest batch considered
     stage_per_layer: bool = True  # the SRAM system gives each layer a stage of its own
     equations: tuple = ()  # pairs of an equation and the function that replaces it
 
@@ -47,7 +47,7 @@ class Reading:
         )
 
     def stages(self, app, memory):
-        """Stages of the pipeline in the paper's systems: one, or one for each layer where memory is SRAM."""
+        """Return the pipeline stages in the paper's systems: one, or one per layer where memory is SRAM."""
         return app.layers if memory == "SRAM" and self.stage_per_layer else 1.0
 
     def speed(self, name, memory, batch, context, n, t_tp=None, kind=model.user_speed):
@@ -89,7 +89,7 @@ def _table_4(reading, contexts):
     assumed = reading.assumptions
     for name in models():
         app = load_model(name, assumed)
-        # a token's share: every weight it is multiplied with, but routed experts it does not go to
+        # weights per token: all that it is multiplied with, without routed experts it does not use
         app_read = inputs(app)
         active = app_read.resident + app_read.expert * app_read.n_experts * app_read.routed_share
         yield (name, "Active"), (active, PARAMETERS)

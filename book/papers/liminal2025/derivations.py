@@ -1,4 +1,4 @@
-"""LIMINAL 2025: its equations in short, what fits, and the study turned round: which chip makes a token that fast?"""
+"""LIMINAL 2025: its equations in short, what fits, and the inverse question: which chip reaches a given speed?"""
 
 import sympy as sp
 
@@ -52,7 +52,7 @@ def in_short():
     """Equations 4, 1 and 5, each in the symbols of the ones before."""
     step = AT[:-1] + (N, P, T_TP, ASSUMED)
     time, waiting = model.batch_time(*step), model.exposed_time(APP, N, P, T_TP, ASSUMED)
-    # the sum is flat, so what is exposed is taken out as a whole
+    # the sum is flat, so the exposed part is substituted as a whole
     short = symbol("exposed_time") + in_symbols(time - waiting, "compute_time", "memory_time")
     named = {symbol(name): sp.Symbol(words % symbol(name).name) for name, words in BRACES.items()}
     user, system = (

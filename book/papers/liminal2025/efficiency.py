@@ -15,9 +15,9 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
 
 LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
-PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
-# What moving one bit may take, in any of the paper's memories: from nothing to about three times what is
-# reported for HBM2. Our own bracket, since the paper prints no watts. In joule a byte.
+PICOJOULE = 8e-12  # joules per byte, for one picojoule per bit
+# Range of energy per byte in any of the paper's memories: from zero to about three times what is reported for HBM2. Our
+# own assumption, because the paper prints no watts. In joules per byte.
 ENERGIES = (0.0, 10 * PICOJOULE)
 
 

@@ -1,4 +1,4 @@
-"""LIMINAL 2025: the numbers in ``errata.toml``, which stand there as names in braces."""
+"""LIMINAL 2025: the numbers in ``errata.toml``, which are names in braces there."""
 
 from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
@@ -18,7 +18,7 @@ def _under(name, n, context, **changes):
 
 
 def _lost(**changes):
-    """How many of the cells that print as printed do not under other assumptions."""
+    """Return how many of the cells that come out as printed do not under other assumptions."""
     return ablation.survivors() - ablation.survivors(**changes)
 
 

@@ -1,4 +1,4 @@
-"""LIMINAL 2025: what a reader can move in the page."""
+"""Explorers of LIMINAL 2025."""
 
 from book.explorer import Choice, Curves, Explorer, Limit, Sentence, Slider, sizes
 from book.papers.liminal2025 import cells
@@ -14,7 +14,7 @@ def _counted(weights, cache, assumptions=PRINTED):
 
 
 def _memory(available):
-    """What the weights and caches of a batch take, against what there is."""
+    """Return the bytes of a batch's weights and caches, against the memory available."""
 
     def needed(app, batch, context, weights, cache, **at):
         return model.capacity_needed(app, batch, context, _counted(weights, cache))
@@ -28,10 +28,9 @@ PROFITS = ("Llama3-405B", "Llama3-70B", "DeepSeekV3", "GPT-OSS-120B", "Qwen3-30B
 def limits(
     apps=None, known=None, new=None, latency=IDEAL, mine=None, context=4096, chips=128, assumed=PRINTED
 ):
-    """What caps one user: which model gains by a memory, at which latency of a collective, and how much speed it has.
+    """Explorer of the limits of one user: gain by a memory, at which latency of a collective, and speed.
 
-    The box opens with the ``new`` chip's memory, and compares with the ``known`` one's. ``mine``: the model
-    that it opens with.
+    It opens with the ``new`` chip's memory and compares with the ``known`` chip's. ``mine``: the initial model.
     """
     known, new = known or load_chip("HBM3"), new or load_chip("3D-DRAM")
     apps = apps or {name: load_model(name) for name in cells.large()}
@@ -51,7 +50,7 @@ def limits(
         return lambda app, **at: gain(app=apps[name], **at)
 
     def share(**at):
-        # of what it would gain if nobody waited
+        # relative to the gain without any waiting
         return (gain(**at) - 1) / maximum(gain(**(at | {"latency": 0.0})) - 1, 1e-9)
 
     def balance(app, batch, context, chips, weights, cache, **at):

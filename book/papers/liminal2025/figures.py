@@ -17,12 +17,12 @@ from inferlib.units import factor
 TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
 
 
-# What says how many collectives an operator ends in, and the field of an application that counts such layers.
+# Names of the numbers of collectives after an operator, and the field of an application with the number of such layers.
 _WAITS = {"head": "head_layers", "latent": "latent_layers", "dense": "dense_layers", "moe": "moe_layers"}
 
 
 def layer(shape, n, batch=1, context=4096):
-    """Figure 1's callouts for a model's commonest layer: what an operator computes, loads, waits for."""
+    """Figure 1's callouts for a model's most frequent layer: what an operator computes, loads and waits for."""
     common = max(shape.layers, key=lambda group: group.count)
     app, rows = model.load_model(shape), {}
     none = dict.fromkeys(_WAITS.values(), 0.0)
@@ -171,9 +171,9 @@ def efficiency_sweep(names=None, context=128 * 1024):
 
 
 def draw_efficiency(data=None):
-    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+    """Draw :func:`efficiency_sweep`: a band per chip, batch 1 at its lower right, dots where a tenth of speed is lost.
 
-    The dashed line is the largest of a model. Returns the Axes.
+    The dashed line is the model with the largest values. Returns the Axes.
     """
     data = efficiency_sweep() if data is None else data
     names = list(data.model.unique())
@@ -218,7 +218,7 @@ def draw_design(data, chips, latencies):
 
 
 def _apart(values):
-    """Heights of labels on a log axis, pushed apart where they would touch."""
+    """Return heights of labels on a log axis, moved apart where they would overlap."""
     order, placed = np.argsort(values, kind="stable"), np.array(values, dtype=float)
     for before, after in zip(order, order[1:], strict=False):
         placed[after] = max(placed[after], placed[before] * 1.07)
@@ -226,6 +226,6 @@ def _apart(values):
 
 
 def ticks(axis, values):
-    """Plain numbers at these places of a logarithmic axis, and no others."""
+    """Set plain numbers as the only ticks of a logarithmic axis."""
     axis.set_ticks(values, [f"{v:g}" for v in values])
     axis.set_minor_locator(NullLocator())

@@ -1,6 +1,6 @@
-"""LIMINAL 2025: the 320 cells as one picture in the page, red where a changed assumption breaks them.
+"""LIMINAL 2025: the 320 cells as an interactive figure, red where a changed assumption breaks them.
 
-What each reading prints is computed here, once; the page only looks it up.
+The results of each reading are computed here, once; the page looks them up.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""LIMINAL 2025: speeds, limits and needs of the paper's systems, which its text is checked with."""
+"""LIMINAL 2025: speeds, limits and needs of the paper's systems, with which its text is checked."""
 
 from book.audit.explanations import inputs
 from book.papers.liminal2025 import cells
@@ -20,7 +20,7 @@ def speed(name, memory="HBM3", batch=1, context=SHORT, n=128, t_tp=None):
 
 
 def waiting_share(name, memory, context, t_tp, n=128):
-    """Part of a token's time that is exposed, at batch 1."""
+    """Share of a token's time that is exposed, at batch 1."""
     app = load_model(name)
     exposed = model.exposed_time(app, n, cells.AS_PRINTED.stages(app, memory), t_tp)
     return exposed * speed(name, memory, 1, context, n, t_tp)

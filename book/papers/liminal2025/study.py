@@ -1,4 +1,4 @@
-"""LIMINAL 2025: the study for any chip and model, and turned round."""
+"""LIMINAL 2025: its study for any chip and model, and the inverse."""
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,7 @@ def speed_or_reason(app, chip, batch, context, n, t_tp):
 
 
 def design(app, n=128, context=4096, speeds=SPEEDS):
-    """What a chip needs for given speeds of one user, over the part of the time spent waiting."""
+    """Return the bandwidth and latency that a chip needs for given speeds of a user, over the share of time waiting."""
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})
     speed = xr.DataArray(list(speeds), coords={"speed": list(speeds)})

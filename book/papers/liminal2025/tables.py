@@ -15,9 +15,9 @@ from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, loa
 from inferlib.transformer import Experts
 from inferlib.units import factor
 
-# The head of a column of Tables 4 to 7: what is printed, at which context, at which batch, size or latency.
+# Headings of columns in Tables 4 to 7: quantity, context, and batch, size or latency.
 _HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
-# The families of Table 1 and the rows of Table 4 that belong to them.
+# Families of Table 1 and their rows in Table 4.
 FAMILIES = {
     "Llama 3": ("Llama3-8B", "Llama3-70B", "Llama3-405B"),
     "Llama 4": ("Llama4-Scout", "Llama4-Maverick"),
@@ -37,7 +37,7 @@ def architecture(name):
 
 
 def table_1():
-    """The models: what the configurations say beside what Table 1 says."""
+    """Compare the models' configurations with Table 1."""
     rows = {}
     for name in models():
         shape, app = transformer(name), load_model(name)
@@ -108,7 +108,7 @@ def _cells_of(artefact, assumptions):
 
 
 def _too_large(name, column, assumptions):
-    """No number, and why."""
+    """Return no number, and the reason."""
     n, gb = int(column.rpartition("TP")[2]), factor("GiB")
 
     def nothing(read):

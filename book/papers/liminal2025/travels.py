@@ -1,4 +1,4 @@
-"""LIMINAL 2025 and real servers: the configurations of section 5, and public measurements by others (Figure 4)."""
+"""LIMINAL 2025 and real servers: the configurations of section 5, and others' public measurements (Figure 4)."""
 
 from functools import cache
 from itertools import product
@@ -20,7 +20,7 @@ MS = 1e-3
 
 @cache
 def answers():
-    """Both answers to every clean public row."""
+    """Return both answers to every clean public row."""
     table = comparison.answers([LIMIT, EQUATION_8])
     return table[(table.use == "clean") & table.predicted.notna()]
 

@@ -29,7 +29,7 @@ derivation = partial(derivation, "mazurek2025")
 
 
 def compute_bound_context(model, gpu, assumptions=DEFAULT):
-    """The context from which on memory binds attention at every batch; infinite where it never does."""
+    """Return the context above which memory binds attention at every batch; infinite if it never does."""
     one = Deployment(1)
 
     def slope(context):

@@ -67,7 +67,7 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
     turn = eq.overlapped_time(attention, expert, sent) / 2
     for i in range(4):
         start, half = i * turn, "AB"[i % 2]
-        # a half's exchange lies between its attention and its experts, so a turn begins with the experts
+        # a half's exchange is between its attention and its experts, so a turn begins with the experts
         rows.append(("overlap", "GPU", half, "experts", start, start + expert))
         rows.append(("overlap", "GPU", half, "attention", start + expert, start + expert + attention))
         rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
@@ -109,7 +109,7 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
 
 
 def two_tokens(model):
-    """Figure 1: two tokens wake different experts of a layer."""
+    """Draw Figure 1: two tokens use different experts of a layer."""
     _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
     random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
     first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Mazurek & Schreiber 2025: what a reader can move in the page."""
+"""Explorers of Mazurek & Schreiber 2025."""
 
 from book import style
 from book.explorer import Bars, Choice, Curves, Explorer, Gauge, Limit, Slider, first, memory, sizes
@@ -17,7 +17,7 @@ NINE = setup("9x8 H100")
 
 
 def _work(own, context):
-    """The sliders of a GPU's own batch and its context, where they start."""
+    """Return the sliders of a GPU's own batch and its context, at their initial values."""
     return (
         Slider("own", "Sequences per GPU", 1, 1024, own, log=True, whole=own % 1 == 0),
         Slider("context", "Tokens of context", 500, 32768, context, log=True, whole=True),
@@ -41,13 +41,14 @@ def _assumed(weights, cache, overhead=0):
 
 
 def _place(nodes, size, balance, extra, two_batch=True):
-    """So many whole nodes of a size."""
+    """Return a deployment of whole nodes of a size."""
     return Deployment(nodes * size, nodes, balance * factor("%"), extra, two_batch)
 
 
 def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
-    """Where the time of a step goes on any number of nodes, and whether two half batches pay, as long as every GPU
-    has an expert and room.
+    """Explorer of a step's time on a number of nodes, and of the gain of two half batches.
+
+    Every GPU must have an expert and memory for it.
     """
 
     def given(
@@ -111,15 +112,15 @@ def one_step(model=None, at=NINE, own=128, context=4989, assumed=DEFAULT):
 
 
 def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
-    """The 256 experts of a layer on 8 to 256 GPUs: what the fullest GPU reads, what it has room for.
+    """Explorer of a layer's 256 experts on 8 to 256 GPUs: what the fullest GPU reads, and what fits in its memory.
 
-    The more sequences, the more experts are awake and the more bytes are read, until nearly all are; then
-    a larger batch costs cache alone, until the memory is full.
+    With more sequences more experts are used and more bytes are read, until nearly all are; then a larger batch adds
+    only cache, until the memory is full.
     """
     model = model or _MODELS["DeepSeek V3"]
 
     def fullest(batch, gpus, **at):
-        # the asymptotic formula falls below one where GPUs outnumber the experts that are awake
+        # the asymptotic formula falls below one if there are more GPUs than active experts
         return maximum(eq.loaded_experts(model, Deployment(gpus), batch) - model.n_shared, 1)
 
     def formats(weights, cache, **at):

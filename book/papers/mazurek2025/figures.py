@@ -27,7 +27,7 @@ SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
 def boxes_that_hold(case, most=4):
-    """Boxes of eight chips, a stage each, in which an engine holds the model and one user; NaN above ``most``."""
+    """Boxes of eight chips, one stage each, that hold the model and one user in an engine; NaN above ``most``."""
     one, chip = case.replace(batch=1), case.machine.chip
     asked = {n: one.replace(machine=System(chip, 8 * n), layout=f"TP8 PP{n}") for n in range(1, most + 1)}
     return next((n for n, question in asked.items() if ask(question).feasible), math.nan)
@@ -110,9 +110,9 @@ def figure_13(capped, literal):
 
 
 def figure_14(capped, literal):
-    """Figure 14: tokens per second and GPU over sequences a GPU; faint where memory would not suffice.
+    """Draw Figure 14: tokens per second and GPU over sequences per GPU; faint where memory would not suffice.
 
-    ``capped`` and ``literal``: curves of both readings, full and dashed. Dots are SGLang's.
+    ``capped`` and ``literal``: curves of both readings, solid and dashed. Dots are SGLang's.
     """
     return _finish(
         _readings(capped, literal, "own", "gpu"), [1, 4, 16, 64, 256, 1024], "upper left", xscale="log",
@@ -132,9 +132,9 @@ def figure_15():
 
 
 def figure_16():
-    """Figure 16: how many times as long a prompt and a decode step take with more context, on 4x8 H100.
+    """Draw Figure 16: growth of prefill and decode times with context, on 4x8 H100.
 
-    The last line is the batch for which there is memory at the longest context.
+    The last line is the batch that fits in memory at the longest context.
     """
     at, context = setup("4x8 H100"), axis("context", SHORT, LONG, 61)
     n, held = at.deployment.n_gpus, eq.held_experts(MODEL, at.deployment)
@@ -154,9 +154,9 @@ def figure_16():
 
 
 def figure_17():
-    """Figure 17, the largest batch of a GPU at which a request gets 20 tokens per second, at three contexts.
+    """Draw Figure 17, the largest batch of a GPU at which a request gets 20 tokens per second, at three contexts.
 
-    The dash above a bar is the batch for which there is memory.
+    The dash above a bar is the batch that fits in memory.
     """
     _, ax = plt.subplots(layout="constrained")
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")

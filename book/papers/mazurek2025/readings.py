@@ -1,4 +1,4 @@
-"""Two readings of section 3.1.2: what print says for each, how they meet the measurements, and what would decide."""
+"""Two readings of section 3.1.2: evidence in print for each, their errors on measurements, and what would decide."""
 
 from functools import partial
 
@@ -18,22 +18,22 @@ from book.papers.mazurek2025.systems import (
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import setup
 
-OWN_MACHINE = "4x8 H100"  # the one that the authors ran themselves, with measurements that we do not have
+OWN_MACHINE = "4x8 H100"  # the authors' own machine, whose measurements we do not have
 
 
 def last_context(true):
-    """Of each reading, the longest of many contexts up to which a statement is true."""
+    """Return, for each reading, the longest of many contexts up to which a statement is true."""
     steps = range(50, 9000, 50)
     return {name: next(s for s in steps if not true(s, assumed)) - 50 for name, assumed in READINGS.items()}
 
 
 def faster(own, context, assumed):
-    """Whether a GPU of 4x8 H100 is faster than one of 9x8 at so many sequences each."""
+    """Whether a GPU of 4x8 H100 is faster than one of 9x8 at the same number of sequences."""
     return speed("4x8 H100", own, context, assumed) > speed("9x8 H100", own, context, assumed)
 
 
 def clues():
-    """What print says that bears on the two readings: where, for which it speaks, and why."""
+    """Return the passages in print that bear on the two readings: place, which reading they support, and why."""
     at, read = setup(OWN_MACHINE).deployment, Reader("mazurek2025", "Text 3.6")
     held = eq.held_experts(MODEL, at)
     fullest = eq.fullest_gpu_experts(at, MODEL.n_routed) + MODEL.n_shared
@@ -89,7 +89,7 @@ def own_machine():
 
 
 def models():
-    """Both readings, each alone and with the overhead that repairs the capped one."""
+    """Return both readings, each alone and with the overhead that repairs the capped one."""
     overhead = repair.fitted().overhead
     return READINGS | {f"{n} + overhead": a.replace(overhead=overhead) for n, a in READINGS.items()}
 

@@ -1,4 +1,4 @@
-"""What SGLang's own lengths and its profile say of the agreement: the time that is missing, and what stands for it."""
+"""SGLang's own lengths and profile against the model: the time that is missing, and candidates for it."""
 
 import tomllib
 from functools import cache

@@ -1,4 +1,4 @@
-"""The experts of the fullest GPU: the printed formula, the corrected one, and random draws."""
+"""Experts of the fullest GPU: the printed formula, the corrected one, and random draws."""
 
 import numpy as np
 

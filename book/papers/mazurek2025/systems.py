@@ -1,8 +1,8 @@
-"""Mazurek & Schreiber 2025: the three systems of its figures, and what each open choice is worth.
+"""Mazurek & Schreiber 2025: the three systems of its figures, and the effect of each open choice.
 
-The text at hand states no context for Figures 13 to 17. They are drawn again with choices that it leaves open: 4989
-tokens of context (the average it quotes, and near to what fits its measured points if the experts of a GPU are
-capped), two-batch overlap, the balancedness of its Figure 12, and 32 extra experts where a system has any.
+Our copy of the text states no context for Figures 13 to 17. They are drawn with choices that it leaves open: 4989
+tokens of context (the average it quotes, and near the value that fits its measured points if the experts of a GPU are
+capped), two-batch overlap, the balancedness of its Figure 12, and 32 extra experts if a system has any.
 """
 
 from functools import cache
@@ -13,16 +13,16 @@ import pandas as pd
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, load_model, setup, setups
 
-CONTEXT = 4989  # tokens: see the text above
-TRUE = 2050  # tokens behind a sequence on average, by the lengths that SGLang states
-OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences a GPU
+CONTEXT = 4989  # tokens: see the docstring
+TRUE = 2050  # mean context of a sequence, by the lengths that SGLang states
+OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences per GPU
 MODEL = load_model("DeepSeek V3")
-# Section 3.1.2 prints two formulas for the experts of a GPU and not how they join.
+# Section 3.1.2 prints two formulas for the experts of a GPU, and not how they combine.
 READINGS = {"capped": DEFAULT, "literal": Assumptions.uncapped()}
 
 
 def speed(name, own, context=CONTEXT, assumptions=DEFAULT, model=MODEL, **changes):
-    """Tokens per second and GPU of one of the three setups, or of one like it."""
+    """Tokens per second and GPU of one of the three setups, or of a variant."""
     at = setup(name)
     where = at.deployment.replace(**changes)
     return eq.gpu_throughput(model, at.gpu, where, own * where.n_gpus, context, assumptions)

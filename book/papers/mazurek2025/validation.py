@@ -1,7 +1,7 @@
 """Mazurek & Schreiber 2025 against SGLang's measurements, in both readings of its section 3.1.2.
 
-What the agreement is worth, and what may stand for what in it, is the matter of :mod:`book.papers.mazurek2025.repair`.
-Every public measurement, of others too, is held against it where all sources are (:mod:`book.synthesis.comparison`).
+:mod:`book.papers.mazurek2025.repair` examines the agreement. :mod:`book.synthesis.comparison` compares all sources with
+every public measurement.
 """
 
 from functools import cache

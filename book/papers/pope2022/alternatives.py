@@ -1,4 +1,4 @@
-"""Pope et al. 2022: what the two-constant model hinges on. One change at a time, each fitted anew."""
+"""Pope et al. 2022: assumptions on which the two-constant model depends, changed one at a time and refitted."""
 
 from functools import partial
 
@@ -10,7 +10,7 @@ from inferlib.ops import maximum
 from inferlib.papers import pope2022 as pope
 
 ALL_LINKS = partial(pope.ws2d_time, assumptions=pope.CORRECTED)
-FORMS = {  # name: what the exchanges of a layer take, whether they hide behind the multiplies, how the cache is cut
+FORMS = {  # name: time of a layer's exchanges, whether multiplies hide them, how the cache is cut
     "as chosen": (pope.exchange_time, False, "Head"),
     "cache cut over the batch": (pope.exchange_time, False, "Batch"),
     "all links at once": (ALL_LINKS, False, "Head"),
@@ -30,9 +30,9 @@ def times(exchange, hidden, rows, constants):
 
 
 def change_one_thing():
-    """What other forms of the model give: each fitted on the same 54 cells, tested on what they do not decide.
+    """Refit other forms of the model on the same 54 cells, and test them on other rows.
 
-    In the prefill with all weights gathered next to nothing is communicated, so that it tests the efficiency alone.
+    Prefill with all weights gathered communicates next to nothing, so it tests the efficiency alone.
     """
     place, rows = ("Table 2", "high-throughput prefill"), {}
     at, measured = evidence.configurations()[place], evidence.measured_pass(*place, 1)

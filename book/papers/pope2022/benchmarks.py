@@ -9,7 +9,7 @@ from inferlib import validation
 from inferlib.papers.pope2022 import load_chip, load_model, mfu, parameters, stated
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
-# Chips behind each column; the first three are FasterTransformer's, on A100s.
+# Chips of each column; the first three are FasterTransformer's, on A100s.
 COLUMNS = {
     "FT TP16": 16, "FT TP32": 32, "FT PP3/TP8": 24,
     "PaLM prefill": 64, "PaLM generate": 64, "PaLM total": 64, "MT-NLG total": 64,
@@ -47,7 +47,7 @@ def chip_of(column):
 
 
 def reckoned_parameters(name):
-    """The count by which the paper reckons utilisation: that in a model's name, the full one of PaLM 540B."""
+    """Parameter count by which the paper computes utilisation: that in a model's name, the full one for PaLM 540B."""
     return stated()["named"].get(name) or parameters(load_model(name))
 
 
@@ -81,7 +81,7 @@ def open_reader(table):
 
 
 class _Open(Reader):
-    """A reader that computes no row, and so may read derived ones."""
+    """A reader that computes no row, and may therefore read derived ones."""
 
     def __call__(self, row, column="", artefact=None):
         return published(self.source)[artefact or self.artefact, row, column].value

@@ -1,4 +1,4 @@
-"""Pope et al. 2022: its abstract, conclusions and captions, and the sentences that need a kind reading."""
+"""Pope et al. 2022: its abstract, conclusions and captions, and sentences that need a charitable reading."""
 
 import math
 from functools import partial
@@ -12,7 +12,7 @@ from inferlib.papers import pope2022 as pope
 
 reproduces = partial(reproduces, "pope2022")
 PHASES = ("prefill", "decode")
-BATCH, CONTEXT = 512, 2048  # the case that sections 2 and 3 come back to
+BATCH, CONTEXT = 512, 2048  # the case to which sections 2 and 3 return
 
 
 @reproduces("Abstract")

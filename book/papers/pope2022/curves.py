@@ -154,7 +154,7 @@ def figure_7_data(model, chip, mesh, constants):
     ``enough``: whether there are sequences enough for the layout to cut the batch.
     """
     sequences = axis("sequences", [2**i for i in range(10)])
-    # PaLM 540B is padded as it was run, and counted as it was trained
+    # PaLM 540B is padded as it was run, but counted as it was trained
     counted = pope.load_model("PaLM 540B") if model.name == "PaLM 540B" else model
     work = chip, mesh.chips, pope.parameters(counted), sequences * LENGTH
     times = (prefill_time(model, chip, mesh, constants, sequences, name) for name in pope.SHARED)

@@ -114,7 +114,7 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
 
 
 def cache_data(model, chip, chips, batch, context):
-    """The three ways to cut the cache of a model over some chips (Figure 4), and whether it fits into their memory."""
+    """Return three ways to cut a model's cache over some chips (Figure 4), and whether it fits in their memory."""
     at = chips, batch, context
     held = cache_over_heads(multihead(model), *at), cache_over_heads(model, *at), cache_over_batch(model, *at)
     rows = [(size, memory_time(chip, size), size < chip.memory_capacity) for size in held]
@@ -122,7 +122,7 @@ def cache_data(model, chip, chips, batch, context):
 
 
 def draw_caches(data, mesh):
-    """Draw what of the keys and values each chip of a mesh keeps, with :func:`cache_data`. Returns the Axes."""
+    """Draw the keys and values that each chip of a mesh keeps, from :func:`cache_data`. Returns the Axes."""
     both = axes((7.2, 2.2), columns=len(ATTENTIONS))[1]
     for ax, kind in zip(both, ATTENTIONS, strict=True):
         cache = schedule(kind)["weights"][0]

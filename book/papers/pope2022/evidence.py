@@ -14,7 +14,7 @@ from inferlib.system import format_bytes
 from tokenprice import Question
 
 TPU = pope.load_chip("TPU v4")
-SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # of the measurements of appendix D
+SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # chips in the measurements of appendix D
 
 
 # --- The cells of appendix D -----------------------------------------------------------------------------
@@ -56,7 +56,7 @@ def predicted(rows, constants):
 
 
 def fit(rows, times=predicted):
-    """The two constants that make the relative errors of some cells least, in squares, by some form of the model."""
+    """Fit the two constants by least squares of the relative errors of some cells, for some form of the model."""
     from scipy.optimize import least_squares
 
     def misses(logarithms):
@@ -64,7 +64,7 @@ def fit(rows, times=predicted):
 
     exact = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
     found = least_squares(misses, np.log([0.7, 1e-4]), bounds=(np.log(1e-9), 0), **exact)
-    # six digits: another CPU adds in another order, and beyond these the search may end elsewhere
+    # six digits: sums on another CPU may be in another order, and the search may end elsewhere
     return pope.Constants(*(float(f"{value:.6g}") for value in np.exp(found.x)))
 
 
@@ -117,11 +117,11 @@ def cross_validation():
 
 RUN = Question(
     "PaLM 540B", "64x TPU v4", weights="int8", batch=64, context=2048
-)  # what the chapter's text speaks of
+)  # the case in the chapter's text
 
 
 def described(case):
-    """The case, or the paper's own and a line that says why, where the paper describes no such model or chip."""
+    """Return the case; or the paper's own, with a line of explanation, if the paper does not describe model or chip."""
     try:
         run_of(case)
     except ValueError as reason:
@@ -155,7 +155,7 @@ def _cube(count):
 
 
 def measured_token(case):
-    """Seconds of a token where the paper prints one of this very case, else None."""
+    """Return the seconds of a token if the paper prints this case, else None."""
     weights, _, _ = case.formats
     asked = (
         case.model.name,
@@ -178,7 +178,7 @@ def measured_token(case):
 
 
 def measured_in_words(case):
-    """What the paper measured of a case, or that nobody did, or that it does not fit."""
+    """Say what the paper measured of a case, that it did not measure it, or that it does not fit."""
     (model, chip, mesh), measured = run_of(case), measured_token(case)
     place = model, chip, mesh, "WS 2D", "Batch", case.workload.batch, case.workload.context
     if measured is None:
@@ -187,7 +187,7 @@ def measured_in_words(case):
 
 
 def advised(case, batch, new, held):
-    """The best way to cut a pass of ``new`` tokens for each of ``batch`` sequences, or why there is none."""
+    """Return the best way to cut a pass of ``new`` tokens for each of ``batch`` sequences, or why there is none."""
     work = f"{batch} × {new:,} tokens read" if new > 1 else f"{batch} tokens written after {held:,} each"
     try:
         model, chip = pope.load_model(case.model, *case.formats[:2]), pope.load_chip(case.machine.chip)
@@ -199,7 +199,7 @@ def advised(case, batch, new, held):
 
 
 def parts_of(case, constants):
-    """Where the time of a token goes by the two-constant model: in words to seconds and a term of the style."""
+    """Return the parts of a token's time in the two-constant model: description to seconds and a term of the style."""
     model, chip, mesh = run_of(case)
     batch, seen = case.workload.batch, case.workload.context + 64 / 2  # halfway through the paper's answers
     held, at = pope.cache_over_batch(model, mesh.chips, batch, seen), (model, chip, mesh, constants, batch)
@@ -234,10 +234,10 @@ def configurations():
 
 
 def configuration(name, chips, batch, layout, attention, weights, context, answer=None):
-    """What the model needs to know of one run, in such words as ``"WS 2D"``, ``"Batch"`` and ``"int8"``.
+    """Return the model's inputs for one run, from words such as ``"WS 2D"``, ``"Batch"`` and ``"int8"``.
 
     PaLM 540B gets its 64 heads on 64 and more chips. ``context``: tokens of the prompt, or before the first token
-    generated. ``answer``: tokens generated; a prefill when not given.
+    generated. ``answer``: tokens generated; None for a prefill.
     """
     model = pope.load_model(name, padded=name == "PaLM 540B" and chips >= SLICE).at(weights)
     seen = context if answer is None else context + answer / 2
@@ -262,7 +262,7 @@ def pass_time(at, constants):
 
 
 def pass_bound(at):
-    """What each resource needs for one forward pass of a configuration."""
+    """Return the seconds that each resource needs for one forward pass of a configuration."""
     place = at["model"], at["chip"], at["mesh"], at["layout"]
     return pope.bound(*place, at["tokens"], at["seen"], at["held"], pope.CORRECTED)
 
@@ -273,7 +273,7 @@ def measured_pass(table, row, passes):
 
 
 def in_words(table, row):
-    """A configuration as a reader would say it: model, users, and whether it reads or writes."""
+    """Describe a configuration: model, users, and prefill or decode."""
     model = {"Table 2": "540B", "Table 3": "62B"}[table]
     users = "one user" if row == "low-latency prefill" else "few users" if "low" in row else "512 users"
     return f"{model}, {users}, {'reading' if row.endswith('prefill') else 'writing'}"
@@ -342,9 +342,9 @@ def megatron_table(constants):
 
 
 def apart():
-    """How far apart two steps of section 4.2 would be, if its two shares of attention were right.
+    """Return the ratio of two steps of section 4.2 if its two shares of attention were right.
 
-    Both rows read equally many bytes of cache, so the shares are to each other as the steps, inversely.
+    Both rows read equally many bytes of cache, so the shares are inversely proportional to the steps.
     """
     printed = benchmarks.published("pope2022")
     rows = "batch 128, context 32768", "batch 512, context 8192"

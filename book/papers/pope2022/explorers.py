@@ -1,4 +1,4 @@
-"""Pope et al. 2022: what a reader can move in the page."""
+"""Explorers of Pope et al. 2022."""
 
 from book.explorer import Choice, Curves, Explorer, Sentence, Slider, sizes
 from book.papers.pope2022 import evidence
@@ -7,15 +7,15 @@ from inferlib.papers import pope2022 as pope
 
 
 def switch(model=None, mesh=None, tokens=64):
-    """What each layout moves over the tokens of the batch: where would the reader switch?
+    """Explorer of what each layout moves over the tokens of the batch, in which the reader finds the switch points.
 
-    The box opens with a model, a mesh and a number of tokens: PaLM 540B on 64 chips where none is given.
+    It opens with a model, a mesh and a number of tokens (default: PaLM 540B on 64 chips).
     """
     model, mesh = model or evidence.palm(), mesh or pope.load_mesh(evidence.SLICE)
     models = {
         f"{model.name}, {model.heads:.0f} heads": model,
         "PaLM 62B": pope.load_model("PaLM 62B"),
-        # one pair of collectives, the feed-forward layer's, as the paper's formulas have it
+        # one pair of collectives of the feed-forward layer, as in the paper's formulas
         "MT-NLG 530B": pope.load_model("MT-NLG 530B").replace(parallel=True),
         "Llama 3 70B": pope.load_model(load_model("Llama 3 70B"), parallel=True),
     }

@@ -25,7 +25,7 @@ def layout_colours():
 
 
 def dotted(ax, x, y, holds, colour, label):
-    """A curve with its points, dotted where it does not hold."""
+    """Draw a curve with its points, dotted where it does not hold."""
     ax.plot(x, y, ":", color=colour)
     ax.plot(x[holds], y[holds], "o-", color=colour, markersize=4, label=label)
 

@@ -1,7 +1,7 @@
-"""Pope et al. 2022, Figures 2, 4, 5, A.1 and A.2 as data: what each chip of a mesh holds and what moves.
+"""Pope et al. 2022, Figures 2, 4, 5, A.1 and A.2 as data: the tensors on each chip of a mesh, and their exchanges.
 
-A tensor is a rectangle: of activations, rows are the batch and columns the width; of weights, rows are what
-goes in and columns what comes out. Each side may be cut over some axes of the mesh. A chip holds one piece.
+A tensor is a rectangle: rows of activations are the batch and columns the width; rows of weights are inputs and columns
+outputs. Each side may be cut over some axes of the mesh. A chip holds one piece.
 """
 
 import tomllib
@@ -57,7 +57,7 @@ ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over 
 
 
 def schedule(layout):
-    """What a feed-forward layer, or one of :data:`ATTENTIONS`, holds and moves, in order.
+    """Return the tensors and exchanges of a feed-forward layer, or of one of :data:`ATTENTIONS`, in order.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def schedule(layout):
 
 
 def _step(text):
-    """A tensor or a collective from the words of ``schedules.toml``."""
+    """Parse a tensor or a collective from ``schedules.toml``."""
     name, _, sides = text.partition(": ")
     if not sides:
         return Move(*name.removesuffix(")").split("("))
@@ -109,9 +109,9 @@ def all_pieces(tensor, mesh):
 
 
 def collectives(k=3):
-    """What each of ``k`` chips holds before and after the three collectives (Figure A.1).
+    """Return what each of ``k`` chips holds before and after the three collectives (Figure A.1).
 
-    For each chip a list of what it has in each of ``k`` slots: a set of the chips that this part came from, or None.
+    For each chip a list with an entry for each of ``k`` slots: the set of chips from which this part came, or None.
 
     Examples
     --------
@@ -129,6 +129,6 @@ def collectives(k=3):
     return {
         "all-gather": (alone, whole),
         "reduce-scatter": (own, summed),
-        # each chip had one row, all columns; now it has one column, all rows
+        # each chip had one row with all columns; now it has one column with all rows
         "all-to-all": (own, whole),
     }

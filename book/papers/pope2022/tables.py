@@ -43,7 +43,7 @@ def contexts(model=None, chip=TPU, chips=SLICE):
 
 
 def gain(over="Multihead"):
-    """How many times the longest context of another variant the optimised one has."""
+    """Ratio of the optimised variant's longest context to another variant's."""
     found = contexts()
     return found["Optimized multiquery"][0] / found[over][0]
 
@@ -51,7 +51,7 @@ def gain(over="Multihead"):
 @reproduces("Table 1")
 def _table_1(read):
     found = contexts()
-    # the other cells follow from 330 by doubling, were it first rounded to two digits
+    # the other cells follow from 330 by doubling, if it is first rounded to two digits
     raw = found["Multihead"][1]
     first = 10 * round(raw / 10)
     note = f"1% below the rule: {raw:.1f} rounded to {first:g} first, then doubled or halved, gives all four cells"
@@ -122,7 +122,7 @@ def cost_table():
 @reproduces("Table D.1")
 def _table_d1(read):
     def count(read, row, name):
-        # shapes as printed; vocabulary and matrices of the block from the assumptions
+        # printed shapes; vocabulary and matrices of the block from the assumptions
         shape = {"layers": "layers", "d_model": "d_model", "d_ff": "d_ff", "d_head": "head_dim"}
         model = pope.load_model(name)
         kv_heads = model.kv_heads if model.kv_heads == 1 else read(row, "heads")

@@ -195,7 +195,7 @@ def growth(read, phase):
 
 
 def _batch_as_fast(time, constants):
-    """The batch at which int8 weights take as long as a given time, by bisection."""
+    """Find the batch at which int8 weights take as long as a given time, by bisection."""
     low, high = 1.0, 4096.0
     for _ in range(60):
         middle = (low + high) / 2

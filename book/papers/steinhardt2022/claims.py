@@ -1,4 +1,4 @@
-"""Steinhardt 2022: what its short answer and its summary say, and the sentences that need a kind reading."""
+"""Steinhardt 2022: its short answer and summary, and sentences that need a charitable reading."""
 
 import math
 from functools import partial
@@ -126,9 +126,9 @@ def _footnote_4(read, holds):
 
 
 def _network_binds(machine, d):
-    """Whether a d x d matrix, cut as memory would like it, crosses a network that is too slow for that.
+    """Whether the network binds for a d x d matrix in the blocks that suit memory.
 
-    A machine by itself has no network to cross.
+    A single machine has no network.
     """
     crosses = model.memory_block(machine) * math.sqrt(machine.chips) < d
     alone = machine.network_bandwidth >= WITHOUT_LIMIT

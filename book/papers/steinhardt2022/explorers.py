@@ -1,4 +1,4 @@
-"""Steinhardt 2022: what a reader can move in the page."""
+"""Explorers of Steinhardt 2022."""
 
 from book.audit.grading import Reader
 from book.explorer import Choice, Curves, Explorer, Limit, Slider
@@ -8,12 +8,12 @@ from inferlib.papers.steinhardt2022.equations import PRINTED, Assumptions, Machi
 from inferlib.units import factor
 
 WIDEST = Reader("steinhardt2022", "Justification")("width of many models")[1]
-# The formula cuts matrices over machines; one that nothing leaves has no such limit.
+# The formula cuts matrices over machines; a machine without a network has no such limit.
 TO_CUT = "block of a machine"
 
 
 def multiply(machine=None, assumptions=PRINTED, chip=None):
-    """One multiply over the network and over the slow-down k, from a machine that the reader may change.
+    """Explorer of one multiply over network bandwidth and slow-down k, from a machine that the reader may change.
 
     ``chip``: a reader's own, whose machine the menu offers too.
     """

@@ -1,4 +1,4 @@
-"""Steinhardt 2022: the chapter's figures; each draws what its cell gives it."""
+"""Steinhardt 2022: the chapter's figures; each draws the data of its cell."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -18,9 +18,9 @@ def times(machine, m, b):
 
 
 def shares(terms):
-    """What each chip is busy with, and waits for, as shares of the longest of its times. Returns the Axes.
+    """Draw the shares of a chip's busy and waiting time, relative to the longest of its times. Returns the Axes.
 
-    ``terms`` are :func:`times` over ``grid``, the tiles along each side of a matrix.
+    ``terms``: :func:`times` over ``grid``, the tiles along each side of a matrix.
     """
     _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
     for row, (grid, at) in enumerate(terms.groupby("grid")):
@@ -57,7 +57,7 @@ def tiles(machine, width, batch):
                 face = style.BLUE if ours else "none"
                 rim = style.INK if grid == 1 or ours else style.FAINT
                 ax.add_patch(Rectangle((column * part, row * part), part, part, fc=face, ec=rim, alpha=0.75))
-        # the vectors that come in from above and the sums that leave to the left, of the chip in the corner
+        # vectors that come in from above and sums that leave to the left, for the chip in the corner
         ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
         ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
         ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}")
@@ -104,9 +104,9 @@ def plane(machine, m, b):
 
 
 def machine_traffic(machine):
-    """Blocks of vectors that cross the network of four chips, in and out, in units of one chip's block.
+    """Return blocks of vectors that cross the network of four chips, in and out, in units of one chip's block.
 
-    ``apart``: its chips hold blocks with nothing in common; ``together``: a square grid of neighbours.
+    ``apart``: its chips hold unrelated blocks; ``together``: a square grid of neighbours.
     """
     one, four = (model.network_time(machine.replace(chips=count), 1.0, 1.0) for count in (1, 4))
     return {"apart": 2 * 4, "together": 2 * four / one}
@@ -167,7 +167,7 @@ ARROWS = [
 
 
 def attention_block():
-    """The post's diagram of self-attention, from its words: what a token's vector goes through. Returns the Axes."""
+    """Draw the post's diagram of self-attention from its text: the path of a token's vector. Returns the Axes."""
     _, ax = plt.subplots(figsize=(6.8, 2.6), layout="constrained")
     ax.set(xlim=(-0.7, 8.8), ylim=(-0.5, 2.5))
     ax.axis("off")

@@ -1,4 +1,4 @@
-"""Steinhardt 2022: how its formulas are checked, on the symbols of the derivations."""
+"""Steinhardt 2022: checks of its formulas, on the symbols of the derivations."""
 
 import sympy as sp
 
@@ -6,7 +6,7 @@ from inferlib.papers.steinhardt2022 import derivations as s, equations as model
 
 
 def expression(machine, name):
-    """An equation of the post on symbols, with another machine than its own."""
+    """Return an equation of the post on symbols, for another machine than its own."""
     function = getattr(model, name)
     return function(**(function.equation.symbols() | {"machine": machine}))
 
@@ -42,9 +42,9 @@ def formula():
 
 
 def moves(name, shape):
-    """Whether what moves through blocks of C sqrt(N) / B at batch C / M is a formula times a constant.
+    """Whether the traffic of blocks of C sqrt(N) / B at batch C / M is a formula times a constant.
 
-    In the limit of a network that is slow beside the memory.
+    In the limit of a network that is slow relative to memory.
     """
     block = s.C * sp.sqrt(s.N) / s.B
     moved = expression(s.MACHINE, name).subs({s.m: block, s.b: s.C / s.M}, simultaneous=True)

@@ -81,12 +81,12 @@ def slow_network():
 
 
 def uneven_share(machine):
-    """What a grid of two rows leaves of the network that a square grid would have."""
+    """Share of a square grid's network that a grid of two rows has."""
     return model.grid_bandwidth(machine, 2) / model.effective_bandwidth(machine)
 
 
 def switch_ratio(machine):
-    """A machine's network over the one that would suffice."""
+    """A machine's network over the network that would suffice."""
     return machine.network_bandwidth / model.sufficient_bandwidth(machine)
 
 

@@ -19,7 +19,7 @@ reproduces = partial(book.audit.grading.reproduces, "steinhardt2022")
 @reproduces("Introduction")
 def _introduction(read):
     return {
-        # passes run side by side: the time of all is the time of one
+        # passes run side by side, so the time of all is the time of one
         ("the answer", ""): lambda read: read("time of one pass"),
         ("what is not the answer", ""): lambda read: read("time of one pass") / read("passes in parallel"),
     }
@@ -56,7 +56,7 @@ def _matrix_multiplies(read):
         ("three multiplies: coefficient of d^2", ""): lambda read: coefficient(
             model.attention_ratio(d, length) * 2 * length * d, d**2
         ),
-        # beside both sums of attention together
+        # both sums of attention together
         ("multiplies over the next most expensive term", ""): lambda read: tuple(
             model.attention_ratio(d, read("context")) for d in read("width")
         ),
@@ -110,7 +110,7 @@ def _batching(read):
         ("memory", "time"): memory,
         ("serial time", "per layer"): lambda read: _slowest(read) / before(read, "layers"),
         ("utilisation", ""): lambda read: read("computation", "time") / _slowest(read),
-        # What the post only says again is computed from its inputs, not from where it stood first.
+        # Values that the post repeats are computed from their inputs, not from their first occurrence.
         ("communication", "amount before"): lambda read: _size(
             before(read, "bytes of a matrix entry") * before(read, "width"), 1
         ),
@@ -224,7 +224,7 @@ RESOURCES = {"communication": "B", "memory": "M", "computation": "C"}
 
 
 def _times():
-    """Every resource's printed amount over its rate."""
+    """Return every resource's printed amount over its rate."""
     return {(name, "time"): _time(rate, name, "amount") for name, rate in RESOURCES.items()}
 
 

@@ -1,7 +1,7 @@
-"""Problems with marking: a bank whose parameters change by student, and a marker that knows the usual mistakes.
+"""Problems with marking: a bank whose parameters differ by student, and a marker that knows the usual mistakes.
 
-:data:`BANK` maps names such as ``"memory-3"`` to problems; ``BANK[name].asked(student)`` is one as it is asked of
-somebody, :func:`mark` marks an answer, :func:`sheet` shows some in a page or a notebook, where they mark themselves.
+:data:`BANK` maps names such as ``"memory-3"`` to problems; ``BANK[name].asked(student)`` has a student's parameters,
+:func:`mark` marks an answer, :func:`sheet` shows problems in a page or a notebook, where they are marked in place.
 """
 
 from book.teaching.problems import memory_and_compute, parallelism, serving, warm_up  # noqa: F401  they fill the bank

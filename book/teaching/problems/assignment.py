@@ -1,7 +1,7 @@
-"""Homework that carries a mark: sheets, a key file that the teacher keeps outside the clone, and marks from both.
+"""Graded homework: sheets, a key file that the teacher keeps outside the clone, and marks from both.
 
-A sheet is marked against the key file it was made from and nothing else, so later versions and prices change nothing.
-The numbers of graded sheets are drawn from wide ranges, for models and chips that are made up, with a salt.
+A sheet is marked only with the key file it was made from, so later versions and prices change nothing. Numbers of
+graded sheets are drawn from wide ranges, for invented models and chips, with a salt.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ WHO = ("student", "number", "login", "section")
 
 
 def homework(student, session, draw=None):
-    """The problems of a session as they are asked of a student: those that its chain does not ask, then the chain."""
+    """Return a student's problems of a session: those that its chain does not ask, then the chain."""
     topics, levels, links = (SESSIONS[session][what] for what in ("topics", "levels", "chain"))
     single = [a for topic in topics for a in problems(student, topic, draw) if a.level in levels]
     return [a for a in single if a.entry not in links] + chain(student, session, draw)
 
 
 def questions(student, session, salt, rows=None):
-    """The questions of a graded sheet with all that marks them; numbers are plain, so that JSON keeps them.
+    """Return the questions of a graded sheet with all data for marking; numbers are plain, so that JSON keeps them.
 
     ``rows``: a file of measurements to be predicted.
     """
@@ -66,7 +66,7 @@ def questions(student, session, salt, rows=None):
 
 
 def key_file(path, session, students, rows=None):
-    """The key of a session with these students added; those who are in it keep their sheets."""
+    """Return the key of a session with these students added; students already in it keep their sheets."""
     key = json.loads(path.read_text("utf-8")) if path.is_file() else {"session": session, "sheets": {}}
     key.setdefault("salt", secrets.token_hex(16))
     known = {sheet["student"]: sheet for sheet in key["sheets"].values()}
@@ -84,7 +84,7 @@ def key_file(path, session, students, rows=None):
 
 
 def graded(token, sheet, session):
-    """The sheet of a student as text: neither library nor key nor salt is in it."""
+    """Return a student's sheet as text; it contains neither library nor key nor salt."""
     record = {part: sheet[part] for part in WHO[:2]} | {"session": session, "sheet": token}
     forms = {a["name"]: {"unit": a["unit"], "units": a["units"]} for a in sheet["questions"]}
     source = Path(reading.__file__).read_text("utf-8")
@@ -105,8 +105,8 @@ def graded(token, sheet, session):
 
 
 def people(asked):
-    """Students of a class: a file with a line each (name; ID; login; section), or names with commas between them."""
-    is_file = os.path.isfile(asked)  # also of very many names, where Path raises
+    """Return the students of a class, from a file with a line each (name; ID; login; section) or names with commas."""
+    is_file = os.path.isfile(asked)  # also for very many names, where Path raises
     if not is_file and re.search(r"[/\\]|\.\w+$", asked):
         raise SystemExit(f"there is no file {asked}")
     lines = Path(asked).read_text("utf-8-sig").splitlines() if is_file else asked.split(",")
@@ -131,7 +131,7 @@ def file_name(student):
 
 
 def marked(sheet, given):
-    """Each question of a sheet with what was answered, its points, and what is said to it."""
+    """Return each question of a sheet with its answer, points, and feedback."""
     own = {a["name"]: a["value"] * a["si"] for a in sheet["questions"]}
     for a in sheet["questions"]:
         answer, points = given.get(a["name"], ""), 0
@@ -151,7 +151,7 @@ def marked(sheet, given):
                     points, said = a["points"], "Follow-through: right from your own earlier answer."
                 own[a["name"]] = value if value > 0 else own[a["name"]]
             except (ValueError, OverflowError):
-                pass  # not read, which was said
+                pass  # not readable, which was reported already
         yield a, str(answer), points, said
 
 
@@ -164,7 +164,7 @@ def code_of(path):
 
 
 def collected(folder, keys, seals=None):
-    """Returned sheets by token, each the better of those of a student, and what is wrong with others, by file."""
+    """Return returned sheets by token (the better one per student), and faults of the others by file."""
     found, faults = {}, []
     for path in sorted(folder.rglob("*.ipynb")):
         if ".ipynb_checkpoints" in path.parts:
@@ -192,14 +192,14 @@ def collected(folder, keys, seals=None):
                     f"a second sheet of {sheet['student']}: {best[1].name} counts, {other[1].name} does not"
                 )
             found[token] = (points, path, rows)
-        except Exception as error:  # whatever a sheet holds, the others are marked
+        except Exception as error:  # whatever this sheet contains, mark the others
             said = str(error) if isinstance(error, ValueError) and str(error) else type(error).__name__
             faults.append((path.relative_to(folder).as_posix(), said))
     return found, faults
 
 
 def plain(cell):
-    """A cell as a spreadsheet shows it: what begins as a formula does gets an apostrophe."""
+    """Escape a cell for spreadsheets: an apostrophe before anything that starts like a formula."""
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell
 
 
@@ -211,9 +211,9 @@ def table(head, rows):
 
 
 def give_marks(folder, keys, seals=None):
-    """Write marks.csv, details.csv and a feedback file for each student; returns the marks and the faults.
+    """Write marks.csv, details.csv and a feedback file per student; return the marks and the faults.
 
-    Those who handed in nothing have an empty mark; a session of which no sheet came back has no column.
+    Students who handed in nothing have an empty mark; a session without any returned sheet has no column.
     """
     known = {token: (key, sheet) for key in keys for token, sheet in key["sheets"].items()}
     found, faults = collected(folder, {token: sheet for token, (_, sheet) in known.items()}, seals)
@@ -260,7 +260,7 @@ OPTIONS = {
 
 
 def outside(keys):
-    """The folder of keys, which no clone holds; beside this one when none is given."""
+    """Return the folder of keys, which must be outside the clone (default: beside it)."""
     folder = Path(keys or ROOT.parent / f"{ROOT.name}-keys").resolve()
     if folder.is_relative_to(ROOT):
         raise SystemExit(f"the keys must not lie in the clone: give KEYS= a folder outside {ROOT}")
@@ -299,5 +299,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (OSError, ValueError) as error:  # a file that is missing, or holds something else
+    except (OSError, ValueError) as error:  # a missing or malformed file
         sys.exit(str(error))

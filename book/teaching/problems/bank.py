@@ -1,4 +1,4 @@
-"""Problems whose parameters change by student, and whose answers are computed when they are asked for."""
+"""Problems whose parameters differ by student, with answers computed on demand."""
 
 import string
 import tomllib
@@ -17,19 +17,19 @@ TOLERANCE = {"in the head": 0.15, "one line": 0.05, "short": 0.03, "study": 0.02
 LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
-# What is asked in which session, and what its numbers are drawn from.
+# Topics of each session, and the values from which their numbers are drawn.
 COURSE = tomllib.loads((Path(__file__).parent / "course.toml").read_text("utf-8"))
 
-# Kilo and kibi are too near to be told apart.
+# kilo and kibi are too near to be told apart
 _BYTES = {"GB": "10^9", "GiB": "2^30"}
 _LOADED = {"model": load_model, "chip": load_chip}
 
 
 @dataclass(frozen=True)
 class Key:
-    """What a problem asks for: the answer in SI, how one gets there, and what usual mistakes lead to.
+    """The answer of a problem in SI units, its derivation, and the results of usual mistakes.
 
-    ``worked`` may leave out the answer at its end. ``mistakes``: hint to the value (in SI) of who makes that mistake.
+    ``worked`` may omit the answer at its end. ``mistakes``: hint to the value (in SI) that the mistake gives.
     """
 
     value: float
@@ -39,7 +39,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Choice:
-    """The right option, why it is right, and the wrong ones with what speaks against each."""
+    """The right option with its reason, and the wrong ones with the reasons against each."""
 
     right: str
     worked: str
@@ -47,10 +47,10 @@ class Choice:
 
 
 class Found(float):
-    """A parameter that the student has found before, which a text names by its place and never prints."""
+    """A parameter that the student has computed before; texts name its place and never print it."""
 
     def __new__(cls, value, place):
-        """The value, in SI, and the place, such as ``"chain-5.2"``."""
+        """Make a parameter from its value in SI and its place, such as ``"chain-5.2"``."""
         found = super().__new__(cls, value)
         found.place = place
         return found
@@ -58,17 +58,16 @@ class Found(float):
 
 @dataclass(frozen=True)
 class Problem:
-    """One problem of the bank, and as it is asked of one student.
+    """One problem of the bank, and the same with a student's parameters.
 
     ``entry``: topic and number, such as ``"memory-3"``. ``level``: one of :data:`LEVELS`; it sets the tolerance.
-    ``unit``: unit of the answer, None where one of four options is asked for. ``wording``: with the names of
-    parameters in braces; ``{seconds:ms}`` is in milliseconds. ``choices``: name of a parameter to the values it
-    may have. ``solve``: the parameters to a :class:`Key` or a :class:`Choice`. ``where``: parameters that make sense
-    together. ``told``: what else the text says of the parameters, by name. ``stated``: whether to state what the
-    catalogue knows of the model and the chip. ``exact``: whether a whole number is asked for that must be met,
-    such as the most that fits. ``place``: page and anchor that teach it. ``session``: the session of the course
-    that it looks back at. ``given``: the parameters of the student. ``within``: its place in a chain. ``also``: what
-    the chain adds to the question.
+    ``unit``: unit of the answer, None for a choice of four options. ``wording``: the question, with parameters in
+    braces; ``{seconds:ms}`` is in milliseconds. ``choices``: parameter to its possible values. ``solve``: function of
+    the parameters that returns a :class:`Key` or a :class:`Choice`. ``where``: condition for parameters that make sense
+    together. ``told``: other values in the text, by name. ``stated``: whether to state the catalogue's facts on model
+    and chip. ``exact``: whether the answer must be met exactly, such as a largest number that fits. ``place``: page and
+    anchor that teach it. ``session``: the session of the course that it reviews. ``given``: the student's parameters.
+    ``within``: its place in a chain. ``also``: text that the chain adds to the question.
     """
 
     entry: str
@@ -90,19 +89,19 @@ class Problem:
 
     @property
     def name(self):
-        """What the student calls it."""
+        """Name of the problem for the student."""
         return self.within or self.entry
 
     @property
     def near(self):
-        """What counts as the same answer, as a fraction; where the answer is exact it decides on hints only."""
+        """Tolerance of the answer as a fraction; if the answer is exact, it only decides on hints."""
         return TOLERANCE[self.level]
 
     def asked(self, student, draw=None):
-        """The problem with the parameters of one student: the same ones for the same name, on any machine.
+        """Return the problem with one student's parameters, which are equal for the same name on any machine.
 
-        Of the choices only those are taken in which every usual mistake leads to another answer.
-        ``draw``: how a parameter is drawn; of the choices, or :func:`made_up`.
+        Only parameters are used with which every usual mistake gives another answer. ``draw``: how a parameter is
+        drawn: from the choices, or by :func:`made_up`.
         """
         random = Random(f"{student}/{self.name}")
         for _ in range(1000):
@@ -113,7 +112,7 @@ class Problem:
 
     @property
     def sensible(self):
-        """Whether the parameters make sense together, and no usual mistake leads to the answer."""
+        """Whether the parameters make sense together, and no usual mistake gives the answer."""
         if self.options:
             return True
         together = self.where is None or _call(self.where, self.given)
@@ -128,7 +127,7 @@ class Problem:
 
     @cached_property
     def options(self):
-        """The options of a choice in an order of their own, the same for everybody; of a number none."""
+        """The options of a choice in an order that is equal for all students; empty for a number."""
         if self.unit:
             return ()
         options = [self.key.right, *self.key.wrong]
@@ -136,7 +135,7 @@ class Problem:
 
     @cached_property
     def mistakes(self):
-        """Hint to the value, in SI, of who makes that mistake."""
+        """Hint to the value, in SI, that the mistake gives."""
         unit = self.unit
         found = {hint: value for hint, value in self.key.mistakes.items() if value > 0}
         other = {"GB": "GiB", "GiB": "GB"}.get(unit)
@@ -161,7 +160,7 @@ class Problem:
 
     @property
     def worked(self):
-        """The solution in words; a sum without a full stop ends in the answer."""
+        """The solution as text; a calculation without a full stop ends in the answer."""
         worked = self.key.worked
         if not worked.endswith("."):
             worked = f"{worked} = {in_sums(self.key.value, self.unit)}."
@@ -176,10 +175,9 @@ class Problem:
 
 
 def problem(topic, level, unit, **given):
-    """Enter a function from parameters to a key into the bank; its docstring asks.
+    """Register a function from parameters to a key as a problem; its docstring is the question.
 
-    ``given``: what a :class:`Problem` may say of itself, by name; all else are choices, where they are not the
-    usual ones.
+    ``given``: fields of the :class:`Problem`, by name; all others are choices that differ from the usual ones.
     """
     validation.one_of("level", level, TOLERANCE)
     own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
@@ -205,7 +203,7 @@ def enter(problem):
 
 
 def say(value, unit, digits=3):
-    """A number in a unit, with three digits; of a count all of them.
+    """Format a number in a unit with three digits, a count with all digits.
 
     Examples
     --------
@@ -220,12 +218,12 @@ def say(value, unit, digits=3):
     return written if unit == "1" else f"{written} {shown(unit)}"
 
 
-# A sum in print must add up with the digits that it shows: one digit more than an answer has.
+# A printed sum must add up with the digits shown: one digit more than an answer has.
 in_sums = partial(say, digits=4)
 
 
 def shown(unit):
-    """A unit as one writes it in a text."""
+    """Return a unit as it is written in texts."""
     return {"us": "µs", "1/s": "tokens/s", "usd": "dollars", "1": ""}.get(unit, unit)
 
 
@@ -235,9 +233,9 @@ TOPICS = (
 
 
 def problems(student, topic=None, draw=None):
-    """The bank, or one topic of it, as it is asked of a student: topics in the order of the book, easy ones first.
+    """Return the bank, or one topic of it, with a student's parameters, in the book's order, easy problems first.
 
-    ``topic``: one of :data:`TOPICS`. ``draw``: as :meth:`Problem.asked` takes it.
+    ``topic``: one of :data:`TOPICS`. ``draw``: as for :meth:`Problem.asked`.
     """
     if topic is not None:
         validation.one_of("topic", topic, TOPICS)
@@ -246,7 +244,7 @@ def problems(student, topic=None, draw=None):
 
 
 class _Formatter(string.Formatter):
-    """Names of records, numbers with the commas of thousands, and numbers in a unit."""
+    """Formats names of records, numbers with commas of thousands, and numbers in a unit."""
 
     def format_field(self, value, spec):
         if isinstance(value, Found):
@@ -259,17 +257,17 @@ class _Formatter(string.Formatter):
 
 
 def listed(name, values, random):
-    """One of the values; a model or a chip is loaded."""
+    """Draw one of the values; load it if it is a model or a chip."""
     value = random.choice(values)
     return _LOADED[name](value) if name in _LOADED else value
 
 
-# What a wide range would make no sense of, such as half a chip or a grid that is no square.
+# Parameters for which a wide range makes no sense, such as half a chip or a grid that is not square.
 _FEW = ("count", "stages", "bits", "weights")
 
 
 def made_up(name, values, random):
-    """A value that no list holds: between the least and the largest; a model or a chip with numbers of its own."""
+    """Draw a value between the smallest and the largest of a list; a model or a chip gets invented numbers."""
     value = listed(name, values, random)
     if name in _FEW:
         return value
@@ -328,7 +326,7 @@ def _call(function, given):
 def _of_model(model):
     group = model.layers[-1]
     attention, block = group.attention, group.feed_forward
-    told = [f"{model.n_params / 1e9:.5g} billion parameters"]  # so many decide what fits
+    told = [f"{model.n_params / 1e9:.5g} billion parameters"]  # five digits, because they decide what fits
     if model.sparse:
         told[0] += f", {model.n_active / 1e9:.1f} billion of them active"
     table = model.vocab_size * model.d_model / 1e9

@@ -1,4 +1,4 @@
-"""Chains: for each session of the course five questions on one machine, where each uses what the last one found."""
+"""Chains: for each session of the course five questions on one machine, each of which uses the previous answer."""
 
 from dataclasses import replace
 from math import prod
@@ -8,7 +8,7 @@ from book.teaching.problems.bank import BANK, COURSE, Found, drawn
 from book.teaching.problems.choices import bound
 from inferlib.papers import erdil2025
 
-# What a later question is given is an earlier one's answer, and the text says which.
+# The inputs of a later question are earlier answers, and the text says which.
 OTHER_PROMPTS = {"prompts-2": "reading"}
 LEANS = COURSE["leans"]
 SESSIONS = {int(number): session for number, session in COURSE["session"].items()}
@@ -46,16 +46,16 @@ def chain(student, session, draw=None):
 
 
 def _use(name, session):
-    """What a question says of the earlier ones that it leans on."""
+    """Say which earlier answers a question uses."""
     links = SESSIONS[session]["chain"]
     places = " and ".join(f"chain-{session}.{1 + links.index(before)}" for before in LEANS.get(name, ()))
     return f" Use what you found in {places}." if places else ""
 
 
 def follows(asked, links):
-    """How an answer follows from earlier ones of its chain, in SI: sums of terms, of which the largest counts.
+    """Return how an answer follows from earlier ones of its chain, in SI: sums of terms, of which the largest counts.
 
-    A term is a factor and the earlier answers with their powers, such as ``[2.0, {"chain-1.2": 1}]``.
+    A term is a factor and earlier answers with their powers, such as ``[2.0, {"chain-1.2": 1}]``.
     """
     right = {link.entry: link.key.value for link in links}
     place = {link.entry: link.name for link in links}
@@ -80,9 +80,9 @@ def follows(asked, links):
 
 
 def followed(sums, answers):
-    """The answer of who goes on rightly from own earlier answers, which may be wrong.
+    """Return the answer that follows from the student's own earlier answers, which may be wrong.
 
-    ``sums``: as :func:`follows` gives them. ``answers``: own answers in SI, by place.
+    ``sums``: from :func:`follows`. ``answers``: own answers in SI, by place.
     """
     return max(
         sum(factor * prod(answers[at] ** power for at, power in powers.items()) for factor, powers in terms)

@@ -1,4 +1,4 @@
-"""What parameters are drawn from where it is not the usual, and what makes sense together."""
+"""Values from which parameters are drawn if not the usual ones, and conditions for sensible combinations."""
 
 from book.teaching.problems.bank import in_sums as say
 from inferlib import System, Workload, principles
@@ -23,7 +23,7 @@ def all_fits(model, chip, count, batch, context, weights="bf16"):
 
 
 def overlapping(step):
-    """How the longer of a step's reading and its arithmetic is found."""
+    """Explain how the longer of a step's reading and its arithmetic is found."""
     t = step.terms
     reading = f"{say(t['weights'], 'ms')} + {say(t['cache'], 'ms')} = {say(t['weights'] + t['cache'], 'ms')}"
     return (
@@ -33,7 +33,7 @@ def overlapping(step):
 
 
 def bound(model, chip, count, batch, context, weights="bf16"):
-    """The step of first principles."""
+    """Return the step of first principles."""
     return principles.decode_step(model, System(chip, count), Workload(batch, context, weights))
 
 

@@ -1,6 +1,6 @@
-"""The homework of a session as question banks of learning platforms: Moodle XML, and QTI by way of text2qti (Canvas).
+"""Export a session's homework to question banks of learning platforms: Moodle XML, and QTI via text2qti (Canvas).
 
-A platform draws a variant for each student, marks at once, says which usual mistake leads to an answer, and keeps the
+A platform draws a variant for each student, marks at once, shows which usual mistake leads to an answer, and keeps the
 marks. It cannot follow a chain, so the questions of a chain are asked one by one.
 """
 
@@ -16,7 +16,7 @@ from book.teaching.problems.marking import told
 
 
 def variants(session, salt, count):
-    """The problems of a session by name, each in so many variants, with all that marks them."""
+    """Return the problems of a session by name, each in a number of variants, with all data for marking."""
     asked_in, found = SESSIONS[session], {}
     for at in range(count):
         for topic in asked_in["topics"]:
@@ -27,7 +27,7 @@ def variants(session, salt, count):
 
 
 def _answer(value, share, fraction, said):
-    """One answer in Moodle XML: the right one, or what a usual mistake leads to."""
+    """Return one answer in Moodle XML: the right one, or the result of a usual mistake."""
     return (
         f'<answer fraction="{fraction}"><text>{value:.8g}</text><tolerance>{share * value:.6g}</tolerance>'
         f'<feedback format="html"><text>{escape(escape(said))}</text></feedback></answer>'
@@ -35,8 +35,8 @@ def _answer(value, share, fraction, said):
 
 
 def _question(name, asked, known):
-    """A numerical question in Moodle XML; in units, so that a number without its unit is no answer."""
-    typed = known["unit"] not in ("", "dollars")  # Moodle reads no "$0.41"
+    """Return a numerical question in Moodle XML; with units, so that a number without its unit is wrong."""
+    typed = known["unit"] not in ("", "dollars")  # Moodle cannot read "$0.41"
     wanted = "" if typed else f" Write a plain number{known['unit'] and ' of dollars'}."
     text = "<br>".join([escape(asked.text + wanted), *(f"<i>{escape(fact)}</i>" for fact in asked.facts)])
     share = 0 if known["exact"] else known["tolerance"]
@@ -68,7 +68,7 @@ def moodle(session, found):
 
 
 def text2qti(session, found):
-    """What the package text2qti makes QTI of: a group for each problem, of which one variant is drawn."""
+    """Return the input of the package text2qti: a group per problem, from which one variant is drawn."""
     lines = [f"Quiz title: Session {session}", ""]
     for name, several in found.items():
         lines += ["GROUP", "pick: 1", f"points per question: {LEVELS.index(several[0][0].level)}", ""]
@@ -87,7 +87,7 @@ def text2qti(session, found):
 
 
 def put(path, text):
-    """Write a file beside its place and move it there, so that nothing is ever half written."""
+    """Write a file by renaming, so that it is never half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.part")
     part.write_text(text, "utf-8")

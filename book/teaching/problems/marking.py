@@ -1,8 +1,8 @@
-"""A marker: a number with a unit in; right, which usual mistake, or how far off out.
+"""A marker: decides whether a number with a unit is right, which usual mistake it is, or how far it is off.
 
-otter-grader and nbgrader were looked at. Both compare a student's variables with tests that lie beside the notebook,
-the same for everybody. Here every student has other numbers, and a wrong answer is met with the mistake that leads to
-it. For practice the key is computed when it is asked for; what carries a mark has a key file (`assignment.py`).
+otter-grader and nbgrader compare a student's variables with tests beside the notebook, the same for all students. Here
+every student has other numbers, and feedback on a wrong answer names the mistake that leads to it. For practice the key
+is computed on demand; graded sheets have a key file (`assignment.py`).
 """
 
 import math
@@ -16,7 +16,7 @@ from inferlib.units import factor
 
 @frozen
 class Verdict:
-    """Whether an answer is right, and what is said to the student."""
+    """Whether an answer is right, and the feedback."""
 
     right: bool
     said: str
@@ -33,7 +33,7 @@ def _kind(unit):
 
 
 def units_of(unit):
-    """What may be written after a number: name to how many of ``unit`` it is.
+    """Return the units that may follow a number: name to its size in ``unit``.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def units_of(unit):
 
 
 def told(asked):
-    """What a marker must know of a problem, here, in the page and in a key file: numbers are in the unit asked for."""
+    """Return what a marker needs of a problem, here, in the page and in a key file: numbers in the unit asked for."""
     key = asked.key
     if asked.options:
         return {
@@ -68,9 +68,9 @@ def _six(value):
 
 
 def mark(asked, answer):
-    """Say whether a number is right, which usual mistake leads to it, or how far off it is; the page marks choices.
+    """Mark a number: right, a usual mistake, or how far it is off; choices are marked by the page.
 
-    ``asked``: a problem, or what :func:`told` says of it.
+    ``asked``: a problem, or the result of :func:`told`.
 
     Examples
     --------
@@ -92,12 +92,12 @@ def mark(asked, answer):
 
 
 def near(value, other, share):
-    """Whether a value is another one but for a share of it."""
+    """Whether a value is within a fraction of another one."""
     return abs(value / other - 1) <= share
 
 
 def _slip(text, value, known):
-    """The mistake that leads to a value, by name: of rounding, of those that the problem knows, of a comma; or None."""
+    """Return the name of the mistake that gives a value (rounding, one of the problem's, or a comma), or None."""
     key, share = known["value"], known["tolerance"]
     whole = known["exact"] and {math.ceil(value): "up", math.floor(value): "down"}.get(round(key))
     if whole and value != int(value):
@@ -119,7 +119,7 @@ def _slip(text, value, known):
 
 
 def _far(ratio):
-    """How far off an answer is, in words."""
+    """Describe how far off an answer is."""
     if ratio <= 0:
         return "the answer is positive"
     times, side = (ratio, "large") if ratio > 1 else (1 / ratio, "small")

@@ -1,4 +1,4 @@
-"""Problems and questions in a page that marks answers without a kernel; without JavaScript the folded answers stay."""
+"""Problems and questions in a page that marks answers without a kernel; without JavaScript, answers are folded."""
 
 import hashlib
 import html
@@ -14,7 +14,7 @@ _file = partial(script, "teaching.problems")
 
 
 class Marked(list):
-    """Problems as they are asked of somebody, as a list that marks itself in the page, numbered from ``first`` on."""
+    """A list of a student's problems that marks itself in the page, numbered from ``first`` on."""
 
     first = 1
 
@@ -33,7 +33,7 @@ class Marked(list):
 
 
 def identity(*several):
-    """The anchor of a problem, or of a list of them, by its name and words: a chain asks some of them again."""
+    """The anchor of a problem or a list, from its name and text, because a chain asks some problems again."""
     text = "".join(asked.name + asked.text for asked in several)
     return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 
@@ -54,9 +54,10 @@ def _item(anchor, asked):
 
 
 def sheet(student, topic):
-    """Some problems of a student, to be shown at the end of a cell.
+    """Return problems of a student for display at the end of a cell.
 
-    ``topic``: one of :data:`TOPICS`, a ``"chain-3"``, or ``"session-3"``: what the next session begins with.
+    ``topic``: one of :data:`TOPICS`, a ``"chain-3"``, or ``"session-3"``: the questions with which the next session
+    begins.
     """
     kind, _, number = topic.rpartition("-")
     if kind == "chain":

@@ -11,7 +11,7 @@ from inferlib.principles import exchange_time, profile_of
 experts, network, collectives, pipeline = (
     partial(problem, topic) for topic in ("experts", "network", "collectives", "pipeline")
 )
-EXCHANGES = 2  # of a layer: after attention and after the feed-forward block
+EXCHANGES = 2  # per layer: after attention and after the feed-forward block
 
 
 def block_of(model):

@@ -1,13 +1,13 @@
-"""Answers as students write them: taken from code without running it, and read as numbers with a unit.
+"""Read students' answers: from code without running it, and as numbers with a unit.
 
-A graded sheet carries this file in its last cell, so it needs Python alone; `mark.js` reads numbers in the same way.
+A graded sheet has this file in its last cell, so it needs Python only; `mark.js` reads numbers in the same way.
 """
 
 import ast
 import hashlib
 import re
 
-# Groups of three digits are thousands; any other comma stands for a point.
+# Groups of three digits are thousands; any other comma is a decimal point.
 COMMA = re.compile(r"[+-]?(?:0*,\d+|\d+,\d{1,2}(?!\d)|\d+,\d{4,})")
 THOUSANDS = re.compile(r"\d{1,3}(?:([, _'])\d{3})(?:\1\d{3})*(?!\d)")
 NUMBER = re.compile(
@@ -18,7 +18,7 @@ PREFIXES = {"": "", "nano": "n", "micro": "u", "milli": "m", "kilo": "k", "mega"
             "peta": "P", "kibi": "Ki", "mebi": "Mi", "gibi": "Gi", "tebi": "Ti"}  # fmt: skip
 LETTERS = {"second": "s", "sec": "s", "byte": "B", "flop": "FLOP"}
 SPELLED = re.compile(f"({'|'.join(PREFIXES)})({'|'.join(LETTERS)})s?", re.I)
-# What an answer is for, which the question says already: KiB/token, ms per step, dollars per million tokens.
+# Denominators that the question states already: KiB/token, ms per step, dollars per million tokens.
 PER = {
     "dollars": r"(1 ?)?(million|M|1M|10\^6|1e6)( ?(\w+ )?tok(en)?s?)?( of \w+)?",
     "cent": r"request",
@@ -28,7 +28,7 @@ OTHER = r"(token|step|layer|user|sequence|request|prompt|answer|chip|GPU|exchang
 
 
 def resolved(unit, known):
-    """The name by which a problem knows a unit, or None. ``known``: what the problem says of itself."""
+    """Return a problem's name for a unit, or None. ``known``: the problem's data."""
     units = known["units"]
     per = PER.get(known["unit"], OTHER)
     for written in (unit, re.sub(rf" *(/|\bper\b|\ban?\b) *{per}$", "", unit, flags=re.I)):
@@ -42,7 +42,7 @@ def resolved(unit, known):
 
 
 def quantity(answer, known):
-    """The number that an answer is, in the unit that a problem asks for; ValueError says why it is none."""
+    """Return the number of an answer, in the problem's unit; ValueError with the reason if it is none."""
     wanted = known["unit"] or "plain numbers"
     text = re.sub("[µμ]", "u", str(answer).strip())
     text = re.sub(r"^(?:[~≈=]|about\b|approx\.|ca\.)\s*", "", text).removesuffix(".")
@@ -73,7 +73,7 @@ def quantity(answer, known):
 
 
 def literal(node):
-    """What an expression stands for, if it is a plain text or number; else a ValueError with the reason."""
+    """Return the value of an expression that is a plain text or number, else raise ValueError."""
     if isinstance(node, ast.JoinedStr):
         raise ValueError(
             "an f-string is computed when it runs, and nothing is run here: write the number itself"
@@ -90,7 +90,7 @@ def literal(node):
 
 
 def assigned(tree):
-    """Names and expressions that some code puts into ``answers``."""
+    """Yield names and expressions that code assigns to ``answers``."""
     for node in ast.walk(tree):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         for target in targets if isinstance(node, (ast.Assign, ast.AnnAssign)) else ():
@@ -108,7 +108,7 @@ def assigned(tree):
 
 
 def written(cells):
-    """What code cells write into ``answers``, by name: a plain text or number, or the ValueError that says why not."""
+    """Return what code cells assign to ``answers``, by name: plain text or number, or a ValueError with the reason."""
     found = {}
     for cell in cells:
         try:
@@ -130,7 +130,7 @@ def written(cells):
 
 
 def checked(cells, asked):
-    """How each answer of a sheet is read, in words. ``asked``: name to what is known of the form of its answer."""
+    """Describe how each answer of a sheet is read. ``asked``: name to the form of its answer."""
     given, lines = written(cells), []
     for name, known in asked.items():
         answer = given.get(name, "")
@@ -147,6 +147,6 @@ def checked(cells, asked):
 
 
 def seal(given, asked):
-    """A short print of the answers to some questions, by which it can be seen later that none was changed."""
+    """Return a short hash of the answers to some questions, which shows later whether one was changed."""
     text = "\n".join(f"{name}={given.get(name, '')}" for name in asked)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,4 +1,4 @@
-"""Questions to be answered in the head: four on each session of the course, with which the next one begins."""
+"""Warm-up questions without paper: four on each session of the course, with which the next one begins."""
 
 import functools
 from dataclasses import replace
@@ -14,12 +14,12 @@ LLAMA, DEEPSEEK, H100 = load_model("Llama 3 70B"), load_model("DeepSeek V3"), lo
 
 
 def recalled(topic, place, unit=None, **also):
-    """Enter a question that is the same for everybody; ``place``: the page and anchor that teach it."""
+    """Register a question that is the same for all students; ``place``: page and anchor that teach it."""
     return problem(topic, "in the head", unit, place=place, **also)
 
 
 def again(name, place, session, **numbers):
-    """Enter a problem of the bank once more, with numbers that are the same for everybody."""
+    """Register a problem of the bank again, with numbers that are the same for all students."""
     drawn = BANK[name]
     same = {parameter: (value,) for parameter, value in numbers.items()}
     enter(replace(drawn, level="in the head", choices=same, place=place, session=session))
@@ -55,7 +55,7 @@ def running():
 
 
 def told_of_collectives():
-    """How many collectives a token of Llama 3 70B has on LIMINAL's 128 chips, and how long one takes."""
+    """Return the number of collectives per token of Llama 3 70B on LIMINAL's 128 chips, and the time of one."""
     each = liminal2025.collectives(liminal2025.load_model("Llama3-70B"), 128)
     return {"collectives": f"{each:.0f}", "collective": say(liminal2025.collective_latency(128), "us")}
 

@@ -1,16 +1,14 @@
-"""Slides in Markdown: one file for each session of the course, which anybody can edit.
+"""Slides in Markdown: one file for each session of the course, which anyone can edit.
 
-A slide begins with ``## Title`` and lines of options: its ``minutes``, perhaps the ``chapter`` that it shows and what
-to ``ask`` the room. Below them stands Markdown, and below a line ``Note:`` what only the speaker sees. What the
-chapter holds already, and all numbers, are taken from its stored notebook by ``{{reference}}``: the id of a cell, the
-name of a figure or the label of an exercise, which may go on with a colon and
+A slide begins with ``## Title`` and lines of options: its ``minutes``, optionally the ``chapter`` that it shows and
+what to ``ask`` the room. Markdown follows, and below a line ``Note:`` the speaker's notes. Text of the chapter and all
+numbers come from its stored notebook by ``{{reference}}``: the id of a cell, the name of a figure or the label of an
+exercise, optionally with a colon and the first words of a sentence, a list item, a table, a box or a printed line; or
+``step 4`` or ``last`` for the equation of a derivation's step.
 
-- the first words of a sentence, a list item, a table or a box, of a cell of text, or of a line of print;
-- ``step 4`` or ``last`` for the equation of a step of a derivation.
-
-``{{board: name}}`` is a number of :func:`book.teaching.slides.board.numbers`; ``finds`` names those that a board
-leads to. ``state`` sets the box on the slide, ``page`` shows a page of the book, and ``warm-up: 2`` stands for the
-questions on session 2. A formula gets a line of its symbols from the register of notation.
+``{{board: name}}`` is a number of :func:`book.teaching.slides.board.numbers`; ``finds`` names those found on a board.
+``state`` sets the explorer on the slide, ``page`` shows a page of the book, and ``warm-up: 2`` inserts the questions on
+session 2. A formula gets a line of its symbols from the register of notation.
 """
 
 from __future__ import annotations
@@ -36,11 +34,10 @@ NOTE = "\n\nNote:\n\n"
 class Slide:
     """One slide of a deck.
 
-    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"out"``
-    is plain text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an
-    address. ``notes``: Markdown for who speaks. ``ask``: a question to the room, before anything is moved or said.
-    ``state``: what the sliders of its explorer are set to. ``chapter``: what it shows. ``finds``: the numbers that the
-    room finds on it.
+    ``show``: kind and content of each part, in order: ``"text"`` and ``"symbols"`` are Markdown, ``"out"`` is plain
+    text, ``"html"`` is HTML, ``"figure"`` an SVG and its alternative text, ``"page"`` an address. ``notes``: the
+    speaker's, in Markdown. ``ask``: a question to the room before anything is shown. ``state``: slider values of its
+    explorer. ``chapter``: the chapter shown. ``finds``: numbers that the room finds on it.
     """
 
     title: str
@@ -55,7 +52,7 @@ class Slide:
 
 @cache
 def chapter(name):
-    """Cells of a chapter as they are stored."""
+    """Return the stored cells of a chapter."""
     return json.loads((BOOK / f"{name}.ipynb").read_text("utf-8"))["cells"]
 
 
@@ -95,7 +92,7 @@ def _slide(name, title, options, body):
 
 
 def warm_up(session, minutes):
-    """A slide for each question on a session, numbered through."""
+    """Return a slide for each question on a session, numbered."""
     from book.teaching.problems import sheet
     from book.teaching.problems.page import Marked
 
@@ -110,12 +107,12 @@ def warm_up(session, minutes):
 
 
 def filled(name, text):
-    """A text with what its references stand for."""
+    """Replace the references in a text."""
     return ALONE.sub(lambda m: inline(name, m[1]), text)
 
 
 def shown(name, body):
-    """What the Markdown of a slide shows, as pairs of kind and content."""
+    """Return what the Markdown of a slide shows, as pairs of kind and content."""
     found = []
     for block in filter(None, re.split(r"\n\s*\n", body.strip())):
         alone = ALONE.fullmatch(block.strip())
@@ -128,7 +125,7 @@ def shown(name, body):
 
 
 def inline(name, reference):
-    """What a reference within a sentence stands for: words of the chapter, what a line of print says, or a number."""
+    """Return the text of a reference within a sentence: words of the chapter, part of a printed line, or a number."""
     if reference.startswith("board:"):
         from book.teaching.slides.board import numbers
 
@@ -143,7 +140,7 @@ def inline(name, reference):
     return lines[0].removeprefix(words).strip()
 
 
-# Commands of LaTeX, and the letters of functions, which are no symbols.
+# LaTeX commands and letters of functions that are not symbols.
 COMMAND = re.compile(
     r"\\(?:begin|end)\{\w+\*?\}|\\tag\{[^}]*\}|\\(?:frac|sqrt|left|right|max|min|log|approx|cdot|quad|textstyle|sum|infty"
     r"|to|geq|leq|le|ge|partial|operatorname|mathbb|text|mathrm|qquad|times|,|;|!|\\)|[{}\[\]()^_&,.=+\-*/<>|$0-9\s]"
@@ -151,7 +148,7 @@ COMMAND = re.compile(
 
 
 def symbols_of(name, text):
-    """A line that says what the symbols of the displayed equations of a text mean, and what of them it leaves open."""
+    """Return a line with the meanings of the symbols in a text's displayed equations, and which symbols lack one."""
     text = re.sub(r"\\color\{#\w+\}|\\underbrace|(?<=\})_\{\\text\{[^{}]*\}\}", "", text)  # names of terms
     formulas = re.findall(r"(?s)\$\$.+?\$\$|\\begin\{equation\*?\}.*?\\end\{equation\*?\}", text)
     if not formulas:
@@ -170,7 +167,7 @@ def symbols_of(name, text):
     return "; ".join(dict.fromkeys(words for _, words in sorted(told))), COMMAND.sub("", left)
 
 
-# Chapters whose equations stand in another register than the one of their name.
+# Chapters whose equations are registered under another name than the chapter's.
 SOURCE_OF = {"introduction": "erdil2025", "erdil2025_toy": "erdil2025", "erdil2025_model": "erdil2025",
              "kernel_model": "serving", "price": "serving"}  # fmt: skip
 
@@ -180,7 +177,7 @@ def _plain_symbol(latex):
 
 
 def _short(meaning):
-    """A meaning without its asides."""
+    """Return a meaning without its asides."""
     return re.sub(r" \([^)]*\)|[;:].*", "", meaning)
 
 
@@ -190,7 +187,7 @@ def source(cell):
 
 
 def find(name, reference):
-    """Which cell of a chapter a reference means."""
+    """Return the cell of a chapter that a reference means."""
     key = reference.partition(":")[0]
     for at, cell in enumerate(chapter(name)):
         figure = cell["metadata"].get("mystnb", {}).get("figure", {}).get("name")
@@ -200,7 +197,7 @@ def find(name, reference):
 
 
 def parts(name, reference, at):
-    """What a reference shows, as pairs of kind and content."""
+    """Return what a reference shows, as pairs of kind and content."""
     cell = chapter(name)[at]
     key, _, words = (part.strip() for part in reference.partition(":"))
     if cell["cell_type"] == "markdown":
@@ -236,7 +233,7 @@ SENTENCE = re.compile(r"(?<=[.?!])\s+|(?<=[.?!][*)_])\s+|(?<=[.?!:]\*\*)\s+")
 
 
 def exercise(text, label):
-    """The words of an exercise."""
+    """Return the text of an exercise."""
     for _, kind, _, body in FENCE.findall(text):
         if kind == "exercise" and f":label: {label}\n" in body:
             return re.sub(r"^\*\*[\w ]+\.\*\* ", "", OPTIONS.sub("", body).strip())
@@ -244,7 +241,7 @@ def exercise(text, label):
 
 
 def passage(text, words, where):
-    """What begins with some words: a box, a table, a list, one of its items, or a sentence."""
+    """Return the passage that begins with some words: a box, a table, a list, one of its items, or a sentence."""
     for _, _, title, body in FENCE.findall(text):
         if words and title.strip().startswith(words):
             return OPTIONS.sub("", body).strip()
@@ -264,7 +261,7 @@ def passage(text, words, where):
 
 
 class Plan:
-    """What happens in a session from which minute on, for the desk: slides, questions, strokes of the board."""
+    """The timetable of a session for the speaker: slides, questions, and drawings on the board, by minute."""
 
     def __init__(self, session):
         self.deck, self.page = deck(f"session-{session}"), f"../slides/session-{session}.html"
@@ -277,7 +274,7 @@ class Plan:
         for number, slide in enumerate(self.deck, 1):
             link = f'<a href="{self.page}#{number}">{slide.title}</a>'
             asked = f". Ask: *{slide.ask}*" if slide.ask else ""
-            lines.append(f"- **{at:g}** {link}{asked}  ")  # what follows begins a line
+            lines.append(f"- **{at:g}** {link}{asked}  ")  # the next text begins a line
             lines += [f"  {line}" for line in slide.notes.splitlines() if line and slide.chapter]
             at += slide.minutes
         return "\n".join(lines)

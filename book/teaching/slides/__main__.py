@@ -39,7 +39,7 @@ def markdown():
 
 
 def plain(text):
-    """The words of a chapter for a slide, which has a title already and no place for titles of boxes."""
+    """Return text of a chapter for a slide, without titles of boxes."""
     text = FENCE.sub(lambda fence: OPTIONS.sub("", fence[4]), text)
     text = re.sub(r"(?m)^# .*$", "", text)
     return unresolved(re.sub(r"\[([^\]]*)\]\(\w+\.(?:ipynb|md|html)[^)]*\)", r"\1", text))
@@ -52,7 +52,9 @@ def part_html(kind, content, render):
         code = base64.b64encode(svg.encode()).decode()
         return f'<img src="data:image/svg+xml;base64,{code}" alt="{html.escape(alt)}">'
     if kind == "html":
-        content = re.sub(r'href="(?=[\w-]+\.html)', 'href="../book/', content)  # pages lie beside the slides
+        content = re.sub(
+            r'href="(?=[\w-]+\.html)', 'href="../book/', content
+        )  # pages have a folder of their own
         return f'<div class="live">{content}</div>'
     if kind == "text":
         return f'<div class="text">{render(plain(content))}</div>'
@@ -71,7 +73,7 @@ def deck_html(title, deck):
         body = "".join(part_html(kind, content, render) for kind, content in slide.show)
         several = r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}'
         body = re.sub(several, r'<div class="row">\g<0></div>', body)
-        # a list of one question would be called as the question is
+        # a list of one question would have the question's own name
         body = re.sub(r'(<div id="|inferlibMark\(")marked', r"\1list-marked", body)
         ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
         notes = ask + render(plain(slide.notes))
@@ -81,7 +83,7 @@ def deck_html(title, deck):
             f"<h1>{render(slide.title)}</h1><div class=body>{body}</div><aside hidden>{notes}</aside></section>"
         )
     page = _frame("deck.html")
-    # every explorer brings its style and its runtime; a deck needs each once
+    # every explorer has its style and runtime; a deck needs them once
     return page.replace("{title}", html.escape(title)).replace("{slides}", once("\n".join(sections)))
 
 
@@ -96,7 +98,7 @@ def index_html():
 
 
 def _frame(name):
-    """A page without its content, with the policy that all pages have."""
+    """Return a page without content, with the content security policy of all pages."""
     page = (Path(__file__).parent / name).read_text("utf-8")
     return page.replace("<head>", f"<head>\n{GUARD}", 1)
 
@@ -105,7 +107,7 @@ SCREENS = ("1920,1080", "1440,1080")
 
 
 def faults(page, size):
-    """What does not fit on its slide or cannot be read from the last row, as the browser measures it on a screen."""
+    """Return what does not fit on its slide or is too small for the last row, as measured by a browser."""
     dom = opened(page, f"--window-size={size}", "--virtual-time-budget=60000", "--dump-dom").stdout
     found = re.search(r'data-faults="([^"]*)"', dom)
     return json.loads(html.unescape(found[1])) if found else ["the slides were not laid out"]

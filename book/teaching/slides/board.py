@@ -1,4 +1,4 @@
-"""The numbers on the boards of the course, computed."""
+"""Computed numbers on the boards of the course."""
 
 from functools import cache
 
@@ -28,7 +28,7 @@ def numbers():
     alone = principles.memory_time(h100, principles.weight_data(profile, 1), box.count)
 
     def ends(weights):
-        """The context at which memory is full just as a step reaches the balance of the chip."""
+        """Context at which memory is full just as a step reaches the chip's ridge point."""
         work, more = (principles.decode_work(profile, 1, context) for context in (0, 1))
         free = room - sum(llama.weight_bytes(weights).values())
         read = principles.weight_data(principles.profile_of(llama, weights), 1)

@@ -68,7 +68,7 @@ def best_utilisation(chip):
 
 
 def cheap_ends(name, context):
-    """Smallest cost of a frontier without pipeline, so that the cache has to fit; dollars a million."""
+    """Return the smallest cost of a frontier without pipeline, so that the cache must fit; dollars per million."""
     return economics.frontier(load_model(name), H100, context=context, pipeline=False).usd_per_million.min()
 
 
@@ -88,7 +88,7 @@ def cheaper_with_released_cache():
 
 
 def _weights_read(read):
-    """What a pass reads: all but the input embedding."""
+    """Return the weights that a pass reads: all but the input embedding."""
     return MISTRAL.weight_bytes * printed_parameters(MISTRAL.shape)
 
 

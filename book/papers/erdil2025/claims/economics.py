@@ -40,7 +40,7 @@ def generation_gains():
     for older, newer in (("V100", "A100"), ("A100", "H100")):
         old, new = (economics.curve(SEVENTY, chip) for chip in (older, newer))
         costs = common_costs(old, new)
-        costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars a million; practical prices
+        costs = costs[(costs >= 0.5) & (costs <= 10)]  # dollars per million; practical prices
         faster = at_cost(new, costs) / at_cost(old, costs)
         smaller = [size_at(old, cost) / size_at(new, cost) for cost in costs]
         speed, size = (np.exp(np.mean(np.log(ratios))) for ratios in (faster, smaller))

@@ -20,7 +20,7 @@ reproduces = partial(reproduces, "erdil2025")
 
 
 def _group_sizes(read):
-    """Those of the notebook; an erratum has the one that it mistakes."""
+    """Return the notebook's group sizes; an erratum corrects one of them."""
     sizes = [inputs(load_model(name).shape).group_size for name in GROUPED]
     return min(sizes), max(sizes)
 

@@ -24,12 +24,12 @@ from inferlib.papers.erdil2025.records import (
 from inferlib.papers.erdil2025.shape import cache_values
 
 reproduces = partial(reproduces, "erdil2025")
-# Searches try thousands of layouts, which are no explanation of a cell.
+# Searches try thousands of layouts, which do not explain a cell.
 token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
 H100, DEFAULT = load_chip("H100"), economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")
-UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 whose memory never fills
+UNLIMITED = H100.replace(memory_capacity=1e18)  # an H100 with unlimited memory
 DEEPSEEK = load_model("DeepSeek-V3").shape
 
 
@@ -75,7 +75,7 @@ def _text_3_1(read):
     }
 
 
-# Sections 3.3 and 3.4: latency and bytes of collectives.
+# 2 g / precision FLOP per byte, and precision is 2
 
 
 def _latency_step(ranks, nodes):
@@ -99,7 +99,7 @@ def _text_3_3(read):
 
 
 def _exponent(place, whole):
-    """The power with which what an evenly cut all-reduce meets grows, on 64 H100s: ranks (0) or nodes (1)."""
+    """Return the exponent with which the ranks (0) or nodes (1) of an evenly cut all-reduce grow, at 64 H100s."""
     what = ("ranks", "nodes")[place]
     met = named(f"{what} of an all-reduce on 64 H100s, cut both ways", m.span(H100, 64).cut("2D")[place])
     return float(np.log2(met) / np.log2(named(f"{('GPUs', 'nodes')[place]} of the instance", whole)))
@@ -130,7 +130,7 @@ def equal_batch():
 
 
 def traffic_kept():
-    """The part of the network's bytes that 8-bit weights leave."""
+    """Fraction of the network's bytes that remain with 8-bit weights."""
     shape = load_model("Llama 3 70B").shape
     both, narrow = (feed_forward(s, 8, 1, "1D")[0] for s in (shape, shape.replace(weight_bytes=1.0)))
     return narrow.per_token / both.per_token

@@ -64,7 +64,7 @@ def saved(without, with_it):
     return float((1 - costs[1] / costs[0]).max())
 
 
-MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # a second: beyond it memory cannot be short
+MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # per second: above, capacity cannot be short
 
 
 @cache

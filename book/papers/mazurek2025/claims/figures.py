@@ -1,7 +1,7 @@
-"""What Mazurek & Schreiber 2025 say of their figures, as inequalities.
+"""Statements of Mazurek & Schreiber 2025 about their figures, as inequalities.
 
-Those about Figures 13 to 17 are checked with the choices of :mod:`book.papers.mazurek2025.systems`; where its two
-readings of section 3.1.2 differ, the note gives both. Thresholds that are ours are named as asked.
+Those about Figures 13 to 17 are checked with the choices of :mod:`book.papers.mazurek2025.systems`; if its two readings
+of section 3.1.2 differ, the note gives both. Our own thresholds are marked as asked.
 """
 
 from functools import partial

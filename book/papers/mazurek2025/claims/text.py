@@ -1,4 +1,4 @@
-"""What the text of Mazurek & Schreiber 2025 says, section by section. Thresholds that are ours are named as asked."""
+"""Statements in the text of Mazurek & Schreiber 2025, section by section. Our own thresholds are marked as asked."""
 
 from functools import partial
 
