@@ -13,7 +13,7 @@ from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 
 
 def figure_settings(number):
-    """Return the settings of all curves in Figure 3, 4, 6, 7, 8, 9 or 10: label to arguments of :func:`economics.curve`.
+    """Return the settings of the curves in Figures 3, 4 and 6 to 10: label to arguments of :func:`economics.curve`.
 
     Figure 7 is drawn with the program of its table and with that of the others.
     """
