@@ -31,7 +31,8 @@ X = sp.Symbol("x")
 
 def _memory_per_work():
     """Memory's time over arithmetic's, for one block: what must not exceed 1, times M/C."""
-    return sp.expand(model.memory_traffic(ONE_CHIP, m, b) / model.arithmetic_work(ONE_CHIP, m, b))
+    memory, arithmetic = model.memory_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    return sp.expand(memory * M / (arithmetic * C))
 
 
 @cached_by_equations
