@@ -30,8 +30,9 @@ X = sp.Symbol("x")
 
 
 def _memory_per_work():
-    """Memory's time over arithmetic's for one block; times M/C it must not exceed 1."""
-    return sp.expand(model.memory_traffic(ONE_CHIP, m, b) / model.arithmetic_work(ONE_CHIP, m, b))
+    """Return memory time over arithmetic time for one block, times M/C; the ratio itself must not exceed 1."""
+    memory, arithmetic = model.memory_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    return sp.expand(memory * M / (arithmetic * C))
 
 
 @cached_by_equations
