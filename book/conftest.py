@@ -5,9 +5,7 @@ A chapter that passed in this build is not run again until one of its dependenci
 
 import os
 import re
-import runpy
 import time
-from pathlib import Path
 from queue import Empty
 
 import nbval.kernel
@@ -17,8 +15,8 @@ from jupyter_client.manager import KernelManager
 
 from book import build_cache
 from book.import_tracking import ROOT, START
+from book.site.tools.refresh import sockets
 
-SOCKETS = runpy.run_path(str(Path(__file__).parent / "site" / "tools" / "refresh.py"))["sockets"]
 _UNCHANGED: list = []
 
 
@@ -106,7 +104,7 @@ def format_output_compare(self, key, left, right, show=nbval.plugin.IPyNbCell.fo
     show(self, key, *around(left, right))
 
 
-nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **SOCKETS())
+nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **sockets())
 nbval.kernel.RunningKernel.await_reply = await_reply
 nbval.plugin.IPyNbFile.teardown = teardown
 nbval.plugin.IPyNbCell.compare_outputs = compare_outputs
