@@ -1,11 +1,14 @@
 """The event loop against textbooks, and what it must do with memory, budgets, copies and routers."""
 
 import json
+import os
 import random
 from dataclasses import replace
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import factorial, inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,7 +17,7 @@ from py_mini_racer import MiniRacer
 from book import calculator
 from inferlib import load_chip
 from tokenprice import workload
-from tokenprice.replica import Costs, counted, loop, play, uniforms
+from tokenprice.replica import Costs, counted, lengths, loop, play, uniforms
 from tokenprice.scheduler import ORDERS, Scheduler
 
 SHORT = 1e-9  # seconds of a step that takes no time to speak of
@@ -192,3 +195,122 @@ def test_the_page_plays_the_same_loop():
         return [r.first, r.waits, r.gap, r.running]; })"""
     here = json.loads(engine.eval(f"(a => JSON.stringify({body}))({json.dumps(asked)})"))
     assert np.array(here) == pytest.approx(np.array(told), rel=1e-9)
+
+
+def held(copy, policy):
+    """Tokens of memory in use, sequence by sequence."""
+    return sum(r.prompt + (r.output if policy.reserve else r.done) for r in copy.run + copy.read)
+
+
+def packed(copy, costs, policy):
+    """What a copy reads in a step."""
+    budget = policy.max_num_batched_tokens - (len(copy.run) if policy.rides else 0)
+    found = []
+    for r in [*copy.read, *copy.line]:
+        if r in copy.line:
+            alone = not copy.run and not copy.read
+            fits = held(copy, policy) + r.prompt + (r.output if policy.reserve else r.done) <= costs.tokens
+            if budget < 1 or len(copy.run + copy.read) >= policy.max_num_seqs or not (fits or alone):
+                break
+            copy.read.append(copy.line.pop(0))
+        if budget > 0:
+            found.append((r, min(r.left, budget)))
+            budget -= min(r.left, budget)
+    return found
+
+
+def by_steps(costs, policy, asks, made, most, again):
+    """The same engine, step by step and token by token, by another hand: requests, and all times between two tokens."""
+    copies = [SimpleNamespace(line=[], read=[], run=[], waited=0) for _ in range(costs.in_step)]
+    clock, requests, gaps = 0.0, [], []
+
+    def ended(r):
+        r.end = clock
+        if again:
+            heappush(asks, (clock, r.user))
+
+    while True:
+        busy = [copy for copy in copies if copy.line or copy.read or copy.run]
+        if not busy and len(requests) == most:
+            return requests, gaps
+        clock = clock if busy else max(clock, asks[0][0])
+        while len(requests) < most and asks and asks[0][0] <= clock:
+            requests.append(made(len(requests), *heappop(asks)))
+            copies[requests[-1].copy].line.append(requests[-1])
+        busy = [copy for copy in copies if copy.line or copy.read or copy.run]
+        want = [copy for copy in busy if copy.line or copy.read]
+        steps = (policy.dp_balance if len(want) < len(busy) else 0) or policy.batching_wait_iters
+        wait = want and not any(copy.read for copy in want) and max(copy.waited for copy in want) < steps
+        packs = [(copy, [] if wait else packed(copy, costs, policy)) for copy in copies]
+        read = max(sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs)
+        pause, times = read > 0 and not policy.rides, []
+        for copy in copies:
+            if n := len(copy.run):
+                base, each = costs.step(n)
+                times.append(base + each * sum(r.prompt + r.done for r in copy.run) / n)
+        base, each = costs.step(1)
+        first = next((r.prompt for _, pack in packs for r, _ in pack), 0)
+        seconds = read + (0 if pause else max(times, default=base + each * first))
+        clock += seconds
+        for copy, pack in packs:
+            copy.waited = 0 if pack or not copy.line else copy.waited + 1
+            for r in list(copy.run):
+                r.paused += seconds
+                if not pause:
+                    gaps.append(r.paused)
+                    r.paused, r.done = 0.0, r.done + 1
+                    if r.done == r.output:
+                        copy.run.remove(r)
+                        ended(r)
+            while held(copy, policy) > costs.tokens and len(copy.run) > 1 and not policy.reserve:
+                last = max(copy.run, key=lambda r: r.number)
+                copy.run.remove(last)
+                copy.line.insert(0, last)
+                now = last.prompt + last.done
+                last.seconds *= now / last.fresh if last.fresh else 1
+                last.left = last.fresh = now
+            for r, n in pack:
+                r.left -= n
+                if r.left > 0:
+                    continue
+                copy.read.remove(r)
+                if not r.done:
+                    r.first, r.done = clock, 1
+                if r.done == r.output:
+                    ended(r)
+                else:
+                    copy.run.append(r)
+
+
+@pytest.mark.parametrize("case", range(int(os.environ.get("FLEETS", 30)) * 3 // 10))
+def test_copies_in_step_are_those_of_a_loop_that_counts_every_token(case):
+    """Arrivals and closed loops, with balance, both orders and full memory: nine cases, sixty with FLEETS=200."""
+    choose, n = random.Random(case), 120
+    (base, slope), about, policy, rate = drawn(choose)
+    users, about = choose.choice((6, 24, 60)), about | {"in_step": choose.choice((2, 4, 8)), "door": 0.0}
+    costs = Costs(lambda n: (base + 1e-5 * n, slope * n), **about)
+    places, outputs = lengths(costs, case, n, 0.1)
+    came = np.cumsum(-np.log(uniforms(case, 0, n)) / rate).tolist()
+    if case % 2:
+        asks, copies = [(0.0, user) for user in range(users)], range(n)
+        found, at = loop(costs, policy, users, n, n // users, 0.1, case)
+    else:
+        asks = [(when, k) for k, when in enumerate(came)]
+        copies = (uniforms(case, 4, n) * costs.in_step).astype(int)
+        found, at = play(costs, policy, came, seed=case)
+
+    def made(number, when, user):
+        place = places[number]
+        return SimpleNamespace(
+            number=number, came=when, user=user, copy=copies[user] % costs.in_step, prompt=costs.prompts[place],
+            fresh=costs.fresh[place], left=costs.fresh[place], seconds=costs.passes[place], output=outputs[number],
+            done=0, paused=0.0,
+        )  # fmt: skip
+
+    told, gaps = by_steps(costs, policy, asks, made, n, again=case % 2)
+    firsts = ([r.first - r.came for r in each] for each in (found, told))
+    for mine, theirs in (firsts, ([gap for _, gap, many in at[0].gaps for _ in range(many)], gaps)):
+        assert len(mine) == len(theirs)
+        if len(mine):
+            assert np.mean(mine) == pytest.approx(np.mean(theirs), rel=0.02)
+            assert np.percentile(mine, 99) == pytest.approx(np.percentile(theirs, 99), rel=0.05)

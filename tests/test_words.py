@@ -118,7 +118,7 @@ def second(name, text):
         return None
     if name == "cached" and (unit == "%" or unit == "" and 0 < value <= 1):
         share = value if unit else 100 * value
-        return f"{share:.6g}%" if 0 < share < 100 else None
+        return f"{share:.6g}%" if 0 < share < 100 else None if share else 0.0
     if units[unit] == -1:
         return 1 / value if value else None
     value, bare = value * units[unit], name in ("tpot", "ttft") and unit

@@ -204,8 +204,8 @@ def parse_cached(name, value) -> float | str:
 
     Examples
     --------
-    >>> parse_cached("cached", "8k"), parse_cached("cached", "95%"), parse_cached("cached", 0.833)
-    (8192, '95%', '83.3%')
+    >>> [parse_cached("cached", said) for said in ("8k", "95%", 0.833, "0%")]
+    [8192, '95%', '83.3%', 0.0]
     """
     if isinstance(value, workload.LengthDistribution):
         return value
@@ -214,6 +214,8 @@ def parse_cached(name, value) -> float | str:
     alone = not isinstance(value, str) or re.fullmatch(_NUMBER, value.strip().lower())
     if bare and not (alone and 0 < taken <= 1):
         return taken
+    if isinstance(value, str) and _measured(name, value, _SHARE, "like 0.4 or 40%")[0] == 0:
+        return 0.0
     part = parse_fraction(name, value)
     if part == 1:
         raise ValueError(

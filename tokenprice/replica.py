@@ -115,9 +115,9 @@ class Replica:
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = self.n = self.steps = 0  # requests in it, and decoding sequences
-        self.stopped = 0  # sequences that pause during prefill, if the engine prefills first
-        self.pause = self.paused = 0.0  # seconds that each of them pauses, and all of them together
+        self.load = self.n = self.steps = 0  # requests in it, and sequences that decode
+        self.pause = 0.0  # seconds without decoding
+        self.later = {}  # how many sequences joined after how many of these seconds
 
     def add(self, request, copy=None):
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
@@ -153,6 +153,8 @@ class Replica:
         copy.contexts += request.prompt + request.done - self.steps
         heappush(self.heap, (self.steps + request.output - request.done, request.entry, request))
         self.n += 1
+        if self.pause:
+            self.later[self.pause] = self.later.get(self.pause, 0) + 1
         self.update(copy)
 
     def leave(self, request):
@@ -215,7 +217,7 @@ class Replica:
     def event(self, until):
         """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
         done, hold = [], self.held()
-        packs = [] if hold else [(copy, self.pack(copy)) for copy in self.prompted]
+        packs = [(copy, () if hold else self.pack(copy)) for copy in self.prompted]
         read = max(
             (sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs), default=0.0
         )
@@ -224,16 +226,14 @@ class Replica:
         if any(pack for _, pack in packs):
             seconds = read + (0.0 if pause else each)
         else:
-            steps = self.alike(until, hold, each, grows)
+            steps = 1 if self.pause else self.alike(until, hold, each, grows)
             seconds = steps * (each + grows * (steps - 1) / 2)
         self.clock += seconds
         self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
-        for copy in self.prompted:
-            copy.waited = copy.waited + steps if hold and copy.line else 0
+        for copy, pack in packs:
+            copy.waited = 0 if pack else copy.waited + steps
         if pause:
-            self.stopped = self.stopped or self.n
-            self.pause += seconds if self.n else 0.0
-            self.paused += self.n * seconds
+            self.pause += seconds
         elif self.n:
             self.decoded(steps, seconds, done)
         for copy, pack in packs:
@@ -277,11 +277,10 @@ class Replica:
     def decoded(self, steps, seconds, done):
         """Advance every sequence by some steps; remove those whose answer ends."""
         self.steps += steps
-        later = self.n - self.stopped  # sequences that joined during the pause waited for less of it
-        self.count((seconds + self.pause) / steps, self.stopped * steps)
-        rest = (self.paused - self.stopped * self.pause) / later if later else 0.0
-        self.count((seconds + rest) / steps, later * steps)
-        self.stopped, self.pause, self.paused = 0, 0.0, 0.0
+        early = self.n - sum(self.later.values())
+        for missed, n in ((0.0, early), *self.later.items()):
+            self.count((seconds + self.pause - missed) / steps, n * steps)
+        self.pause, self.later = 0.0, {}
         while self.heap and self.heap[0][0] <= self.steps:
             r = self.heap[0][-1]
             self.leave(r)

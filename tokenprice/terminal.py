@@ -59,10 +59,23 @@ def _print(text):
     sys.stdout.flush()
 
 
+class _Once(argparse.Action):
+    """An option that is given once at most, whichever of its names stands there."""
+
+    def __call__(self, parser, given, value, flag=None):
+        if (first := getattr(given, self.dest)) is not self.default:
+            raise ValueError(f"{self.dest} is given twice: {first!r} and {value!r}")
+        setattr(given, self.dest, value)
+
+
 class _Parser(argparse.ArgumentParser):
     """Argument parser with one-line errors that suggest near names; only help uses the width of the terminal."""
 
     width: int | None = 100
+
+    def __init__(self, **more):
+        super().__init__(**more)
+        self.register("action", None, _Once)
 
     def _get_formatter(self):
         return self.formatter_class(self.prog, width=self.width)

@@ -1011,7 +1011,7 @@ globalThis.inferlibAsk = function (D) {
     if (!found || !has(c.units, unit) || (paid && /^(\$|usd)/.test(unit))) return NaN;
     if (c.units[unit] === "share" || (c.shares && !unit && value > 0 && value <= 1)) {
       const part = +(unit ? value : 100 * value).toPrecision(12);
-      return part > 0 && part < 100 ? part + "%" : NaN;
+      return part > 0 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;
     }
     const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(15);
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;

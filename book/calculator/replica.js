@@ -52,7 +52,8 @@ globalThis.inferlibReplica = (() => {
     const prompted = new Set(), heap = []; // sequences by the step in which they end
     const waits = (copy) => copy.line.length > copy.head;
     const sequences = (copy) => copy.reading.length + copy.running.size;
-    let ids = 0, made = 0, n = 0, stopped = 0, paused = 0, wait = 0;
+    let ids = 0, made = 0, n = 0, wait = 0;
+    const later = new Map();
     const used = (copy) => copy.kept + (policy.reserve ? 0 : copy.contexts + copy.running.size * made);
     const update = (copy) => {
       const size = copy.running.size;
@@ -69,6 +70,7 @@ globalThis.inferlibReplica = (() => {
       copy.contexts += r.prompt + r.done - made;
       push(heap, [made + r.output - r.done, r.entry, r]);
       n++;
+      if (wait) later.set(wait, (later.get(wait) || 0) + 1);
       update(copy);
     };
     const leave = (r) => {
@@ -149,7 +151,7 @@ globalThis.inferlibReplica = (() => {
       return Math.max(most - Math.max(...want.map((copy) => copy.waited)), 0);
     };
     own.event = (until) => {
-      const done = [], hold = toHold(), packs = hold ? [] : [...prompted].map((copy) => [copy, packOf(copy)]);
+      const done = [], hold = toHold(), packs = [...prompted].map((copy) => [copy, hold ? [] : packOf(copy)]);
       let read = 0, each = 0, grows = 0, steps = 1, seconds;
       for (const [, pack] of packs) {
         let sum = 0;
@@ -166,6 +168,7 @@ globalThis.inferlibReplica = (() => {
         each = base + slope * (some ? some[1][0][0].prompt : 0);
       }
       if (some) seconds = read + (pause ? 0 : each);
+      else if (wait) seconds = each;
       else {
         if (heap.length) steps = heap[0][0] - made;
         if (hold) steps = Math.min(steps, hold);
@@ -181,18 +184,18 @@ globalThis.inferlibReplica = (() => {
       own.clock += seconds;
       own.each = each;
       own.begun = own.clock - (steps === 1 ? seconds : each);
-      for (const copy of prompted) copy.waited = hold && waits(copy) ? copy.waited + steps : 0;
-      if (pause && n) {
-        stopped ||= n;
-        wait += seconds;
-        paused += n * seconds;
-      } else if (n) {
+      for (const [copy, pack] of packs) copy.waited = pack.length ? 0 : copy.waited + steps;
+      if (pause) wait += seconds;
+      else if (n) {
         made += steps;
-        const later = n - stopped; // those that joined meanwhile wait less
-        const rest = later ? (paused - stopped * wait) / later : 0;
-        count(own, (seconds + wait) / steps, stopped * steps);
-        count(own, (seconds + rest) / steps, later * steps);
-        stopped = wait = paused = 0;
+        let early = n;
+        for (const [missed, some] of later) { // those that joined meanwhile wait less
+          early -= some;
+          count(own, (seconds + wait - missed) / steps, some * steps);
+        }
+        count(own, (seconds + wait) / steps, early * steps);
+        wait = 0;
+        later.clear();
         while (heap.length && heap[0][0] <= made) {
           const r = heap[0][2];
           leave(r);
