@@ -108,7 +108,7 @@ def test_equation_8_of_the_running_question_by_hand():
 @pytest.fixture(scope="module")
 def small():
     models, chips = ["Llama 3 70B", "DeepSeek V3"], ["H100 SXM", "H200"]
-    return grid.grid(models=models, chips=chips, batches=[1, 64], contexts=[1024, 65536])
+    return grid.grid(model=models, chip=chips, batch=[1, 64], context=[1024, 65536])
 
 
 def test_the_grid_is_what_everybody_answers(small):
@@ -150,8 +150,8 @@ def test_coverage_counts_every_question(small):
 
 
 def test_same_constants_leave_structure_only():
-    at = {"models": ["Llama 3 70B"], "chips": ["H100 SXM"], "contexts": [1024]}
-    same = grid.grid(keys=["erdil2025", "steinhardt2022"], constants="same", **at)
+    at = {"model": ["Llama 3 70B"], "chip": ["H100 SXM"], "context": [1024]}
+    same = grid.grid(who=["erdil2025", "steinhardt2022"], constants="same", **at)
     told = grid.constants_or_structure(same, same)
     assert told["structure"] == pytest.approx(1) and told["own"] == told["same"] > 1
     # two answers: the factor between them, by hand

@@ -97,6 +97,7 @@ def serving():
 
 
 SERVING = "serving", "serving_r1"  # files of rows
+NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)(e[-+]?[0-9]+)?", re.I)
 
 
 @cache
@@ -149,15 +150,9 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
         return validation.one_of(where, text, allowed) if allowed else text
     if kind == "flag":
         return validation.one_of(where, text, ("0", "1")) == "1"
-    try:
-        number = float(text)
-        plain = (
-            text.isascii() and "_" not in text and text == text.strip()
-        )  # float() accepts more than digits
-    except ValueError:
-        plain = False
-    if not plain:
+    if not NUMBER.fullmatch(text):
         raise ValueError(f"{where} is {text!r}, but must be a number")
+    number = float(text)
     validation.number(where, number, zero=kind == "share", maximum=1 if kind == "share" else None)
     if kind == "whole":
         if not number.is_integer():
@@ -168,15 +163,17 @@ def _cell(where, text, *, kind, blank=False, allowed=None, pattern=None, unit="1
 
 def _consistent(row):
     """Refuse a row whose own numbers contradict each other."""
-    if row["n_gpus"] != row["tp"] * row["pp"] * row["dp"]:
-        raise ValueError(f"row {row['id']}: n_gpus is {row['n_gpus']}, but must be tp x pp x dp")
-    if row["ep"] > row["n_gpus"]:
-        raise ValueError(f"row {row['id']}: ep is {row['ep']}, but must be at most n_gpus, {row['n_gpus']}")
     timed, counted = row["tpot"] == row["tpot"], row["batch"] == row["batch"]
-    if timed != counted:
-        raise ValueError(f"row {row['id']}: tpot_ms and batch must be given together")
-    if not timed and row["tier"] != "C":
-        raise ValueError(f"row {row['id']}: tier is {row['tier']!r}, but must be 'C' without a token's time")
-    if timed and abs(row["sequences"] / row["tpot"] / row["tokens_per_second"] - 1) > 0.005:
-        raise ValueError(f"row {row['id']}: tok_s_total is not batch x dp / tpot_ms")
+    made = row["sequences"] / row["tpot"] / row["tokens_per_second"] if timed else 1
+    contradictions = {
+        f"n_gpus is {row['n_gpus']}, but must be tp x pp x dp": row["n_gpus"]
+        != row["tp"] * row["pp"] * row["dp"],
+        f"ep is {row['ep']}, but must be at most n_gpus, {row['n_gpus']}": row["ep"] > row["n_gpus"],
+        "tpot_ms and batch must be given together": timed != counted,
+        f"tier is {row['tier']!r}, but must be 'C' without a token's time": not timed and row["tier"] != "C",
+        "tok_s_total is not batch x dp / tpot_ms": abs(made - 1) > 0.005,
+    }
+    for why, holds in contradictions.items():
+        if holds:
+            raise ValueError(f"row {row['id']}: {why}")
     return row

@@ -2,6 +2,7 @@
 
 import re
 from functools import cache
+from itertools import pairwise
 
 import pandas as pd
 
@@ -18,13 +19,8 @@ from tokenprice import Question, calibration, predictors
 from tokenprice.deployment import decode_step
 from tokenprice.predictors import KERNELS
 
-MOST_PREFILL = 0.05  # rows with a larger share of prefill say little about decode
-PUBLISHERS = {
-    "gf": "gpt-fast", "lmd": "LMDeploy", "ft": "FasterTransformer", "trt": "TensorRT-LLM", "vllm": "vLLM",
-    "aic": "aiconfigurator", "ds": "DeepSeek at scale", "ep": "DeepSeek at scale", "mlperf": "MLPerf",
-    "tek": "Tensor Economics",
-}  # fmt: skip
-BANDS = {"batch": (1, 8, 32, 128), "context": (128, 1024, 4096)}
+MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode
+BANDS = {"batches": ("sequences", (1, 8, 32, 128)), "contexts": ("context", (128, 1024, 4096))}
 
 
 def rows(path=None):
@@ -35,12 +31,13 @@ def rows(path=None):
     one tensor-parallel instance), ``batches`` and ``contexts`` (in bands).
     """
     table = measurements.load(path)
-    prefix = table.index.str.split("-").str[0]
-    table["publisher"] = [PUBLISHERS.get(name, name) for name in prefix]
+    table["publisher"] = table.index.str.split("-").str[0]
+    table = table.replace({"publisher": measurements.names()["publisher"]})
     table["use"] = [use(row) for row in table.itertuples()]
     table["instance"] = (table.dp == 1) & (table.ep == 1)
-    table["batches"] = [_band(value, BANDS["batch"]) for value in table.sequences]
-    table["contexts"] = [_band(value, BANDS["context"]) for value in table.context]
+    for name, (column, edges) in BANDS.items():
+        band = pd.cut(table[column], (0, *edges, float("inf")), labels=_bands(edges))
+        table[name] = band.astype(object).fillna("")
     return table
 
 
@@ -63,21 +60,12 @@ def use(row):
     return "more than the memory holds" if full else reason
 
 
-def _band(value, edges):
-    if value != value:
-        return ""
-    below = 0
-    for edge in edges:
-        if value <= edge:
-            return f"{below + 1:,} to {edge:,}" if below + 1 < edge else f"{edge:,}"
-        below = edge
-    return f"over {edges[-1]:,}"
-
-
-def _first(band):
-    """Return the first number of a band: "over 128" begins at 129."""
-    number = int(band.removeprefix("over ").split()[0].replace(",", ""))
-    return number + band.startswith("over")
+def _bands(edges):
+    """Names of the bands between edges: "1", "2 to 8", ... "over 128"."""
+    named = [
+        f"{low + 1:,} to {high:,}" if low + 1 < high else f"{high:,}" for low, high in pairwise((0, *edges))
+    ]
+    return [*named, f"over {edges[-1]:,}"]
 
 
 def question(row):
@@ -87,7 +75,7 @@ def question(row):
     """
     if row.weight_format in ("", "mixed") or row.kv_format == "":
         raise ValueError(f"row {row.Index} does not state one format of weights and cache")
-    system = System(_chip(row.hardware), row.n_gpus)
+    system = System(catalog.load_chip(row.hardware), row.n_gpus)
     workload = Workload(row.sequences, row.context, row.weight_format, row.kv_format)
     return (catalog.load_model(row.model), system, workload, Layout(row.tp, row.pp, row.ep, row.dp))
 
@@ -127,17 +115,11 @@ def row_of(case, table=None):
     return next((row for row in found if case.layout in (None, question(row)[3])), None)
 
 
-CARD = (
-    "engine", "date", "model_printed", "hardware_printed", "tp", "weight_format", "kv_format", "batch", "batch_meaning",
-    "prompt_tokens", "output_tokens", "reported_value", "reported_unit",
-)  # fmt: skip
-
-
 def card(row):
     """Describe what the publisher of a row states, or that there is no such row."""
     if row is None:
         return "no public measurement of this case"
-    told = {name: getattr(row, name) for name in CARD}
+    told = {name: getattr(row, name) for name in grid.questions()["rows"]["card"]}
     return "\n".join(
         [f"row {row.Index}", *(f"{name:18}{value}" for name, value in told.items() if value == value)]
     )
@@ -151,11 +133,6 @@ def all_predictors(case, row=None):
     if row is None:
         return grid.decomposition(case.model, case.machine, case.workload)
     return grid.tabled({key: answer(key, row) for key in predictors.keys()})
-
-
-@cache
-def _chip(name):
-    return catalog.load_chip(name)
 
 
 def answer(key, row):
@@ -208,7 +185,7 @@ def answers(keys=None, table=None):
     asked = asked[~asked.weight_format.isin(["", "mixed"])]
     found = []
     for row in asked.itertuples():
-        about = {name: getattr(row, name) for name in ABOUT}
+        about = {name: getattr(row, name) for name in grid.questions()["rows"]["about"]}
         for key in keys:
             step = answer(key, row)
             predicted = float(step.total) if step.feasible else float("nan")
@@ -217,11 +194,6 @@ def answers(keys=None, table=None):
                 "measured": row.tpot, "error": predicted / row.tpot - 1, **about,
             })  # fmt: skip
     return pd.DataFrame(found)
-
-
-ABOUT = (
-    "publisher", "use", "instance", "model", "hardware", "tp", "weight_format", "batches", "contexts", "core",
-)  # fmt: skip
 
 
 @cache
@@ -239,7 +211,7 @@ def errors(by=None, table=None, *, use="clean"):
     """
     table = all_answers() if table is None else table
     if by is not None:
-        validation.one_of("by", by, ABOUT)
+        validation.one_of("by", by, grid.questions()["rows"]["about"])
     table = table if use is None else table[table.use == use]
     groups = table.assign(size=table.error.abs()).groupby(["who", *([by] if by else [])], sort=False)
     return groups.agg(**{
@@ -252,9 +224,20 @@ def matrix(by, table=None):
     """Return the mean absolute error of each model (columns) by a column's values (rows); NaN without an answer."""
     wide = errors(by, table)["mean |error|"].unstack("who")
     known = [key for key in predictors.keys() if key in wide]
-    if by in ("batches", "contexts"):
-        wide = wide.sort_index(key=lambda bands: [_first(band) for band in bands])
+    if by in BANDS:
+        wide = wide.reindex([band for band in _bands(BANDS[by][1]) if band in wide.index])
     return wide[known].dropna(axis=1, how="all")
+
+
+def by_chips(errors, chips):
+    """Mean absolute and mean signed errors of columns by the number of chips in parallel, and of all rows."""
+
+    def of(rows):
+        signed = rows.mean().rename("{}, signed".format)
+        return pd.concat([pd.Series({"rows": len(rows)}), rows.abs().mean(), signed])
+
+    found = {f"{n}": of(rows) for n, rows in errors.groupby(chips)} | {"all": of(errors)}
+    return pd.DataFrame(found).T.rename_axis("chips in parallel").astype({"rows": int})
 
 
 def over_bound(table=None):

@@ -1,6 +1,7 @@
 """Pictures of the synthesis: data first, picture second."""
 
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator
 
 from book import style
 from book.audit import grading
@@ -62,18 +63,17 @@ def latency_over_batch(table):
     """Draw all models' time per token over the batch, as :func:`book.synthesis.grid.over_batch` returns it."""
     if table.empty:
         return style.nothing("no source answers")
-    ax = style.axes(None)
-    for key, seconds in table.iterrows():
-        line = {"linestyle": LINES.get(key, "-"), "color": WHO[key]}
-        line |= {"linewidth": 7, "alpha": 0.35, "linestyle": "-"} if key in _WIDE else {}
-        ax.plot(table.columns, 1e3 * seconds, marker="o", markersize=4, label=predictors.label(key), **line)
-    ax.set(xscale="log", yscale="log", xlabel="sequences decoded together", ylabel="milliseconds per token")
+    keys = {predictors.label(key): key for key in WHO}
+    named = table.T.rename_axis("sequences decoded together")
+    colours = {name: WHO[keys[name]] for name in named}
+    ax = style.curve(named.to_xarray(), says="milliseconds per token", colours=colours)
+    for name, line in zip(named, ax.lines, strict=True):
+        line.set(linestyle=LINES.get(keys[name], "-"), marker="o", markersize=4)
+        if keys[name] in _WIDE:
+            line.set(linewidth=7, alpha=0.35, linestyle="-")
     ax.set_xticks(table.columns, map(str, table.columns))
-    low, high = ax.get_ylim()
-    milliseconds = [t for t in (1, 2, 5, 10, 20, 50, 100, 200, 500) if low < t < high]
-    ax.set_yticks(milliseconds, [str(t) for t in milliseconds])
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     ax.minorticks_off()
-    ax.legend()
     return ax
 
 
@@ -90,8 +90,8 @@ def gains_range(found):
         y = [row + (i - 0.5) * height for row in range(len(table))]
         low, high = table.lowest, table.highest
         ax.barh(y, high - low, left=low, height=0.8 * height, color=colour, alpha=0.8)
-        ax.plot(low, y, "|", color=colour, markersize=9, markeredgewidth=2)
-        ax.plot(high, y, "|", color=colour, markersize=9, markeredgewidth=2, label=case)
+        for end, label in ((low, None), (high, case)):
+            ax.plot(end, y, "|", color=colour, markersize=9, markeredgewidth=2, label=label)
     first, table = next(iter(found.items()))
     fitted = [predictors.label(key) for key in (*papers.versions(), predictors.KERNELS)]
     for marker, who in zip("DX", (name for name in fitted if name in table), strict=False):
@@ -140,8 +140,8 @@ def grades():
     return ax
 
 
-def clues(twice, sums, quoted, errors, batch=128):
-    """Draw what the four sources of the case files print, one clue per panel, before anything is computed.
+def clues(twice, sums, quoted, errors):
+    """What the four sources of the case files print, one clue a panel, before anything is computed.
 
     Two offers of Erdil's, a table of sums, gains by model, and errors at measured points.
     """
@@ -154,8 +154,8 @@ def clues(twice, sums, quoted, errors, batch=128):
         first.text(0.02, y, f"{row.GPUs:.0f} GPUs", va="center", color="white", fontsize=9)
     first.set_xlabel("dollars for a million tokens")
 
-    row = sums.loc[batch]
-    second.set_title(f"2: two parts and their sum, batch {batch}")
+    row = sums.loc[128]
+    second.set_title("2: two parts and their sum, batch 128")
     parts = {
         "prefill": (0, style.ORANGE),
         "generate": (row["PaLM prefill"], style.BLUE),

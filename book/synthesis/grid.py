@@ -62,49 +62,36 @@ def system_for(model, chip, weights):
     return System(chip, count)
 
 
-def grid(keys=None, models=None, chips=None, batches=None, contexts=None, *, constants="own"):
-    """Return all models' answers on a grid of models, chips, batches and contexts.
+def grid(*, constants="own", **given):
+    """Everybody's answer on a grid of models, chips, batches and contexts.
 
-    ``keys``, ``models``, ``chips``, ``batches``, ``contexts``: default: all models that answer, and those of
-    ``questions.toml``. ``constants``: as for :func:`inferlib.papers.source.ask`. Over ``who``, ``model``, ``chip``,
-    ``batch`` and ``context``: ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``, ``status`` and
-    ``reason``. Numbers are NaN where there is no answer. Over model and chip: ``count``, the chips used. Raises
-    LookupError if a name is unknown.
+    ``given``: other values of ``who``, ``model``, ``chip``, ``batch`` or ``context`` than everybody and those of
+    ``questions.toml``. ``constants``: as for :func:`inferlib.papers.source.ask`. Over these five axes:
+    ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``, ``status`` and ``reason``. Numbers are NaN
+    where there is no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
     asked = questions()
-    axes = {
-        "who": list(predictors.keys() if keys is None else keys),
-        "model": list(asked["formats"] if models is None else models),
-        "chip": list(asked["chips"] if chips is None else chips),
-        "batch": list(asked["batches"] if batches is None else batches),
-        "context": list(asked["contexts"] if contexts is None else contexts),
-    }
+    axes = {"who": predictors.keys(), "model": asked["formats"], "chip": asked["chips"]}
+    axes |= {"batch": asked["batches"], "context": asked["contexts"]} | given
+    axes = {name: list(values) for name, values in axes.items()}
     rows, count = [], []
     for name, chip_name in product(axes["model"], axes["chip"]):
         model, formats = load_model(name), asked["formats"].get(name, ["bf16", "bf16"])
         system = system_for(model, load_chip(chip_name), formats[0])
         count.append({"model": name, "chip": chip_name, "count": system.count})
         for batch, context, key in product(axes["batch"], axes["context"], axes["who"]):
-            workload = Workload(batch, context, *formats)
+            workload, price = Workload(batch, context, *formats), system.chip.price
             step = predictors.ask(key, model, system, workload, constants=constants)
-            at = {"who": key, "model": name, "chip": chip_name, "batch": batch, "context": context}
-            rows.append(at | _figures(step, system, workload))
+            seconds = float(step.total) if step.feasible else math.nan
+            usd = math.nan if price is None else seconds * cost_per_million(1, batch, system.count, price)
+            rows.append({
+                "who": key, "model": name, "chip": chip_name, "batch": batch, "context": context,
+                "latency": seconds, "tokens_per_second": 1 / seconds, "usd_per_million": usd,
+                "status": step.status, "reason": step.reason,
+            })  # fmt: skip
     answers = pd.DataFrame(rows).set_index(list(axes)).to_xarray()
     used = pd.DataFrame(count).set_index(["model", "chip"]).to_xarray()
     return answers.merge(used).reindex(axes)
-
-
-def _figures(step, system, workload):
-    """Return the values of one answer that the grid stores."""
-    found = dict.fromkeys(("latency", "tokens_per_second", "usd_per_million"), math.nan)
-    found |= {"status": step.status, "reason": step.reason}
-    if step.feasible:
-        seconds, chip = float(step.total), system.chip
-        found |= {"latency": seconds, "tokens_per_second": 1 / seconds}
-        if chip.price is not None:
-            price = cost_per_million(seconds, workload.batch, system.count, chip.price)
-            found["usd_per_million"] = price
-    return found
 
 
 @cache
@@ -119,17 +106,12 @@ def coverage(data=None):
     Indexed by model: ``answers``, ``infeasible``, ``n/a``, and the most frequent ``reason`` for n/a.
     """
     data = whole_grid() if data is None else data
-    found = {}
-    for key in data.who.values:
-        status = data.status.sel(who=key).to_numpy().ravel()
-        reasons = pd.Series(data.reason.sel(who=key).to_numpy().ravel())[status == "n/a"]
-        found[predictors.label(key)] = {
-            "answers": int((status == "ok").sum()),
-            "infeasible": int((status == "infeasible").sum()),
-            "n/a": int((status == "n/a").sum()),
-            "commonest reason": reasons.mode().iloc[0] if len(reasons) else "",
-        }
-    return pd.DataFrame(found).T
+    every = data[["status", "reason"]].to_dataframe()
+    many = every.groupby(["who", "status"]).size().unstack(fill_value=0)
+    many = many.reindex(data.who.values)[["ok", "infeasible", "n/a"]].rename(columns={"ok": "answers"})
+    reasons = every[every.status == "n/a"].groupby("who").reason.agg(lambda said: said.mode().iloc[0])
+    many["commonest reason"] = reasons.reindex(many.index).fillna("")
+    return many.rename(index=predictors.label)
 
 
 def decomposition(model, system, workload, keys=None, *, constants="own"):
@@ -156,15 +138,11 @@ def tabled(steps):
 
 
 def over_batch(model, system, workload):
-    """Return all models' seconds per token by batch (columns, from ``questions.toml``); NaN without an answer."""
-
-    def seconds(key, batch):
-        step = predictors.ask(key, model, system, workload.replace(batch=batch))
-        return step.total if step.feasible else float("nan")
-
+    """Everybody's milliseconds a token by batch (columns, of ``questions.toml``); NaN where there is no answer."""
     batches = questions()["batches"]
-    found = {batch: {key: seconds(key, batch) for key in predictors.keys()} for batch in batches}
-    return pd.DataFrame(found).dropna(how="all")
+    steps = {batch: decomposition(model, system, workload.replace(batch=batch)) for batch in batches}
+    found = pd.DataFrame({batch: table.loc["total"] for batch, table in steps.items()})
+    return found.reindex(map(predictors.label, predictors.keys())).dropna(how="all")
 
 
 def disagreement(table):
@@ -205,11 +183,8 @@ def constants_or_structure(own=None, same=None, *, without=()):
     logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
     both = logs[0].notnull() & logs[1].notnull()
     enough = both.sum("who") >= 2
-    spread = []
-    for values in logs:
-        variance = values.where(both).var("who", ddof=1).where(enough)
-        # two independent draws differ by twice the variance
-        spread.append(float(2 * variance.mean()) if int(enough.sum()) else float("nan"))
+    # Two independent draws differ by twice the variance.
+    spread = [float(2 * values.where(both).var("who", ddof=1).where(enough).mean()) for values in logs]
     return {
         "questions": int(enough.sum()),
         "own": float(np.exp(np.sqrt(spread[0]))),
@@ -226,28 +201,18 @@ def _twice(system, *names):
     return system.replace(chip=system.chip.replace(**rates))
 
 
-def _half_formats(workload):
-    halves = {"weights": _HALF.get(workload.weights), "cache": _HALF.get(workload.cache)}
-    if None in halves.values():
-        raise ValueError(f"no format has half the bits of {workload.weights} and {workload.cache}")
-    return workload.replace(**halves)
-
-
-def _half_batch(workload):
-    if workload.batch < 2:
-        raise ValueError(f"a batch of {workload.batch} has no half")
-    return workload.replace(batch=workload.batch / 2)
-
-
 LATENCY = "half the latency of collectives"
 CHANGES = {
     "twice the memory bandwidth": lambda s, w: (_twice(s, "memory_bandwidth"), w),
     "twice the arithmetic": lambda s, w: (_twice(s, "flops"), w),
     "twice the links": lambda s, w: (_twice(s, "scale_up_bandwidth", "scale_out_bandwidth"), w),
-    "half the bytes of weights and cache": lambda s, w: (s, _half_formats(w)),
+    "half the bytes of weights and cache": lambda s, w: (
+        s,
+        w.replace(weights=_HALF[w.weights], cache=_HALF[w.cache]),
+    ),
     "twice the chips": lambda s, w: (System(s.chip, 2 * s.count), w),
-    "half the batch": lambda s, w: (s, _half_batch(w)),
-    LATENCY: None,  # an assumption of each source
+    "half the batch": lambda s, w: (s, w.replace(batch=w.batch / 2 if w.batch >= 2 else 0)),
+    LATENCY: None,  # a matter of each source's assumptions
 }
 
 

@@ -55,15 +55,8 @@ def check(table=None):
     def error_of(key):
         return table[table.who == key].set_index("id").error.loc[asked.index]
 
-    found = {"tp": asked.n_chips, "bound": error_of(BOUND), "formula": times(asked) / asked.measured - 1}
+    found = {"bound": error_of(BOUND), "formula": times(asked) / asked.measured - 1}
     made = pd.DataFrame(found | {predictors.label(key): error_of(key) for key in versions()})[asked.dense]
     made = made.dropna(axis=1, how="all")
 
-    def errors(own):
-        found = {"rows": len(own), "bound": own.bound.abs().mean()}
-        for name in made.columns.drop(["tp", "bound"]):
-            found |= {name: own[name].abs().mean(), f"{name}, signed": own[name].mean()}
-        return found
-
-    found = {str(tp): errors(own) for tp, own in made.groupby("tp")} | {"all": errors(made)}
-    return pd.DataFrame(found).T.rename_axis("chips in parallel").astype({"rows": int})
+    return comparison.by_chips(made, asked.n_chips[made.index]).drop(columns="bound, signed")

@@ -38,8 +38,7 @@ def gains(case):
 
     ``case``: one of :func:`cases`. As :func:`book.synthesis.grid.what_doubling_buys` returns it.
     """
-    validation.one_of("case", case, cases())
-    return grid.what_doubling_buys(*cases()[case], keys=FIVE)
+    return grid.what_doubling_buys(*cases()[validation.one_of("case", case, cases())], keys=FIVE)
 
 
 def answers(case, **changes):
@@ -49,8 +48,8 @@ def answers(case, **changes):
     the case's.
     """
     if isinstance(case, str):
-        validation.one_of("case", case, cases())
-    model, system, workload = cases()[case] if isinstance(case, str) else case
+        case = cases()[validation.one_of("case", case, cases())]
+    model, system, workload = case
     workload = workload.replace(**changes)
     steps = {key: predictors.ask(key, model, system, workload) for key in FIVE}
     return {predictors.label(key): step for key, step in steps.items() if step.feasible}

@@ -162,20 +162,15 @@ def written(value, kind, gb=AS_PRINTED.gb):
     return f"{round(value)}"
 
 
-def printed_text(row):
-    """A printed cell in the paper's own writing, from the row of ``published.csv``."""
-    letters = {"3": "K", "6": "M"} if row.unit == "tok/s" else {"9": "B", "12": "T"}
-    digits, _, power = row.text.partition("e")
-    return digits + letters.get(power, "")
-
-
 def printed_cells():
     """The cells as the paper prints them: (artefact, row, column) to text."""
-    return {
-        place: printed_text(row)
-        for place, row in published("liminal2025").items()
-        if row.artefact in TABLES and row.kind == "model"
-    }
+    found = {}
+    for place, row in published("liminal2025").items():
+        if row.artefact in TABLES and row.kind == "model":
+            digits, _, power = row.text.partition("e")
+            letters = {"3": "K", "6": "M"} if row.unit == "tok/s" else {"9": "B", "12": "T"}
+            found[place] = digits + letters.get(power, "")
+    return found
 
 
 def computed_cells(reading=AS_PRINTED):

@@ -14,10 +14,9 @@ from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, XPU, Assumptions, equation, load_chip, load_model
 
-LOSS = 0.1  # of UTPS, where the markers of Figure 3 stand
-PICOJOULE = 8e-12  # joules per byte, for one picojoule per bit
-# Range of energy per byte in any of the paper's memories: from zero to about three times what is reported for HBM2. Our
-# own assumption, because the paper prints no watts. In joules per byte.
+PICOJOULE = 8e-12  # joule a byte, of one picojoule a bit
+# What moving one bit may take, in any of the paper's memories: from nothing to about three times what is
+# reported for HBM2. Our own bracket, since the paper prints no watts. In joule a byte.
 ENERGIES = (0.0, 10 * PICOJOULE)
 
 
@@ -44,7 +43,7 @@ def sweep(name, memory, context, n=128, t_tp=None):
     return found.assign_attrs(stages=stages)
 
 
-def marker(name, memory, context, n=128, t_tp=None, loss=LOSS, beyond=False):
+def marker(name, memory, context, n=128, t_tp=None, loss=0.1, beyond=False):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Examples

@@ -9,8 +9,8 @@ from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, load_chip, loa
 from inferlib.units import factor
 
 
-def _counted(weights, cache, assumptions=PRINTED):
-    return assumptions.replace(weight_bytes=weights, cache_bytes=cache)
+def _counted(weights, cache):
+    return PRINTED.replace(weight_bytes=weights, cache_bytes=cache)
 
 
 def _memory(available):

@@ -14,11 +14,11 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, operators
 from inferlib.units import factor
 
-TB, NS, MS = factor("TB/s"), factor("ns"), factor("ms")
+TB, NS = factor("TB/s"), factor("ns")
 
 
-# Names of the numbers of collectives after an operator, and the field of an application with the number of such layers.
-_WAITS = {"head": "head_layers", "latent": "latent_layers", "dense": "dense_layers", "moe": "moe_layers"}
+# What says how many collectives an operator ends in, and the field of an application that counts such layers.
+_WAITS = {kind: f"{kind}_layers" for kind in ("head", "latent", "dense", "moe")}
 
 
 def layer(shape, n, batch=1, context=4096):
@@ -130,57 +130,50 @@ def draw_collective(sizes, ideal, latency=model.collective_latency):
 def draw_bandwidth(data, mark):
     """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
     data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
-    at, ends = mark.bandwidth / factor("TiB/s"), (float(data.bandwidth[0]), float(data.bandwidth[-1]))
     _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
-    for ax, context in zip(axes, data.context.values, strict=True):
-        last = data.sel(context=context).isel(bandwidth=-1).values
-        for i, (name, height) in enumerate(zip(data.model.values, _apart(last), strict=True)):
-            colour = style.LINES[i % 6]
-            curve = data.sel(model=name, context=context)
-            ax.plot(data.bandwidth, curve, color=colour, linestyle="-" if i < 6 else "--")
-            ax.text(1.05 * ends[1], height, name, color=colour, va="center", fontsize=8, clip_on=False)
+    colours = dict(zip(data.model.values, 2 * style.LINES, strict=False))
+    at, over = mark.bandwidth / factor("TiB/s"), "memory bandwidth of a chip (TB/s)"
+    says = "tokens per second of one user,\nover those at the left"
+    for ax, (context, gains) in zip(axes, data.groupby("context"), strict=True):
+        style.curve(gains.squeeze(), over=over, says=says, colours=colours, ax=ax)
+        for line in ax.lines[len(style.LINES) :]:
+            line.set_linestyle("--")
         ax.axvline(at, color=style.INK, linewidth=1)
-        ax.set(xscale="log", yscale="log", xlim=ends, xlabel="memory bandwidth of a chip (TB/s)")
         ax.set_title(f"context {context / 1024:.0f}K")
         ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
         ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
-    axes[0].set_ylabel("tokens per second of one user,\nover those at the left")
-    top = axes[0].get_xaxis_transform()
-    axes[0].text(0.97 * at, 0.93, mark.name, ha="right", fontsize=9, transform=top)
+        says = " "
+    axes[0].text(0.97 * at, 0.93, mark.name, ha="right", transform=axes[0].get_xaxis_transform())
     return axes
 
 
-def efficiency_sweep(names=None, context=128 * 1024):
+def efficiency_sweep():
     """Figure 3: tokens per joule over UTPS as the batch grows, for both ends of the bracket of memory watts."""
-    rows = []
-    for name in names or cells.large():
-        one, each = None, {}
+    parts, context = [], 128 * 1024
+    for name in cells.large():
+        one = None
         for memory in chips():
             swept = efficiency.sweep(name, memory, context)
             watts = [efficiency.memory_power(load_chip(memory), e) for e in efficiency.ENERGIES]
-            each[memory] = [
-                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt) for watt in watts
+            found = [
+                model.power_efficiency(swept.stps, 128, swept.attrs["stages"], watt).values for watt in watts
             ]
-            one = one or [float(found[0]) for found in each[memory]]  # the first chip is HBM3
-            marked, _ = efficiency.marker(name, memory, context)
-            relative = np.sort([found / base for found, base in zip(each[memory], one, strict=True)], axis=0)
-            for at, low, high in zip(swept.batch.values, *relative, strict=True):
-                utps = float(swept.utps.sel(batch=at))
-                rows.append((name, memory, int(at), utps, low, high, at == marked))
-    return pd.DataFrame(rows, columns=["model", "chip", "batch", "utps", "low", "high", "marker"])
+            one = one or [each[0] for each in found]  # the first chip is HBM3
+            low, high = np.sort([each / base for each, base in zip(found, one, strict=True)], axis=0)
+            part = swept.utps.to_series().reset_index().assign(model=name, chip=memory, low=low, high=high)
+            parts.append(part.assign(marker=part.batch == efficiency.marker(name, memory, context)[0]))
+    return pd.concat(parts, ignore_index=True)
 
 
-def draw_efficiency(data=None):
-    """Draw :func:`efficiency_sweep`: a band per chip, batch 1 at its lower right, dots where a tenth of speed is lost.
+def draw_efficiency():
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
 
     The dashed line is the model with the largest values. Returns the Axes.
     """
-    data = efficiency_sweep() if data is None else data
-    names = list(data.model.unique())
-    _, axes = plt.subplots(2, (len(names) + 1) // 2, figsize=(9, 5.2), sharey=True, layout="constrained")
+    data = efficiency_sweep().groupby("model", sort=False)
+    figure, axes = plt.subplots(2, -(-len(data) // 2), figsize=(9, 5.2), sharey=True, layout="constrained")
     colours = dict(zip(chips(), style.LINES, strict=False))
-    for ax, name in zip(axes.flat, names, strict=True):
-        own = data[data.model == name]
+    for ax, (name, own) in zip(axes.flat, data, strict=True):
         for memory, colour in colours.items():
             part = own[own.chip == memory]
             ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
@@ -191,8 +184,8 @@ def draw_efficiency(data=None):
         ax.set(yscale="log", xlim=(0, None))
         ax.set_title(name, fontsize=9)
     axes.flat[0].legend(fontsize=8, loc="lower left")
-    axes.flat[0].figure.supxlabel("tokens per second of one user", fontsize=10)
-    axes.flat[0].figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
+    figure.supxlabel("tokens per second of one user", fontsize=10)
+    figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)
     return axes
 
 
@@ -215,14 +208,6 @@ def draw_design(data, chips, latencies):
         xlabel="latency of one collective (ns)", ylabel="memory bandwidth of a chip (TB/s)",
     )  # fmt: skip
     return ax
-
-
-def _apart(values):
-    """Return heights of labels on a log axis, moved apart where they would overlap."""
-    order, placed = np.argsort(values, kind="stable"), np.array(values, dtype=float)
-    for before, after in zip(order, order[1:], strict=False):
-        placed[after] = max(placed[after], placed[before] * 1.07)
-    return placed
 
 
 def ticks(axis, values):

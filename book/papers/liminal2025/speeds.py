@@ -9,7 +9,6 @@ GB, K = cells.AS_PRINTED.gb, cells.AS_PRINTED.kilotoken
 SHORT, LONG = 4 * K, 128 * K
 LARGE = cells.large()
 DRAM = ("HBM3", "HBM4", "3D-DRAM")
-HUGE = 100e9  # "over 100B": parameters
 # The three models whose gains section 4.6 quotes.
 QUOTED = ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
 
@@ -61,8 +60,8 @@ def needs(name, batch, context):
 
 
 def huge():
-    """The models of Table 4 with more than 100 billion parameters."""
-    return [name for name in models() if model.stored_weights(load_model(name)) > HUGE]
+    """The models of Table 4 with more than 100 billion parameters, "over 100B"."""
+    return [name for name in models() if model.stored_weights(load_model(name)) > 100e9]
 
 
 def active_experts(name):

@@ -1,6 +1,9 @@
 """LIMINAL 2025: Tables 1 to 7, recomputed."""
 
 import re
+import tomllib
+from functools import partial
+from importlib.resources import files
 
 import pandas as pd
 
@@ -17,15 +20,8 @@ from inferlib.units import factor
 
 # Headings of columns in Tables 4 to 7: quantity, context, and batch, size or latency.
 _HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
-# Families of Table 1 and their rows in Table 4.
-FAMILIES = {
-    "Llama 3": ("Llama3-8B", "Llama3-70B", "Llama3-405B"),
-    "Llama 4": ("Llama4-Scout", "Llama4-Maverick"),
-    "DeepSeek V3": ("DeepSeekV3",),
-    "Qwen 3": ("Qwen3-4B", "Qwen3-30B", "Qwen3-235B"),
-    "Kimi K2": ("Kimi-K2",),
-    "GPT-OSS": ("GPT-OSS-20B", "GPT-OSS-120B"),
-}
+# The families of Table 1: the rows of Table 4 that belong to each, and its architecture as printed.
+FAMILIES = tomllib.loads((files("book.papers.liminal2025") / "families.toml").read_text("utf-8"))
 
 
 def architecture(name):
@@ -101,24 +97,18 @@ def as_printed(artefact):
 def _cells_of(artefact, assumptions):
     found = cells.cells(cells.Reading(assumptions))
     return {
-        place[1:]: _too_large(*place[1:], assumptions) if value is None else value
+        place[1:]: partial(_too_large, *place[1:], assumptions) if value is None else value
         for place, (value, _) in found.items()
         if place[0] == artefact
     }
 
 
-def _too_large(name, column, assumptions):
-    """Return no number, and the reason."""
+def _too_large(name, column, assumptions, read):
+    """No number, and why."""
     n, gb = int(column.rpartition("TP")[2]), factor("GiB")
-
-    def nothing(read):
-        weights = model.stored_weights(load_model(name, assumptions), assumptions)
-        held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")
-        return WithNote(
-            None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}"
-        )
-
-    return nothing
+    weights = model.stored_weights(load_model(name, assumptions), assumptions)
+    held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")
+    return WithNote(None, f"weights of {weights / gb:,.0f} GB of the paper's, and room for {held / gb:,.0f}")
 
 
 def sizes(family=None):
@@ -136,8 +126,8 @@ def families():
 @grading.reproduces("liminal2025", "Table 1")
 def _table_1(read):
     found = {}
-    for family, names in FAMILIES.items():
-        for column, name in zip(sizes(family), names, strict=True):
+    for family, its in FAMILIES.items():
+        for column, name in zip(sizes(family), its["models"], strict=True):
             released, counted = transformer(name).n_params, model.stored_weights(load_model(name))
             note = f"{released / 1e9:.2f}B released; Table 4 counts {counted / 1e9:.2f}B"
             found[family, column] = WithNote(released, note)
@@ -146,15 +136,13 @@ def _table_1(read):
 
 @grading.reproduces("liminal2025", "Table 1")
 def _architectures(read, holds):
-    stated = {"Llama 3": "GQA+MLP", "Llama 4": "GQA+MoE*", "DeepSeek V3": "MLA+MoE*"}
-    stated |= {"Qwen 3": "GQA+MoE*", "Kimi K2": "MLA+MoE*", "GPT-OSS": "GQA+MoE"}
-    for family, names in FAMILIES.items():
-        kinds = {name: architecture(name) for name in names}
+    for family, its in FAMILIES.items():
+        stated, kinds = its["architecture"], {name: architecture(name) for name in its["models"]}
         # the star marks models of dense and sparse layers
-        starred, mixed = stated[family].endswith("*"), any(kind.endswith("*") for kind in kinds.values())
+        starred, mixed = stated.endswith("*"), any(kind.endswith("*") for kind in kinds.values())
         fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
-        right = [kind.strip("*") == stated[family].strip("*") for kind in kinds.values()]
-        primary = f"{family}: the primary architecture is {stated[family]}"
+        right = [kind.strip("*") == stated.strip("*") for kind in kinds.values()]
+        primary = f"{family}: the primary architecture is {stated}"
         holds(primary, sum(right) > len(right) / 2, grading.format_items(kinds, ""), fair)
 
 

@@ -26,20 +26,11 @@ def answers():
 
 
 def errors(data):
-    """Errors of both by the number of chips in parallel, and in all."""
-    wide = data.pivot(index="id", columns="who", values="error")
-    chips = data.drop_duplicates("id").set_index("id").tp.loc[wide.index]
-    groups = {str(n): wide[chips == n] for n in sorted(set(chips))} | {"all": wide}
-    found = {
-        n: {
-            "rows": len(own),
-            "limit": 100 * own[LIMIT].abs().mean(),
-            "eq. 8": 100 * own[EQUATION_8].abs().mean(),
-            "eq. 8, signed": 100 * own[EQUATION_8].mean(),
-        }
-        for n, own in groups.items()
-    }
-    return pd.DataFrame(found).T.round(1).astype({"rows": int}).rename_axis("chips in parallel")
+    """Errors of both in per cent by the number of chips in parallel, and in all."""
+    wide = 100 * data.pivot(index="id", columns="who", values="error")
+    named = wide.rename(columns={LIMIT: "limit", EQUATION_8: "eq. 8"})
+    found = comparison.by_chips(named, data.drop_duplicates("id").set_index("id").tp[wide.index])
+    return found.drop(columns="limit, signed").round(1)
 
 
 # --- Section 5 and Figure 4 --------------------------------------------------------------------------------

@@ -14,22 +14,23 @@ from inferlib.papers.mazurek2025.records import DEFAULT
 from inferlib.units import factor
 
 
+def _box(ax, x, y, width, text, colour):
+    look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
+    ax.add_patch(FancyBboxPatch((x, y), width, 0.9, **look))
+    ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+
+
 def expert_parallel(model, setup, own):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
     _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
     place, one = setup.deployment, own * model.d_model * eq.messages(model) / 1e6
     shown, x = ("GPU 1", "GPU 2", "GPU 3", f"GPU {place.n_gpus}"), (0, 2.3, 4.6, 8.0)
 
-    def box(at, y, text, colour):
-        look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
-        ax.add_patch(FancyBboxPatch((at, y), 1.8, 0.9, **look))
-        ax.text(at + 0.9, y + 0.45, text, ha="center", va="center", fontsize=9)
-
     for label, at in zip(shown, x, strict=True):
         ax.text(at + 0.9, 6.25, label, ha="center")
-        box(at, 5.0, f"all attention,\n{own:g} sequences", style.GREEN)
-        box(at, 2.5, f"{eq.held_experts(model, place)} experts\nof the layer", style.BLUE)
-        box(at, 0.0, "the same\nsequences", style.GREEN)
+        _box(ax, at, 5.0, 1.8, f"all attention,\n{own:g} sequences", style.GREEN)
+        _box(ax, at, 2.5, 1.8, f"{eq.held_experts(model, place)} experts\nof the layer", style.BLUE)
+        _box(ax, at, 0.0, 1.8, "the same\nsequences", style.GREEN)
     for i, here in enumerate(x):
         for j, there in enumerate(x):
             width = 1.6 if 0 in (i, j) else 0.5
@@ -66,18 +67,18 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
     attention, expert, sent = layer(batch / 2)
     turn = eq.overlapped_time(attention, expert, sent) / 2
     for i in range(4):
-        start, half = i * turn, "AB"[i % 2]
-        # a half's exchange is between its attention and its experts, so a turn begins with the experts
-        rows.append(("overlap", "GPU", half, "experts", start, start + expert))
-        rows.append(("overlap", "GPU", half, "attention", start + expert, start + expert + attention))
-        rows.append(("overlap", "network", "BA"[i % 2], "network", start, start + sent))
+        start, half, other = i * turn, *("AB", "BA")[i % 2]
+        # a half's exchange lies between its attention and its experts, so a turn begins with the experts
+        rows.append(("overlap", "GPU", half, "experts", start, expert))
+        rows.append(("overlap", "GPU", half, "attention", start + expert, attention))
+        rows.append(("overlap", "network", other, "network", start, sent))
     attention, expert, sent = layer(batch)
-    layer_parts = ("attention", "GPU", attention), ("network", "network", sent), ("experts", "GPU", expert)
     start = 0.0
-    for part, lane, seconds in layer_parts * 2:
-        rows.append(("one batch", lane, "A+B", part, start, start + seconds))
+    for part, seconds in 2 * (("attention", attention), ("network", sent), ("experts", expert)):
+        rows.append(("one batch", part if part == "network" else "GPU", "A+B", part, start, seconds))
         start += seconds
-    return pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
+    data = pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
+    return data.assign(end=data.start + data.end)
 
 
 def timeline(model, at, own, context, assumptions=DEFAULT):
@@ -113,14 +114,18 @@ def two_tokens(model):
     _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
     random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
     first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
-    for expert in range(model.n_routed):
-        woken = expert in first, expert in second
-        colour = {(True, False): style.BLUE, (False, True): style.PURPLE, (True, True): style.INK}.get(woken)
-        spot = dict(facecolor=colour or "none", edgecolor=style.FAINT, linewidth=0.8)
-        ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
-    names = [("first token", style.BLUE), ("second token", style.PURPLE)]
-    for label, colour in names + [("both", style.INK)] * bool(first & second):
-        ax.bar(0, 0, color=colour, label=label)
+    woken = {
+        "first token": (first - second, style.BLUE),
+        "second token": (second - first, style.PURPLE),
+        "both": (first & second, style.INK),
+        None: ({*range(model.n_routed)} - first - second, "none"),
+    }
+    for label, (experts, colour) in woken.items():
+        for expert in sorted(experts):
+            spot = {"facecolor": colour, "edgecolor": style.FAINT, "linewidth": 0.8}
+            ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
+        if label and experts:
+            ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3)
     ax.set(xlim=(-0.3, side + 0.1), ylim=(side + 0.1, -0.3), aspect="equal")
     one, two = (eq.expert_weights(model) / factor("MB") * eq.active_experts(model, n) for n in (1, 2))
@@ -139,9 +144,8 @@ def layer(model):
         "shared": (5.0, 0.3, 2.4, f"{model.n_shared} shared expert,\nalways", style.GREEN),
         "sum": (8.5, 1.2, 1.5, f"sum of {model.used}", style.INK),
     }
-    for x, y, width, text, colour in boxes.values():
-        ax.add_patch(plt.Rectangle((x, y), width, 0.9, facecolor="none", edgecolor=colour, linewidth=1.6))
-        ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+    for one in boxes.values():
+        _box(ax, *one)
     for start, end in (
         ("token", "router"), ("router", "routed"), ("token", "shared"), ("routed", "sum"), ("shared", "sum"),
     ):  # fmt: skip

@@ -60,13 +60,14 @@ def experts():
 
 def sizes():
     """Bytes and parameters."""
-    parts = parameters()
+    parts, at = parameters(), setup("4x8 H100")
+    left = at.gpu.memory_capacity - eq.weights_on_gpu(MODEL, eq.held_experts(MODEL, at.deployment))
     return {
         "experts_b": f"{parts['experts'] / 1e9:.1f}",
         "mlp_share": f"{(parts['experts'] + parts['dense']) / parts['all']:.1%}",
         "qwen_72": f"{load_model('Qwen2.5 72B').cache_bytes() / factor('KB'):.2f}",
         "tables_gb": f"{2 * parts['embeddings'] / GB:.1f}",
-        "left": f"{systems.free_memory() / GB:.0f}",
+        "left": f"{left / GB:.0f}",
     }
 
 

@@ -35,7 +35,7 @@ def _formats(assumed):
 MEMORY = "Memory of one GPU, for its weights and cache"
 
 
-def _assumed(weights, cache, overhead=0):
+def _assumed(weights, cache, overhead=0, **at):
     """The source's assumptions with the reader's formats; arithmetic stays in the source's."""
     return DEFAULT.replace(weight_bytes=weights, cache_value_bytes=cache, overhead=overhead * factor("us"))
 
@@ -123,27 +123,24 @@ def experts_waking(model=None, context=4989, gpu=None, assumed=DEFAULT):
         # the asymptotic formula falls below one if there are more GPUs than active experts
         return maximum(eq.loaded_experts(model, Deployment(gpus), batch) - model.n_shared, 1)
 
-    def formats(weights, cache, **at):
-        return _assumed(weights, cache)
-
     def reading(batch, gpus, **at):
-        return eq.experts_on_gpu(model, model.n_shared + fullest(batch, gpus), formats(**at))
+        return eq.experts_on_gpu(model, model.n_shared + fullest(batch, gpus), _assumed(**at))
 
     def asleep(batch, gpus, **at):
-        held = eq.experts_on_gpu(model, eq.held_experts(model, Deployment(gpus)), formats(**at))
+        held = eq.experts_on_gpu(model, eq.held_experts(model, Deployment(gpus)), _assumed(**at))
         return held - reading(batch, gpus, **at)
 
     def rest(**at):
-        return eq.weights_on_gpu(model, 0, formats(**at)) - eq.experts_on_gpu(model, 0, formats(**at))
+        return eq.weights_on_gpu(model, 0, _assumed(**at)) - eq.experts_on_gpu(model, 0, _assumed(**at))
 
     def kept(batch, context, gpus, **at):
-        return held_on_gpu(model, Deployment(gpus), batch, context, formats(**at))[1]
+        return held_on_gpu(model, Deployment(gpus), batch, context, _assumed(**at))[1]
 
     def held(batch, context, gpus, **at):
-        return sum(held_on_gpu(model, Deployment(gpus), batch, context, formats(**at)))
+        return sum(held_on_gpu(model, Deployment(gpus), batch, context, _assumed(**at)))
 
     def step(batch, context, gpus, **at):
-        moved = eq.cache_traffic(model, batch / gpus, context, formats(**at))
+        moved = eq.cache_traffic(model, batch / gpus, context, _assumed(**at))
         return reading(batch, gpus, **at) + rest(**at) + moved
 
     chips = Choice("chip", "Chip", first(gpu, _CHIPS))

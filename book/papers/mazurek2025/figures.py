@@ -9,7 +9,6 @@ from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from book import style
@@ -26,10 +25,10 @@ COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=Fa
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
-def boxes_that_hold(case, most=4):
-    """Boxes of eight chips, one stage each, that hold the model and one user in an engine; NaN above ``most``."""
+def boxes_that_hold(case):
+    """Boxes of eight chips, a stage each, in which an engine holds the model and one user; NaN above four."""
     one, chip = case.replace(batch=1), case.machine.chip
-    asked = {n: one.replace(machine=System(chip, 8 * n), layout=f"TP8 PP{n}") for n in range(1, most + 1)}
+    asked = {n: one.replace(machine=System(chip, 8 * n), layout=f"TP8 PP{n}") for n in range(1, 5)}
     return next((n for n, question in asked.items() if ask(question).feasible), math.nan)
 
 
@@ -66,14 +65,6 @@ def curves(model=MODEL, context=CONTEXT, assumptions=DEFAULT):
     return xr.concat(parts, "setup").assign_attrs(context=context, model=model.name)
 
 
-def measured_points(model=MODEL.name):
-    """The seven points of SGLang that the source compares with, named as in :func:`curves`; none of another model."""
-    table = validation.measured()[["own", "per_gpu", "n_gpus"]].rename(columns={"per_gpu": "gpu"})
-    table = table.assign(request=table.gpu / table.own, total=table.gpu * table.n_gpus)
-    points = pd.concat(table.loc[list(ids)].assign(setup=name) for name, ids in validation.COMPARED.items())
-    return points if model == MODEL.name else points[:0]
-
-
 def _finish(ax, ticks=(), legend="best", **axes):
     """Axes with plain numbers at these places of the horizontal one, and a legend."""
     ax.set(**axes)
@@ -87,14 +78,15 @@ def _finish(ax, ticks=(), legend="best", **axes):
 def _readings(capped, literal, x, y):
     """Curves of both readings, full and dashed, faint where memory would not suffice, with SGLang's points."""
     _, ax = plt.subplots(layout="constrained")
-    points = measured_points(capped.model)
+    named = {"own": "own", "gpu": "per_gpu", "request": "per_request", "total": "tokens_per_second"}
+    points = validation.COMPARED if capped.model == MODEL.name else {}
     for name, colour in COLOURS.items():
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
         ax.plot(other[x], other[y], "--", color=colour, linewidth=1.2)
         ax.plot(curve[x], curve[y], color=colour, alpha=0.35)
         ax.plot(curve[x], curve[y].where(curve.fits), color=colour, label=name)
-        seen = points[points.setup == name]
-        ax.plot(seen[x], seen[y], "o", color=colour)
+        seen = validation.measured().loc[[*points.get(name, ())]]
+        ax.plot(seen[named[x]], seen[named[y]], "o", color=colour)
     ax.plot([], [], color=style.INK, label=f"capped, {capped.context:g} tokens")
     ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
     return ax

@@ -35,19 +35,13 @@ def components(data):
     """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
     _, ax = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
-    inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
-    for y, column in enumerate(data):
-        left = 0.0
-        for part, colour in zip(data.index, colours, strict=True):
-            value = data.loc[part, column]
-            ax.barh(y, value, left=left, color=colour, height=0.6, label=part if y == 0 else None)
-            if value > 0.08:
-                ax.text(left + value / 2, y, f"{value:.2f}", **inside)
-            left += value
-        ax.text(left + 0.02, y, f"{left:.2f}", va="center", fontsize=9)
-    ax.set_yticks(range(len(data.columns)), [f"{overlap}: {who}" for overlap, who in data])
-    ax.set(ylim=(len(data.columns) - 0.5, -0.5), xlabel="milliseconds for a layer, the whole batch")
-    ax.set_xlim(0, 1.08 * data.sum().max())
-    ax.grid(axis="y", visible=False)
+    data.T.plot.barh(stacked=True, color=colours, width=0.6, ax=ax)
+    for bars in ax.containers:
+        texts = [f"{bar.get_width():.2f}" if bar.get_width() > 0.08 else "" for bar in bars]
+        ax.bar_label(bars, texts, label_type="center", color="white", fontsize=9)
+    for y, total in enumerate(data.sum()):
+        ax.text(total + 0.02, y, f"{total:.2f}", va="center", fontsize=9)
+    style.name_rows(ax, [f"{overlap}: {who}" for overlap, who in data])
+    ax.set(xlabel="milliseconds for a layer, the whole batch", ylabel="", xlim=(0, 1.08 * data.sum().max()))
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)
     return ax

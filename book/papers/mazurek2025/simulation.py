@@ -7,11 +7,11 @@ from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import deployment
 
 
-def fullest(tokens, n_gpus=32, draws=300):
+def fullest(tokens, n_gpus=32):
     """The active experts of the fullest GPU: by both formulas, and the mean of draws of experts dealt out evenly."""
     at, active = deployment(n_gpus), eq.active_experts(MODEL, tokens)
     random, most = np.random.default_rng(0), []
-    for _ in range(draws):
+    for _ in range(300):
         scores = random.random((tokens, MODEL.n_routed))
         chosen = np.unique(np.argpartition(scores, MODEL.n_active)[:, : MODEL.n_active])
         most.append(np.bincount(chosen // (MODEL.n_routed // n_gpus), minlength=n_gpus).max())

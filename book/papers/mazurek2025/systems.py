@@ -13,9 +13,9 @@ import pandas as pd
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, deployment, load_model, setup, setups
 
-CONTEXT = 4989  # tokens: see the docstring
-TRUE = 2050  # mean context of a sequence, by the lengths that SGLang states
-OWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)  # sequences per GPU
+CONTEXT = 4989  # tokens: see the text above
+TRUE = 2050  # tokens behind a sequence on average, by the lengths that SGLang states
+OWN = tuple(2**k for k in range(11))  # sequences a GPU
 MODEL = load_model("DeepSeek V3")
 # Section 3.1.2 prints two formulas for the experts of a GPU, and not how they combine.
 READINGS = {"capped": DEFAULT, "literal": Assumptions.uncapped()}
@@ -92,22 +92,11 @@ def largest_change(contexts, **changes):
     return float(np.abs(np.array(ratios) - 1).max())
 
 
-def free_memory(name="4x8 H100"):
-    """Bytes that the weights leave free on one GPU of a setup."""
-    at = setup(name)
-    return at.gpu.memory_capacity - eq.weights_on_gpu(MODEL, eq.held_experts(MODEL, at.deployment))
-
-
 def kimi_over_deepseek(own, name, kimi=None, assumptions=DEFAULT):
     """Speed of Kimi K2 over that of DeepSeek V3 on a setup; copies of experts fill its GPUs evenly."""
     kimi = kimi or load_model("Kimi K2")
     extra, how = (-kimi.n_routed) % setup(name).deployment.n_gpus, (CONTEXT, assumptions)
     return speed(name, own, *how, model=kimi, extra_experts=extra) / speed(name, own, *how)
-
-
-def more_experts():
-    """DeepSeek V3 with Kimi K2's number of experts and nothing else changed."""
-    return MODEL.replace(n_routed=load_model("Kimi K2").n_routed, name="DeepSeek V3, 384 experts")
 
 
 def lengthening(own=8):

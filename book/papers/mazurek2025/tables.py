@@ -1,6 +1,9 @@
 """Mazurek & Schreiber 2025: the numbers of its text and of Tables 1 and 2, recomputed."""
 
+import tomllib
 from functools import partial
+from importlib.resources import files
+from operator import add, mul, sub, truediv
 
 import pandas as pd
 
@@ -8,14 +11,27 @@ from book.audit.explanations import inputs, named
 from book.audit.grading import WithNote, reproduces
 from book.audit.published_rows import published
 from book.papers.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
-from book.papers.mazurek2025.systems import best_overlap_gain
+from book.papers.mazurek2025.systems import MODEL, best_overlap_gain
 from inferlib import catalog
 from inferlib.equation import untraced
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment, load_model
+from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment
 from inferlib.units import factor
 
 reproduces = partial(reproduces, "mazurek2025")
+DATA = files("book.papers.mazurek2025")
+OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
+
+
+def _arithmetic(left, sign, right):
+    """A printed number from two others of its artefact, each ``row/column``."""
+    one, other = left.split("/"), right.split("/")
+    return lambda read: OPERATORS[sign](read(*one), read(*other))
+
+
+for _artefact, _rows in tomllib.loads((DATA / "arithmetic.toml").read_text("utf-8")).items():
+    _made = {(*place.split("/"), "")[:2]: _arithmetic(*how) for place, how in _rows.items()}
+    reproduces(_artefact)(lambda read, made=_made: made)
 
 
 @reproduces("Introduction")
@@ -25,7 +41,7 @@ def _introduction(read):
 
 @reproduces("Text 1")
 def _text_1(read):
-    ours = eq.cache_per_token(load_model("DeepSeek V3"))
+    ours = eq.cache_per_token(MODEL)
     qwen, llama = (_cache(catalog.load_model(name)) for name in ("Qwen3 32B", "Llama 3.1 405B"))
     qwen3 = catalog.load_model("Qwen3 32B")
     forty = qwen3.cache_bytes() * 40 / qwen3.n_layers
@@ -35,8 +51,6 @@ def _text_1(read):
             active, "with the head, without the embedding table; with both or neither it is 1 up or down"
         ),
         ("parameters a large batch may load", ""): parameters()["all"],
-        ("expert layers", ""): lambda read: read("layers") - read("dense layers"),
-        ("experts", ""): lambda read: read("shared experts") + read("routed experts"),
         ("cache of one token", "DeepSeek V3"): ours,
         ("cache of one token", "Qwen3 32B"): WithNote(
             qwen, f"64 layers; {forty / factor('KB'):.2f} KB would be 40 layers of the same shape"
@@ -44,9 +58,6 @@ def _text_1(read):
         ("cache of one token", "Llama 405B"): llama,
         ("cache of other models over DeepSeek's", ""): WithNote(
             (qwen / ours, llama / ours), f"Qwen3 32B to Llama 405B; {forty / ours:.1f} with the printed Qwen"
-        ),
-        ("Llama 3.3 70B", "ratio"): lambda read: (
-            read("Llama 3.3 70B", "feed-forward width") / read("Llama 3.3 70B", "width")
         ),
     }
 
@@ -60,7 +71,7 @@ def _cache(model):
 
 @reproduces("Figure 5")
 def _figure_5(read):
-    shape = inputs(load_model("DeepSeek V3"))
+    shape = inputs(MODEL)
     return {
         ("shared experts", ""): lambda read: WithNote(
             read("experts") - read("routed experts"), "its own count in the same caption, 257 less 256"
@@ -84,17 +95,12 @@ def _text_2_1(read):
     }
 
 
-@reproduces("Text 2.2")
-def _text_2_2(read):
-    return {("SGLang", "GPUs of a node"): lambda read: read("SGLang", "GPUs") / read("SGLang", "nodes")}
-
-
 @reproduces("Text 2.4")
 def _text_2_4(read):
     def outweighs(read):
-        model, most = load_model("DeepSeek V3"), untraced(outweighing)()
-        attention = eq.attention_weights(model)
-        on = [eq.experts_on_gpu(model, eq.held_experts(model, Deployment(n))) for n in (most, most + 1)]
+        most = untraced(outweighing)()
+        attention = eq.attention_weights(MODEL)
+        on = [eq.experts_on_gpu(MODEL, eq.held_experts(MODEL, Deployment(n))) for n in (most, most + 1)]
         return WithNote(
             most,
             f"experts on one of {most} GPUs weigh {on[0] / GB:.2f} GB, on one of {most + 1} {on[1] / GB:.2f}; "
@@ -112,10 +118,10 @@ def _text_2_4(read):
 
 @reproduces("Text 2.5")
 def _text_2_5(read):
-    model, tensor_parallel = load_model("DeepSeek V3"), 1
+    tensor_parallel = 1
     gain, where = best_overlap_gain()
     return {
-        ("traffic over that of tensor parallelism", ""): eq.messages(model) / tensor_parallel,
+        ("traffic over that of tensor parallelism", ""): eq.messages(MODEL) / tensor_parallel,
         ("overlap gains close to a factor", ""): WithNote(
             gain, f"at best, on {where}, by the source's model"
         ),
@@ -132,26 +138,24 @@ def _text_3(read):
 
 @reproduces("Text 3.1.1")
 def _text_3_1_1(read):
-    model = load_model("DeepSeek V3")
-    rounded = sum(round(matrix(model) / MB, 1) for matrix in eq.ATTENTION.values())
+    rounded = sum(round(matrix(MODEL) / MB, 1) for matrix in eq.ATTENTION.values())
     return {
-        **{(name, ""): matrix(model) for name, matrix in eq.ATTENTION.items()},
+        **{(name, ""): matrix(MODEL) for name, matrix in eq.ATTENTION.items()},
         ("attention weights of one layer", ""): WithNote(
-            eq.layer_attention_weights(model), f"the eight rounded sizes add up to {rounded:.1f}"
+            eq.layer_attention_weights(MODEL), f"the eight rounded sizes add up to {rounded:.1f}"
         ),
-        ("attention weights of all layers", ""): eq.attention_weights(model),
-        ("cache of one token", ""): eq.cache_per_token(model),
-        ("activations of one sequence", ""): eq.attention_activations(model, 1),
+        ("attention weights of all layers", ""): eq.attention_weights(MODEL),
+        ("cache of one token", ""): eq.cache_per_token(MODEL),
+        ("activations of one sequence", ""): eq.attention_activations(MODEL, 1),
     }
 
 
 @reproduces("Text 3.1.2")
 def _text_3_1_2(read, assumptions=DEFAULT):
-    model = load_model("DeepSeek V3")
-    one, activations = eq.expert_matrix(model), eq.all_expert_activations(model, 1, assumptions)
-    attention = eq.attention_activations(model, 1)
+    one, activations = eq.expert_matrix(MODEL), eq.all_expert_activations(MODEL, 1, assumptions)
+    attention = eq.attention_activations(MODEL, 1)
     rounded = activations / attention * round(attention / MB, 1)
-    once = 1 / eq.selection_probability(model)
+    once = 1 / eq.selection_probability(MODEL)
     return {
         ("activations of one sequence", ""): WithNote(
             activations, f"1.5 times the rounded 0.9 MB of section 3.1.1 is {rounded:.2f}"
@@ -159,34 +163,33 @@ def _text_3_1_2(read, assumptions=DEFAULT):
         ("one matrix of an expert", "W_1 and W_2"): one,
         ("one matrix of an expert", "W_Gate"): one,
         ("one expert", ""): WithNote(
-            eq.expert_weights(model), f"3 times the 15 that 14.7 rounds to is {3 * round(one / MB)}"
+            eq.expert_weights(MODEL), f"3 times the 15 that 14.7 rounds to is {3 * round(one / MB)}"
         ),
-        ("one matrix of a dense layer", "W_1 and W_2"): eq.dense_matrix(model),
-        ("one matrix of a dense layer", "W_Gate"): eq.dense_matrix(model),
-        ("a dense layer", ""): eq.dense_layer_weights(model),
-        ("dense layers", ""): eq.dense_weights(model),
+        ("one matrix of a dense layer", "W_1 and W_2"): eq.dense_matrix(MODEL),
+        ("one matrix of a dense layer", "W_Gate"): eq.dense_matrix(MODEL),
+        ("a dense layer", ""): eq.dense_layer_weights(MODEL),
+        ("dense layers", ""): eq.dense_weights(MODEL),
         ("tokens over which an expert is chosen once", ""): once,
-        ("tokens of 32 that miss an expert", ""): once * eq.never_selected(model, 1),
+        ("tokens of 32 that miss an expert", ""): once * eq.never_selected(MODEL, 1),
     }
 
 
 @reproduces("Text 3.1.3")
 def _text_3_1_3(read):
-    return {("both embedding matrices", ""): eq.embedding_weights(load_model("DeepSeek V3"))}
+    return {("both embedding matrices", ""): eq.embedding_weights(MODEL)}
 
 
 @reproduces("Text 3.3")
 def _text_3_3(read, assumptions=DEFAULT):
-    model = load_model("DeepSeek V3")
-    two, share = eq.two_experts_traffic(model, 8), eq.link_traffic(model, Deployment(8), 8)
-    fullest = eq.held_experts(model.replace(n_routed=8, n_shared=1), Deployment(8))
+    two, share = eq.two_experts_traffic(MODEL, 8), eq.link_traffic(MODEL, Deployment(8), 8)
+    fullest = eq.held_experts(MODEL.replace(n_routed=8, n_shared=1), Deployment(8))
     return {
-        ("devices of the base model", ""): inputs(model).n_routed + inputs(model).n_shared,
-        ("messages of a token and layer", ""): eq.messages(model, assumptions),
+        ("devices of the base model", ""): inputs(MODEL).n_routed + inputs(MODEL).n_shared,
+        ("messages of a token and layer", ""): eq.messages(MODEL, assumptions),
         ("bytes of both ways", ""): lambda read: read("dispatched") + read("combined"),
         ("traffic of one sequence", ""): WithNote(
-            eq.tokens_traffic(model, 1, assumptions),
-            f"{eq.tokens_traffic(model, 1, Assumptions.corrected()) / GB:.4f} with 58 layers and 8 messages",
+            eq.tokens_traffic(MODEL, 1, assumptions),
+            f"{eq.tokens_traffic(MODEL, 1, Assumptions.corrected()) / GB:.4f} with 58 layers and 8 messages",
         ),
         ("9 experts on 8 GPUs", "experts on the fullest"): fullest,
         ("9 experts on 8 GPUs", "nearly double"): two / share,
@@ -205,41 +208,25 @@ def _table_2(read):
 
 @reproduces("Text 3.4")
 def _text_3_4(read):
-    model, row = load_model("DeepSeek V3"), "2x8 H100, shared expert on one GPU"
+    row = "2x8 H100, shared expert on one GPU"
     n = int(read(row, "nodes") * read(row, "GPUs of a node"))
-    load, share = eq.shared_expert_load_corrected(model, n), model.n_active / n
+    load, share = eq.shared_expert_load_corrected(MODEL, n), MODEL.n_active / n
     note = (
         f"over the mean GPU; over any other GPU {1 + 1 / share:.1f}. The fraction in our copy, which is damaged there, "
-        f"gives {eq.shared_expert_load(model, n):.2f}"
+        f"gives {eq.shared_expert_load(MODEL, n):.2f}"
     )
     return {
-        (row, "routed experts beside it"): inputs(model).n_routed / n,
+        (row, "routed experts beside it"): inputs(MODEL).n_routed / n,
         (row, "activations over the others'"): WithNote(load, note),
         (row, "traffic over the others'"): WithNote(load, note),
         ("balancedness of a balanced system", ""): eq.expert_balancedness(3.0, 3.0),
     }
 
 
-@reproduces("Figure 10")
-def _figure_10(read):
-    one_in = ("share of experts a token goes to, one in", "")
-    return {one_in: lambda read: read("experts") / read("experts a token goes to")}
-
-
 @reproduces("Text 3.5")
 def _text_3_5(read):
-    network, attention, experts = "network", "attention's arithmetic", "experts' arithmetic"
-    return {
-        (network, "inefficiency"): lambda read: read(network, "peak") / read(network, "reached"),
-        (attention, "inefficiency"): lambda read: 1 / read(attention, "utilisation"),
-        (experts, "inefficiency"): lambda read: read(experts, "peak") / read(experts, "reached"),
-    }
-
-
-@reproduces("Text 3.6")
-def _text_3_6(read):
-    rack = "12x4 B200"
-    return {(rack, "GPUs"): lambda read: read(rack, "boxes") * read(rack, "GPUs of a box")}
+    row = "attention's arithmetic"
+    return {(row, "inefficiency"): lambda read: 1 / read(row, "utilisation")}
 
 
 @reproduces("Text 4")
@@ -248,38 +235,21 @@ def _text_4(read):
 
     def largest(read):
         free = read(row, "memory for the cache of one GPU") * read(row, "nodes") * read(row, "GPUs of a node")
-        exact = eq.cache_per_token(load_model("DeepSeek V3"))
+        exact = eq.cache_per_token(MODEL)
         found = free / (read(row, "cache of one token") * read(row, "context"))
         return WithNote(found, f"{free / (exact * read(row, 'context')):.1f} with the exact cache of a token")
 
     return {(row, "largest batch"): largest}
 
 
-# Table 1: symbol, name as printed, name in the public configuration, our field.
-TABLE_1 = {
-    "d": ("Hidden Size", "hidden_size", "d_model"),
-    "n_h": ("Number of Attention Heads", "num_attention_heads", "n_heads"),
-    "d_h": ("Per-Head Dimension", "v_head_dim", "value_dim"),
-    "d_c": ("KV Compression Dimension", "kv_lora_rank", "kv_rank"),
-    "d'_c": ("Query Compression Dimension", "q_lora_rank", "q_rank"),
-    "d_h^R": ("RoPE Per-Head Dimension", "qk_rope_head_dim", "rope_dim"),
-    "n_r^E": ("Number of Routed Experts", "n_routed_experts", "n_routed"),
-    "n_r,u^E": ("Number of Routed Experts per Token", "num_experts_per_tok", "n_active"),
-    "n_s^E": ("Number of Shared Experts", "n_shared_experts", "n_shared"),
-    "n_s,u^E": ("Number of Shared Experts per Token", "", "n_shared_active"),
-    "L_E": ("Number of Hidden Expert Layers", "", "n_expert_layers"),
-    "d_moe": ("Hidden Dimension of Each Expert", "moe_intermediate_size", "d_expert"),
-    "d_dense": ("Hidden Dimension of Dense MLP", "intermediate_size", "d_dense"),
-    "L_D": ("Number of Hidden Dense Layers", "first_k_dense_replace", "n_dense_layers"),
-    "L_total": ("Number of Hidden Layers", "num_hidden_layers", "n_layers"),
-}
-
-
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    rows, model, table = published("mazurek2025"), load_model("DeepSeek V3"), []
-    for row, (name, key, field) in TABLE_1.items():
-        configured = rows["Figure 4", key, ""].printed if key else ""
-        here = f"{getattr(model, field):.0f}"
-        table.append((row, rows["Table 1", row, ""].printed, name, key, configured, here))
+    rows, table = published("mazurek2025"), []
+    # symbol, name as printed, name in the public configuration, our field
+    listed = pd.read_csv(DATA / "table_1.tsv", sep="\t", keep_default_na=False)
+    for one in listed.itertuples():
+        configured = rows["Figure 4", one.key, ""].printed if one.key else ""
+        here = f"{getattr(MODEL, one.field):.0f}"
+        printed = rows["Table 1", one.symbol, ""].printed
+        table.append((one.symbol, printed, one.name, one.key, configured, here))
     return pd.DataFrame(table, columns=["Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here"])

@@ -25,6 +25,7 @@ def measured():
     table = measurements.load().loc[[*H100, *COMPARED["9x8 H100"], *RACK]]
     return table.assign(
         per_gpu=table.tokens_per_second / table.n_gpus,
+        per_request=table.tokens_per_second / table.sequences,
         own=table.sequences / table.n_gpus,
         mean_context=table.prompt_tokens + table.output_tokens / 2,
     )
