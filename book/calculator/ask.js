@@ -264,7 +264,10 @@ globalThis.inferlibAsk = function (D) {
     const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
       .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
     if (parts.some((p) => p.pairs)) used.push("attention " + cache);
-    return [...new Set(used.map((name) => of[name]).filter(Boolean))];
+    return [...new Set(used)].filter((name) => of[name]).map((name) => {
+      const [kind, ...format] = name.split(" ");
+      return `${D.formats.kinds[kind]} in ${format.join(" ")} (using those ${of[name]})`;
+    });
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
