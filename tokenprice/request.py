@@ -59,8 +59,6 @@ TTFT_CAUTIONS = (
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
-    Caution("equal", "one benchmark says how many prompts come together where all answers have one length",
-            lambda facts: facts["equal"]),
 )  # fmt: skip
 
 
@@ -449,7 +447,7 @@ def with_cautions(request, q, deployment, users):
     known = load_calibration()["first_token"]
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
-        "prompt": request.prompt_tokens, "equal": float(request.arrival_process.fixed_lengths),
+        "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip

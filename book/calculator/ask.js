@@ -264,7 +264,10 @@ globalThis.inferlibAsk = function (D) {
     const used = D.parts.filter((name) => m.values[key("stored", name)] && (name !== "attention" || plain))
       .map((name) => (name === "experts" ? "experts " : "gemm ") + each[name].kernel);
     if (parts.some((p) => p.pairs)) used.push("attention " + cache);
-    return [...new Set(used.map((name) => of[name]).filter(Boolean))];
+    return [...new Set(used)].filter((name) => of[name]).map((name) => {
+      const [kind, ...format] = name.split(" ");
+      return `${D.formats.kinds[kind]} in ${format.join(" ")} (using those ${of[name]})`;
+    });
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
@@ -275,7 +278,7 @@ globalThis.inferlibAsk = function (D) {
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
-      equal: 0, unbalanced: l.dp,
+      unbalanced: l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       other_maker: tuned.maker, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,

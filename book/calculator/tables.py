@@ -142,7 +142,7 @@ def kernels():
                     entry[kind][format] = str(error)
                 else:
                     entry[kind][format] = [getattr(kernel, field) for field in fields]
-                    if words := known.stands_in(kind, format):
+                    if words := known.lent(kind, format):
                         entry["stands_in"][f"{kind} {format}"] = words
         for kind in ("reduce", "library"):
             links = getattr(known, kind)
@@ -170,7 +170,7 @@ def formats():
         parts = [list(calibration.formats(model, name).values()) for model in models]
         facts = format_facts(name)
         found[name] = [known.stored / 8, known.multiplied, facts["format"], facts["new_format"], parts]
-    return {"each": found, "cache": {name: format_bytes(name) for name in CACHES}}
+    return {"each": found, "kinds": calibration.KINDS, "cache": {name: format_bytes(name) for name in CACHES}}
 
 
 def engines():
@@ -257,7 +257,7 @@ def cautions(declared):
     """Return the texts of cautions, and one JavaScript function of the facts that is above zero where each holds."""
     names = {
         "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_model", "untold", "users", "running", "copies", "unbalanced", "other_maker", "prompt", "equal",
+        "new_model", "untold", "users", "running", "copies", "unbalanced", "other_maker", "prompt",
         "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
         *(name for name in constant_facts() if name.startswith("most_")),
     }  # fmt: skip

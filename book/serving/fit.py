@@ -9,6 +9,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -501,21 +502,16 @@ def _score(logs, width):
 def distances():
     """Return the errors at each distance from the measurements that rows cover: logarithms, groups, the usual error."""
     table, logs = data(), left_out("publisher")
-    near, whose = np.any([*slices().values()], axis=0), groups(data())
+    near, full, whose = np.any([*slices().values()], axis=0), ~table.fits.astype(bool), groups(table)
     usual = factor(logs[near], whose[near])
-    chosen = {
-        "users": (logs, whose, ~table.fits.astype(bool)),
-        "chip": (left_out("hardware"), table.hardware, near), "format": (left_out("weights"), table.weights, near),
-    }  # fmt: skip
-    found = {name: (there[own], groups[own], usual) for name, (there, groups, own) in chosen.items()}
     told, untold = drafted(), asked().query("kind == 'drafts, length not told'")
     untold = np.log(untold.answered / untold.measured), untold.publisher
-    found |= {"lent": (*lent(), usual), "drafts": (*told, usual), "untold": (*untold, factor(*told))}
+    found = {"users": (logs[full], whose[full], usual), "lent": (*lent(), usual), "drafts": (*told, usual)}
+    found["untold"] = *untold, factor(*told)
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     first = first[~first.model.isin(SCATTERED)]
-    near, copied, equal = first.users <= MOST_USERS, first.copies > 1, first.equal.astype(bool)
-    chosen = {"most_users": ~near & ~copied & ~equal, "copies": copied, "equal": near & equal}
-    for name, own in chosen.items():
+    copied = first.copies > 1
+    for name, own in {"most_users": (first.users > MOST_USERS) & ~copied, "copies": copied}.items():
         found[name] = logs[first.index][own], groups(first)[own], first_factor()
     return found
 
@@ -648,33 +644,15 @@ def fit_first(table):
 
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
-    names = [
-        "experts",
-        "hosted",
-        "prompt_time",
-        "added",
-        "output_tokens",
-        "step",
-        "rounds",
-        "group",
-        "in_step",
-        "pieces",
-        "most",
-        "balance",
-    ]
-    experts, hosted, reading, added, output, step, rounds, group, in_step, pieces, most, balance = (
-        table[name].to_numpy() for name in names
-    )
-    passes = np.maximum(pieces, 1)
-    serves, users = (table.engine == "serving").to_numpy(), (table.users / table.copies).to_numpy()
+    t = SimpleNamespace(**{name: table[name].to_numpy() for name in table})
+    passes, burst = np.maximum(t.pieces, 1), (1 / t.rounds, t.group, t.users / t.copies, t.added)
 
     def predicted(found):
         late, host, serving, compiled = found
-        door = np.where(serves, serving, compiled)
-        own = np.maximum(np.where(experts, late, 1.0) * reading, passes * host * hosted)
-        how = {"copies": in_step, "most": most}
-        found = time_to_first_token(1 / rounds, group, users, added, own, pieces, output, step, door, **how)
-        return found[1] + balance
+        door = np.where(t.engine == "serving", serving, compiled)
+        own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
+        loop, how = (own, t.pieces, t.output_tokens, t.step, door), {"copies": t.in_step, "most": t.most}
+        return time_to_first_token(*burst, *loop, **how)[1] + t.balance
 
     return predicted
 
@@ -704,10 +682,8 @@ def latent():
 
 
 def first_factor():
-    """The factor that holds the times to the first token where lengths differ, left out either way."""
-    table = first_rows()
-    drawn = ~table.equal.astype(bool)
-    return max(factor(first_left_out(by)[drawn], groups(table)[drawn]) for by in ("publisher", "model"))
+    """The factor that holds the times to the first token, left out either way."""
+    return max(factor(first_left_out(by), groups(first_rows())) for by in ("publisher", "model"))
 
 
 # --- The files ------------------------------------------------------------------------------------------------
@@ -797,9 +773,9 @@ def own_widths(deployments):
     return np.exp(minimize(unlikely, np.log([0.15, 0.1, 0.1, 0.1]), **how).x)
 
 
-def ladder(rows=(0, 1, 2, 3), first=False, draws=8):
+def ladder(rows=(0, 1, 2, 3), draws=8):
     """Measure the worth of own rows: errors of a deployment's other rows, with prior widths from other models only."""
-    every, draw, each = deployments(first), np.random.default_rng(0), []
+    every, draw, each = deployments(), np.random.default_rng(0), []
     for name in dict.fromkeys(one[0] for one in every):
         widths = own_widths([one for one in every if one[0] != name])
         for _, x, y in (one for one in every for _ in range(draws) if one[0] == name):

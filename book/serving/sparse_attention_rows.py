@@ -1,6 +1,6 @@
 """Serving runs of models with sparse, pooled or recurrent attention: scored, and not fitted.
 
-``sparse_attention_rows.csv`` has public rows. ``python -m book.serving.sparse_attention_rows`` writes
+``sparse_attention_rows.csv`` has public rows. ``python -m book.serving.fit`` writes
 ``sparse_attention.toml``: for each kind of attention the factor that holds 80 % of them. If several models were
 measured, it is the widest factor over all but one of them.
 """
