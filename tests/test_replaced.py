@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import wraps
 from itertools import product
 from pathlib import Path
 
@@ -155,27 +156,16 @@ LLAMA = inferlib.load_model("Llama 3 70B")
 
 @pytest.mark.filterwarnings("ignore:.*closed form of")
 @pytest.mark.parametrize(
-    ("reading", "slower", "batch"),
+    ("room", "reading", "at"),
     [
-        (
-            principles.memory_time,
-            lambda chip, data, n_chips: 2 * data / (n_chips * chip.memory_bandwidth),
-            lambda: principles.critical_batch(BOX.chip, principles.profile_of(LLAMA)),
-        ),
-        (
-            erdil2025.weight_time,
-            lambda model, chip, n_gpu: (
-                2 * model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
-            ),
-            lambda: erdil2025.critical_batch(erdil2025.load_model(LLAMA), erdil2025.load_chip("H100")),
-        ),
+        (principles, principles.memory_time, (BOX.chip, principles.profile_of(LLAMA))),
+        (erdil2025, erdil2025.weight_time, (erdil2025.load_model(LLAMA), erdil2025.load_chip("H100"))),
     ],
-    ids=["principles", "erdil2025"],
 )
-def test_memory_that_reads_half_as_fast_doubles_the_critical_batch(reading, slower, batch):
-    before = batch()
-    with inferlib.variant(reading, slower):
-        assert batch() == pytest.approx(2 * before, rel=1e-6)
+def test_memory_that_reads_half_as_fast_doubles_the_critical_batch(room, reading, at):
+    before, own = room.critical_batch(*at), reading.equation.function
+    with inferlib.variant(reading, wraps(own)(lambda *given: 2 * own(*given))):
+        assert room.critical_batch(*at) == pytest.approx(2 * before, rel=1e-6)
 
 
 def test_an_edited_equation_is_noticed_where_a_closed_form_rests_on_it(tmp_path):

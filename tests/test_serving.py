@@ -639,4 +639,3 @@ def test_a_changed_equation_is_fitted_again_and_scored(monkeypatch):
     own = kernels.reduce_time.equation.function
     table = fit.scored(kernels.reduce_time, lambda link, message: 2 * own(link, message))
     assert table.reduce_time["dense"] > 1.1 * table.now["dense"]
-    assert not fit.data.cache_info().currsize

@@ -42,21 +42,12 @@ def test_terms_add_up_to_the_step(found):
     assert np.allclose(found.terms.sum("term", skipna=False), found.seconds, equal_nan=True)
 
 
-def test_one_answer_is_not_asked_of_a_list_in_words():
-    with pytest.raises(TypeError, match="weights is an axis of 2 values.*papers.sweep"):
-        papers.ask("principles", LLAMA, "8x H100", weights=["bf16", "fp8"])
-
-
-@pytest.mark.parametrize("axis", ["chips", "batch", "context"])
+@pytest.mark.parametrize("axis", ["chips", "batch", "context", "weights"])
 def test_one_answer_is_not_asked_of_an_axis(axis):
-    values = {"chips": 8, "batch": 1, "context": 4096} | {axis: np.array([1, 2])}
-    asked = (
-        LLAMA,
-        inferlib.System(H100, values["chips"]),
-        inferlib.Workload(values["batch"], values["context"]),
-    )
+    values = {"chips": 8, "batch": 1} | {axis: ["bf16", "fp8"] if axis == "weights" else np.array([1, 2])}
+    machine = inferlib.System(H100, values.pop("chips"))
     with pytest.raises(TypeError, match=rf"{axis} is an axis of 2 values.*papers.sweep"):
-        papers.ask("principles", *asked)
+        papers.ask("principles", LLAMA, machine, **values)
 
 
 def test_a_question_is_swept_in_its_words():

@@ -147,8 +147,9 @@ def ask(
     validation.one_of("constants", constants, ("own", "same"))
     model = catalog.load_model(model) if isinstance(model, str) else model
     system = catalog.load_system(system) if isinstance(system, str) else system
-    _refuse_axes(**(vars(workload) if workload else {}) | work, chips=getattr(system, "count", None))
-    workload = (workload or Workload(batch=1)).replace(**work) if work or workload is None else workload
+    workload = validation.instance("workload", workload or Workload(batch=1), Workload)
+    _refuse_axes(**vars(workload) | work, chips=getattr(system, "count", None))
+    workload = workload.replace(**work)
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
         return answer

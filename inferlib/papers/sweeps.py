@@ -126,7 +126,7 @@ def named_axes(over, known, choices=()):
             raise TypeError(
                 f"over[{name!r}] is {values!r}, but must list the values of an axis: [{values!r}]"
             )
-        axes[name] = np.asarray(list(values), object).tolist()
+        axes[name] = list(values)
     if not axes or not all(axes.values()):
         raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
     return axes
