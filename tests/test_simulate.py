@@ -54,12 +54,16 @@ def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
 
 @pytest.mark.parametrize("users", [1, 8, 64, 512])
 @pytest.mark.parametrize(
-    "more", [{}, {"max_num_batched_tokens": 2048}, {"prompt_tokens": "8k", "output_tokens": 100}]
-)
+    "more",
+    [
+        {}, {"max_num_batched_tokens": 2048}, {"prompt_tokens": "8k", "output_tokens": 100},
+        {"model": "Qwen3 30B-A3B", "weights": None, "layout": "DP4 EP4"},
+    ],
+)  # fmt: skip
 def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
     """Where answers are alike users come in rows, and the first token somewhat later than the formula says."""
     found = simulate(ASKED.replace(request_rate=None, concurrency=users, **more), requests=4000)
-    assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)
+    assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.13 if "layout" in more else 0.1)
     assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.25)
 
 

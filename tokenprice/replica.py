@@ -57,10 +57,7 @@ class Costs:
             base, each = self.step(n)
             return by * base, by * each
 
-        passes = tuple(by * one for one in self.passes)
-        return Costs(
-            step, self.tokens, self.prompts, self.fresh, passes, self.answers, self.door, by * self.late, self.in_step
-        )  # fmt: skip
+        return replace(self, step=step, passes=tuple(by * one for one in self.passes), late=by * self.late)
 
 
 class Request:
@@ -68,13 +65,13 @@ class Request:
 
     __slots__ = (
         "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
-        "end", "again", "extra", "user", "entry", "copy",
+        "end", "extra", "user", "entry", "copy",
     )  # fmt: skip
 
     def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
         self.number, self.came, self.fresh, self.seconds = number, came, fresh, seconds
         self.prompt, self.output, self.user = prompt, output, user
-        self.left, self.context, self.done, self.since, self.again = fresh, prompt, 0, 0, 0
+        self.left, self.context, self.done, self.since = fresh, prompt, 0, 0
         self.begun = self.first = self.end = self.entry = None
         self.extra = 0.0
 
@@ -209,7 +206,6 @@ class Replica:
             now = last.prompt + last.done
             last.seconds *= now / last.fresh if last.fresh else 1.0
             last.context = last.left = last.fresh = now
-            last.again += 1
             self.preempted += 1
             copy.line.appendleft(last)
             self.prompted[copy] = True

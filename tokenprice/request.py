@@ -356,7 +356,7 @@ def request_of(
     # prompts that delay the first token do not also delay the tokens after it
     others = inter_token_wait(among, output_tokens, added, met, seen, whole)
     if chunk is not None and reader is None:  # with a queue, each step prefills all prompts that fit
-        others = where(among > together / copies, added * most / output_tokens, others)
+        others = where(among > maximum(most, 1), added * most / output_tokens, others)
     each = maximum(running / copies, 1)
     share = (
         1 / reader.layout.lanes if reader else lane_time(1.0, whole * each, output_tokens, copies, in_step)
