@@ -301,9 +301,21 @@ class Named:
         return self.shown
 
 
+class Text:
+    """Markdown as the output of a cell: rendered in a notebook, plain text elsewhere."""
+
+    def __init__(self, markdown):
+        self.markdown = markdown
+
+    def __repr__(self):
+        return self.markdown
+
+    def _repr_markdown_(self):
+        return self.markdown
+
+
 def step_equation(step):
     """The time of a step as an equation: milliseconds of each kind of time, named under a brace in its colour."""
-    from book.explorer.kernel_model_text import Text  # which imports this module
 
     def added(terms):
         kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()

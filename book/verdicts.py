@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import Patch, Rectangle
 
 from book import style
-from book.explorer.kernel_model_text import Text
+from book.style import Text
 from inferlib.system import System
 from tokenprice import ask
 from tokenprice.formatting import format_dtype

@@ -4,20 +4,8 @@ from bisect import bisect
 
 import inferlib
 import tokenprice
+from book.style import Text
 from tokenprice.formatting import format_dtype
-
-
-class Text:
-    """Markdown as the output of a cell: rendered in a notebook, plain text elsewhere."""
-
-    def __init__(self, markdown):
-        self.markdown = markdown
-
-    def __repr__(self):
-        return self.markdown
-
-    def _repr_markdown_(self):
-        return self.markdown
 
 
 def question_in_words(case):

@@ -12,7 +12,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from book import measured, style
 from book.audit.published_rows import published
 from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory, sizes
-from book.explorer.kernel_model_text import Text
+from book.style import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
 from inferlib.equation import frozen, quantity
