@@ -236,13 +236,16 @@ def test_text_cannot_leave_its_place():
     page_of(shown)
 
 
-def test_inputs_are_checked():
+def test_inputs_are_checked_and_a_choice_of_a_widget_sets_others():
     for wrong in ({"n_gpus": 3}, {"chip": "H1000"}):
         with pytest.raises(LookupError):
             CURVES.evaluate(**wrong)
     for wrong in (-3, math.nan, 1e9):
         with pytest.raises(ValueError, match="n_gpu is"):
             CURVES.evaluate(n_gpu=wrong)
+    _, batch, price, *_ = RICH.widget().children
+    price.value = "high"
+    assert batch.value == RICH.state(price="high")["batch"] == 100
 
 
 K = sp.Symbol("k")
@@ -334,6 +337,24 @@ MADE = {entry.id: entry.values[0] for entry in EVERY}
 @pytest.mark.parametrize("make", [*EVERY, pytest.param(lambda: RICH, id="every combination of kinds")])
 def test_every_explorer_computes_in_javascript_what_python_computes(make):
     assert_equal_at_random(make(), draws=10, seed=3)
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_a_widget_answers_at_both_ends_of_every_slider_and_shows_its_start(make):
+    """A logarithmic slider returns ten to its position, which may lie beyond its end by rounding."""
+    shown = make()
+    start = {i.name: i.start() for i in shown.inputs}
+    sliders = [i for i in shown.inputs if isinstance(i, Slider)]
+    for end in ("low", "high"):
+        ends = {i.name: getattr(i, end) for i in sliders}
+        corner = {i.name: 10 ** i.position(ends[i.name]) if i.log else ends[i.name] for i in sliders}
+        for name, at in corner.items():
+            shown.evaluate(**shown.within(**start | {name: at}))
+        assert "must be" not in shown.answered(**start | corner)
+    for i, control in zip(shown.inputs, shown.widget().children, strict=False):
+        if isinstance(i, Slider):  # a notebook shows the nearest step, and the answer is that of the start
+            steps = (i.position(i.value) - control.min) / control.step
+            assert control.value == pytest.approx(i.value) and steps == pytest.approx(round(steps), abs=1e-6)
 
 
 LOAD = {"own", "batch", "context"}

@@ -1,20 +1,27 @@
 """Explorers: inputs and views of outputs, interactive in a notebook and in the page without a kernel.
 
-The outputs are ordinary calls of equations. The page and a notebook run JavaScript generated from the SymPy
-expressions that those calls return on symbols.
+The outputs are ordinary calls of equations. The page runs JavaScript generated from the SymPy expressions that
+those calls return on symbols; in a notebook :meth:`Explorer.widget` calls them on numbers.
 """
 
+import html
+import io
 import itertools
+import math
 import re
 from functools import cached_property
+from inspect import signature
 from urllib.parse import quote
 
+import matplotlib.pyplot as plt
+import numpy as np
 import sympy
 
-from book.explorer import inputs as _inputs, outputs as _outputs
+from book.explorer import inputs as _inputs, kernel_model_line, outputs as _outputs
 from book.explorer.inputs import Choice, Slider, StructureChoice
-from book.explorer.outputs import Bars, Gauge
+from book.explorer.outputs import Bars, Curves, Gauge
 from book.explorer.page import page
+from book.style import breakdown_bars, coloured
 from inferlib import validation
 from inferlib.equation import forbid_override
 from inferlib.units import factor
@@ -149,9 +156,8 @@ class Explorer:
             named = view.steps if isinstance(view, Bars) else {n: f for n, f, _ in _outputs.numbers(view)}
             entries = []
             for k, (name, output) in enumerate(named.items()):
-                known = planned["views"][v][k] if planned else {}
-                placed = _outputs.placed(output(**arguments), values, known.get("names"))
-                entries.append({"name": name} | placed)
+                known = planned["views"][v][k] if planned else None
+                entries.append(_outputs.raw(name, output, arguments, values, known))
             plan.append(entries)
         at = len(values)
         for limit in self.limits.values():
@@ -186,6 +192,91 @@ class Explorer:
     def __repr__(self):
         return f"Explorer({self.title!r}, inputs: {', '.join(i.name for i in self.inputs)})"
 
+    # --- Notebook
+
+    def _repr_mimebundle_(self, **_):
+        """Return the page's HTML, and with a kernel the widget, which a notebook shows instead."""
+        from IPython import get_ipython
+
+        live = self.widget()._repr_mimebundle_() if get_ipython() else {}
+        return live | {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def widget(self):
+        """Return the explorer as ipywidgets for a live notebook: computed by Python, drawn by Matplotlib."""
+        import ipywidgets
+
+        controls = {i.name: _ipywidget(ipywidgets, i) for i in self.inputs}
+        shown = ipywidgets.HTML()
+
+        def follow(change=None):
+            for i in self.inputs if change else ():
+                if controls[i.name] is change.owner:  # as on the page, a choice may set other controls
+                    for name, value in getattr(i, "sets", {}).get(change.new, {}).items():
+                        controls[name].value = value
+            shown.value = self.answered(**{name: control.value for name, control in controls.items()})
+
+        for control in controls.values():
+            control.observe(follow, names="value")
+        follow()
+        return ipywidgets.VBox([*controls.values(), shown])
+
+    def within(self, **values):
+        """Clip values to their ranges; rounding may move the end of a logarithmic slider beyond it."""
+        sliders = [i for i in self.inputs if isinstance(i, Slider)]
+        return values | {i.name: i.within(values[i.name]) for i in sliders}
+
+    def answered(self, **values):
+        """Return the HTML that the widget shows at values of its controls."""
+        before = plt.get_fignums()
+        try:
+            shown = [f"<p>{html.escape(line)}</p>" for line in self._draw(self.within(**values))]
+        except ValueError as refusal:  # two options that exclude each other
+            return html.escape(str(refusal))
+        for number in plt.get_fignums():
+            if number not in before:
+                drawn = io.StringIO()
+                plt.figure(number).savefig(drawn, format="svg", bbox_inches="tight")
+                plt.close(number)
+                shown.append(drawn.getvalue()[drawn.getvalue().find("<svg") :])
+        return "".join(shown)
+
+    def _draw(self, values):
+        """Draw the views; return the texts beside them."""
+        arguments = self._arguments(self.state(**values))
+        said, short = [], self._short(arguments)
+        for name, (needed, has) in (short | self._short(arguments, caution=True)).items():
+            limit = self.limits[name]
+            said.append(f"{limit.says}. {name}: {needed:.4g} of {has:.4g} {limit.unit}")
+        for view in self.views:
+            if isinstance(view, Bars) and not short:
+                breakdown_bars({name: _outputs.step_of(f, arguments) for name, f in view.steps.items()})
+            elif isinstance(view, Curves):
+                self._draw_curves(view, values, arguments)
+            elif hasattr(view, "draw"):
+                view.draw(self.evaluate(**values))
+            elif isinstance(view, _outputs.Sentence):
+                said.append(view.say(self.evaluate(**values), lambda value: f"{value:.3g}"))
+        if self.asks is not None and not short:
+            said.append(kernel_model_line.format_answer(self, lambda value: f"{value:.3g}", **values))
+        return said
+
+    def _draw_curves(self, view, values, arguments):
+        x = next(i for i in self.inputs if i.name == view.x)
+        grid = np.geomspace(x.low, x.high, 61) if x.log else np.linspace(x.low, x.high, 61)
+        _, ax = plt.subplots()
+        colours = coloured(view.outputs)
+        for name, output in view.outputs.items():
+            moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
+            at = [None if self._short(a) else output(**a) for a in moved]
+            if any(v is not None and v > 0 for v in at):
+                shown = [math.nan if v is None else v / factor(view.unit) for v in at]
+                ax.plot(grid, shown, color=colours[name], label=name)
+        ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)
+        ax.set(xlabel=_inputs.with_unit(x), ylabel=view.y_label, xscale="log" if x.log else "linear")
+        if len(ax.lines) > 1:
+            ax.set_yscale("log" if view.log_y else "linear")
+            ax.legend(fontsize=10)
+
 
 def _of_bar(view, label, output, arguments):
     """Yield the answers of one bar: its terms and its total."""
@@ -195,6 +286,30 @@ def _of_bar(view, label, output, arguments):
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
     yield f"{before}total", step.total / factor(view.unit) if answered else None
+
+
+def _call(function, arguments):
+    """Call a function with the arguments that it names (all, if it has ``**``)."""
+    wanted = signature(function).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
+        return function(**arguments)
+    return function(**{name: arguments[name] for name in wanted})
+
+
+def _ipywidget(ipywidgets, i):
+    wide = {"style": {"description_width": "20em"}, "layout": {"width": "40em"}}
+    if not isinstance(i, Slider):
+        return ipywidgets.Dropdown(options=list(i.options), description=i.label, **wide)
+    wide["description"] = _inputs.with_unit(i)
+    if i.whole and not i.log:
+        return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
+    least, most, start = (i.position(value) for value in (i.low, i.high, i.value))
+    # A notebook shows the nearest step, so the start must be a step; typed numbers are kept.
+    steps = 12 * max(1, round(20 * (start - least) / (most - least)))
+    step = (start - least) / steps or (most - least) / 240
+    kind = ipywidgets.FloatLogSlider if i.log else ipywidgets.FloatSlider
+    shown = ",.0f" if i.whole else ",.5"
+    return kind(value=i.value, min=least, max=most, step=step, readout_format=shown, **wide)
 
 
 def _js(expression):

@@ -49,6 +49,10 @@ class Slider:
         """Return the position of a value on the slider's own scale."""
         return math.log10(value) if self.log else value
 
+    def within(self, value):
+        """Clip a value to the range of the slider."""
+        return min(max(value, self.low), self.high)
+
     def taken(self, value):
         """Return a value as the outputs receive it: rounded if the slider has whole numbers."""
         return round(value) if self.whole else value

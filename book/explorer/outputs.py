@@ -7,6 +7,9 @@ has no answer.
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
+import matplotlib.pyplot as plt
+
+from book import style
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import Breakdown
@@ -103,6 +106,17 @@ class Gauge:
         """The parts, and the limit."""
         return {**self.parts, "room": self.room}
 
+    def draw(self, values):
+        """Draw the gauge with Matplotlib."""
+        _, ax = plt.subplots(figsize=(6.4, 1.3))
+        left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
+        for name in self.parts:
+            ax.barh(0, values[name], left=left, label=name, color=colours[name])
+            left += values[name]
+        ax.axvline(values["room"], color="0.3", linestyle="--")
+        ax.set(yticks=[], xlabel=f"{self.title} ({self.unit})")
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.5), ncol=4, fontsize=10)
+
 
 def memory(held, chips=1, name="memory"):
     """Return the memory limit of an explorer: bytes held against the memory of its chips."""
@@ -111,6 +125,11 @@ def memory(held, chips=1, name="memory"):
         return (at[chips] if isinstance(chips, str) else chips) * chip.memory_capacity
 
     return {name: Limit(held, available, "GB")}
+
+
+def raw(name, output, arguments, values, planned=None):
+    """Call one output and append its numbers to ``values``; return the meaning of each."""
+    return {"name": name} | placed(output(**arguments), values, (planned or {}).get("names"))
 
 
 def placed(found, values, expected=None):
@@ -138,6 +157,11 @@ def check(title, views, sliders):
     for view in views:
         if isinstance(view, Curves):
             validation.one_of("x among the sliders", view.x, sliders)
+
+
+def step_of(output, arguments):
+    """Return the breakdown of one bar, or an infeasible one if there is none."""
+    return output(**arguments) or Breakdown(status="infeasible", reason="nothing fits")
 
 
 def numbers(view):

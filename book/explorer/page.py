@@ -13,7 +13,7 @@ from numbers import Integral
 from book import style
 from book.explorer import kernel_model_line
 from book.explorer.inputs import Choice, Slider, StructureChoice, with_unit
-from book.explorer.outputs import Bars, Curves, Sentence, numbers
+from book.explorer.outputs import Bars, Curves, Sentence, numbers, step_of
 from book.explorer.static_start import draw_static, script
 from inferlib.system import Breakdown
 from inferlib.units import factor
@@ -303,8 +303,7 @@ def _bars(part, shown, view):
 
 def _bar(part, shown, view, name, output, arguments):
     missing = [limit.says.lower() for n, limit in shown.limits.items() if n in shown._short(arguments)]
-    step = None if missing else output(**arguments)
-    step = step or Breakdown(status="infeasible", reason=(missing or ["nothing fits"])[0])
+    step = Breakdown(status="infeasible", reason=missing[0]) if missing else step_of(output, arguments)
     terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
     hides = ' class="absent"'
     told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
