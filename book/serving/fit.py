@@ -18,7 +18,7 @@ from book import measured
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
-from inferlib import catalog, validation, variant
+from inferlib import catalog, variant
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
@@ -82,18 +82,13 @@ def question(row):
     if row.weights == "int4":  # rows of Kimi K2.5, whose file is stored as Kimi-K2-Thinking's
         stored, kept, _ = checkpoint_formats(catalog.load_model("Kimi K2 Thinking"))
         blocks = kept | {"experts": stored}
-    system = System(_chip(row.hardware), row.n_gpus)
+    system = System(catalog.load_chip(row.hardware), row.n_gpus)
     workload, layout = (
         Workload(row.concurrency, row.context, weights, row.cache),
         Layout(row.tp, 1, row.ep, row.dp),
     )
     keep, engine = blocks | {"attention": row.attention}, calibration.engine_class(row.engine)
     return catalog.load_model(row.model), system, workload, layout, keep, engine
-
-
-@cache
-def _chip(name):
-    return catalog.load_chip(name)
 
 
 @cache
@@ -327,7 +322,6 @@ def left_out(by, engine=None):
 
     ``by``: "publisher", "model". ``engine``: class to assume for all rows (default: each row's own).
     """
-    validation.one_of("by", by, ("publisher", "model", "hardware", "weights"))
     return _logs(data(), by, _folds(by), lambda own, found: predict(own, found, engine) / own.measured)
 
 
