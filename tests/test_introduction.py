@@ -75,13 +75,13 @@ def test_the_kernel_model_never_beats_the_simple_picture():
 
 
 def test_the_kernel_models_row_is_its_answer():
-    row = introduction.eight_or_sixteen(CASE).set_index("who").loc[introduction.KERNEL_MODEL]
+    row = introduction.eight_or_sixteen(CASE).set_index("model").loc[introduction.KERNEL_MODEL]
     stages = ask(CASE.replace(machine="16x H100", layout="PP2 TP8"))
     assert row["two stages"].startswith(f"{1e3 * stages.seconds:.1f} ms ({1e3 * stages.low:.1f} to")
 
 
 def test_who_does_not_describe_a_layout_says_nothing_of_it():
-    table = introduction.eight_or_sixteen(CASE).set_index("who")
+    table = introduction.eight_or_sixteen(CASE).set_index("model")
     assert set(table.loc["Mazurek & Schreiber 2025"].drop("beside")) == {"n/a"}
 
 

@@ -398,7 +398,7 @@ def eight_or_sixteen(case):
     asked, rows = doubled(case), []
     for key, beside in WHOSE.items():
         found = {name: _cell(ask(question, by=key)) for name, question in asked.items()}
-        rows.append({"who": predictors.label(key), **found, "beside": beside})
+        rows.append({"model": predictors.label(key), **found, "beside": beside})
     return pd.DataFrame(rows)
 
 
