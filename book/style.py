@@ -315,7 +315,13 @@ class Text:
 
 
 def step_equation(step):
-    """The time of a step as an equation: milliseconds of each kind of time, named under a brace in its colour."""
+    """The time of a step as an equation: milliseconds of each kind of time, named under a brace in its colour.
+
+    A step that has none is its reason in words.
+    """
+
+    if not step.feasible:
+        return Text(step.summary())
 
     def added(terms):
         kinds = pd.Series(terms).groupby(lambda term: KIND_OF.get(term, "other"), sort=False).sum()

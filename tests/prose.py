@@ -45,6 +45,7 @@ def shown(output):
 
 def numbers(text):
     """Each number of a text as it is written and as a value; understands thousands and TeX spacing."""
+    text = re.sub(r"#[\dA-Fa-f]{6}\b", " ", text)  # a colour
     text = re.sub(r"(?<=\d)(?:\{,\}|\\,|\u2009|\u202f)(?=\d{3}(?!\d))", ",", text)
     return [(m[0], Decimal(m[0].replace(",", ""))) for m in NUMBER.finditer(text)]
 

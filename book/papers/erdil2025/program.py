@@ -2,10 +2,9 @@
 
 The numbers were made by the author's own files at each commit, run unchanged (one of them without its assertions, which
 fail on grids); the files are not copied here. ``program_states.csv`` names the commits, ``program_points.csv`` has
-points of their frontiers. A version that computes the same as an earlier one names it. The versions from 60cac00 to
-ce1e5a5 take hours for a whole grid: only points of few GPUs and small batches were computed (at least up to 32 GPUs and
-a batch of 256), and no stored point lies at that border. The last is this library's own model, which agrees with its
-file in all stored digits.
+points of their frontiers. A version that computes the same as an earlier one names it. Versions 60cac00 to ce1e5a5 take
+hours for a whole grid, so only its points of few GPUs and small batches were computed; no stored point lies at that
+border. The last is this library's own model, which agrees with its file in all stored digits.
 """
 
 from functools import cache, partial
