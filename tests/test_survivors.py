@@ -24,7 +24,7 @@ def test_bits_of_formats_are_those_of_their_names():
     """IEEE 754 and the formats of eight and four bits say it in their names; tf32 is stored as 32 (NVIDIA, A100)."""
     for name, row in FORMATS.items():
         scale = {"mxfp4": 8 / 32}.get(name, 0)  # the format is that of a block with its scale
-        assert row.bits == int("".join(c for c in name.removeprefix("mx") if c.isdigit())) + scale
+        assert row.bits == int("".join(c for c in name.split()[0].removeprefix("mx") if c.isdigit())) + scale
         assert format_bytes(name) == row.bits / 8
 
 
