@@ -341,7 +341,7 @@ def decide(
         among them.
     promise : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Which to try; default: every chip of the catalogue with timed operators and that has a
+        Which to try; default: every chip of the catalogue that has timed operators and a
         price. A Mapping holds chips of your own, which are tried beside those.
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
