@@ -58,7 +58,7 @@ def _store(path, files, value, since=START):
     number, temporary = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(number, "wb") as file:
         pickle.dump((sys.version, {file: _state(file) for file in files}, value), file)
-    os.replace(temporary, path)  # a reader sees the whole file or none, whoever else writes it
+    os.replace(temporary, path)  # readers see the whole old or the whole new file
 
 
 def _standing(path):

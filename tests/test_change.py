@@ -82,7 +82,11 @@ def test_chips_are_asked_one_by_one():
 
 test_refusals = refused(
     (lambda: change(QUESTION, "H100", tpot=1), ValueError, "machine is given twice"),
-    (lambda: change(QUESTION, SLO(tpot=1), usd_per_million=1), ValueError, "has no effect beside an SLO"),
+    (
+        lambda: change(QUESTION, SLO(tpot=1), usd_per_million=1),
+        ValueError,
+        "has no effect together with an SLO",
+    ),
     (lambda: change(QUESTION, tpot=1)["memory"], LookupError, "no resource 'memory'"),
 )
 

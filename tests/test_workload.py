@@ -66,7 +66,7 @@ def test_words_read_back_to_the_same_question():
 
 
 def test_a_trace_brings_its_lengths():
-    with pytest.raises(ValueError, match="prompt_tokens stands in the trace"):
+    with pytest.raises(ValueError, match="prompt_tokens is given by the trace"):
         ASKED.replace(trace=FOLDER / "azure_code.csv")
 
 
@@ -130,8 +130,9 @@ def even(path, n, **more):
     return Question("Llama 3 8B", "H100", trace=path)
 
 
-@pytest.mark.parametrize(("n", "said"), [(2, "at random. tok"), (19, "at random. tok"), (39, "at random. tok"),
-                                         (60, "more evenly than at random")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "said"), [*((n, "random arrivals. tok") for n in (2, 19, 39)), (60, "more evenly than at random")]
+)
 def test_few_requests_are_answered_and_even_ones_are_no_bursts(tmp_path, n, said):
     found = ask(even(tmp_path / "requests", n))
     assert said in str(found) and found.fleet.request_rate == pytest.approx(2)

@@ -33,7 +33,7 @@ from tokenprice.uncertainty import load_calibration, step_interval
 ALL = "all"
 PREFILL_INTERFERENCE = "prompts of others"
 OVERLOAD_MESSAGE = (
-    "{machines} {some} would be asked for {load} of what they can do; above {most} the slow end of the interval has "
+    "{machines} {some} would be loaded to {load} of capacity; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
 LATER = "kernels of {name} were timed to start later"

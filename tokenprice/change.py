@@ -165,7 +165,7 @@ def change(
     if q.is_request or q.draft_tokens is not None:
         raise ValueError("change is about a step: give batch and context, without prompt and drafts")
     if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
-        raise ValueError("promise one thing to reach: token, or dollars")
+        raise ValueError("give exactly one target: tpot, or usd_per_million")
     served, work = q.deployment, q.workload
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot

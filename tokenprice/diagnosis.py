@@ -158,7 +158,7 @@ class Check:
             lines.append(f"{names[name]}: expected {span}, yours {_said(name, value)}: {verdict}")
         left = [names[name] for name in self.benchmark.measured if name not in self.numbers]
         lines += [f"Not compared: {', '.join(left)} (give prompt and output)"] if left else []
-        lines += ["What would explain it, each asked:"] if self.explained else []
+        lines += ["Possible explanations, each with its prediction:"] if self.explained else []
         for one in self.explained:
             told = expected(one.answer)
             each = (

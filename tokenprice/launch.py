@@ -262,7 +262,7 @@ class Launch:
         curve = next((curve for word, curve in table()["drafts"].items() if word in method), None)
         if curve is None or not tokens:
             why = "how many are accepted depends on the text: give acceptance_length"
-            notes.append(f"Not described: drafts ({why if tokens else 'how many tokens is not said'}).")
+            notes.append(f"Not described: drafts ({why if tokens else 'the number of tokens is not given'}).")
             return {}
         from tokenprice.speculation import acceptance, measured_curves
 

@@ -24,23 +24,23 @@ STORED = (*calibration.PARTS, "norms")  # parts of a model whose parameters are 
 NO_WINDOW = 1e15  # a window in positions longer than any context
 # Fields that the page does not have, with the reason.
 LEFT_OUT = {
-    "trace": "a page reads no files; --link prints the address of this page with the lengths of one",
-    "requests_per_user": "the page asks what goes on for long",
-    "fixed_lengths": "the page asks answers that end at random",
-    "batching_wait_iters": "the page asks engines as they come",
-    "prefill_replicas": "the page takes as many machines that read as it needs",
-    "max_num_batched_tokens": "the page takes the engine's own tokens of a step",
-    "order": "the page takes the engine's own order",
-    "router": "the page deals requests by chance",
+    "trace": "the page reads no files; --link prints this page's address with the lengths of a trace",
+    "requests_per_user": "the page describes a service that runs for long",
+    "fixed_lengths": "the page draws output lengths at random",
+    "batching_wait_iters": "the page has the engines' defaults",
+    "prefill_replicas": "the page chooses the number of prefill machines",
+    "max_num_batched_tokens": "the page uses the engine's default",
+    "order": "the page uses the engine's default",
+    "router": "the page routes requests at random",
     "dp_balance": "the page does not balance copies",
-    "price_max": "the page has one price for a chip",
-    "request_latency": "the page promises tokens and first tokens",
-    "tpot_p99": "the page prints the call that simulates",
-    "ttft_p99": "the page prints the call that simulates",
+    "price_max": "the page has one price per chip",
+    "request_latency": "the page has limits of TPOT and TTFT only",
+    "tpot_p99": "the page prints the simulate command instead",
+    "ttft_p99": "the page prints the simulate command instead",
 }
 # Arguments of a call that are not fields, with the reason why no link holds them.
 BESIDE = {
-    "chips": "the page tries one chip, or all that were timed and have a price",
+    "chips": "the page tries one chip, or all with kernel timings and a price",
     "counts": "the page tries every number of chips",
     "layouts": "the page tries every layout",
 }
@@ -177,12 +177,10 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
             raise ValueError(f"no link holds {name}: {LEFT_OUT[name]}")
     if question.prefill_machine is not None and not question.request_rate:
         raise ValueError(
-            "no link holds prefill_machine without request_rate: the page has machines that read for a fleet alone"
+            "no link holds prefill_machine without request_rate: the page has prefill machines in fleets only"
         )
     if promise is not None and question.concurrency is not None:
-        raise ValueError(
-            "no link holds concurrency of what to rent: the page finds how many users a machine holds"
-        )
+        raise ValueError("no link holds concurrency for decide: the page finds the users per machine itself")
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))
     model, (weights, cache, kept) = question.model, question.formats
@@ -224,7 +222,7 @@ def _beside(question, more):
         chip = question.prefill_machine.chip
         if set(_changed(chip, None)) - {"price"}:
             raise ValueError(
-                "no link holds a reader's changed chip: the page changes that of a machine alone"
+                "no link holds changes to the prefill machine's chip: the page changes the decode machine's only"
             )
         if chip.price is not None and chip.price != catalog.load_chip(chip.name).price:
             prices[chip.name] = chip.price
@@ -246,7 +244,7 @@ def _packed(value):
 def _changed(chip, price):
     """Return the numbers of a chip that differ from the catalogue's, in the page's units."""
     if chip.name not in catalog.chips():
-        raise ValueError(f"no link holds chip {chip.name!r}: the page knows the chips of the catalogue alone")
+        raise ValueError(f"no link holds chip {chip.name!r}: the page knows chips of the catalogue only")
     stated = catalog.load_chip(chip.name)
     found = {
         name: getattr(chip, name) / scale

@@ -109,7 +109,7 @@ def condition(answer, measured, answered):
     """
     q = answer.question
     if q.request_rate or not answer.feasible:
-        raise ValueError("measured belongs to a step, or to users who ask again, that has an answer")
+        raise ValueError("measured needs a step or a closed loop (concurrency) that has an answer")
     names = ("concurrency", "prompt_tokens") if q.is_request else ("batch", "context")
     same = dict(zip(("concurrency", "prompt_tokens", *names), names * 2, strict=True))
     same |= {name: name for name in ("output_tokens", "requests_per_user", "fixed_lengths") if q.is_request}
@@ -158,7 +158,7 @@ def _applied(answer, rows):
     if least is not None and least.status == "ok" and step.total < least.total:
         broken = f"a step would be faster than the data sheet allows, {1e3 * least.total:.3g} ms"
     if broken:
-        raise ValueError(f"measured rows make an answer that cannot be: {broken}")
+        raise ValueError(f"measured rows lead to an impossible answer: {broken}")
     many, slower = (
         len(rows["token"]),
         f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}",

@@ -363,7 +363,7 @@ class Question(ParsedRecord):
         """Set prompt and output lengths from the trace, and its request rate unless one is given."""
         for name, found in (("prompt_tokens", self.trace.prompt), ("output_tokens", self.trace.output)):
             if getattr(self, name) not in (None, found):
-                raise ValueError(f"{name} stands in the trace: leave one of them out")
+                raise ValueError(f"{name} is given by the trace: leave one of them out")
             object.__setattr__(self, name, found)
         if self.trace.blocks and getattr(self.cached, "text", self.cached):
             raise ValueError("cached follows from what prompts of the trace share: leave it out")
@@ -580,7 +580,7 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
-            raise ValueError("machine is given twice: in the Question and beside it")
+            raise ValueError("machine is given twice: in the Question and as an argument")
     else:
         said = {"model": question, "machine": machine, **options}
         found = {
@@ -592,11 +592,9 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
     if promise is None:
         promise = read_record(SLO, options)
     elif options:
-        raise ValueError(f"{next(iter(options))} has no effect beside an SLO")
+        raise ValueError(f"{next(iter(options))} has no effect together with an SLO")
     if promise.request_latency is not None and leave_out is None:
-        raise ValueError(
-            "request_latency, of a whole answer, is what decide keeps: promise tpot or ttft here"
-        )
+        raise ValueError("request_latency is for decide only: give tpot or ttft here")
     return question, promise
 
 
@@ -605,16 +603,16 @@ def recorded(q, cached):
     trace, come = q.trace, ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
         uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"
-        come = f" They come {uneven if trace.bursts > 1 else 'more evenly than at random'}."
+        come = f" They arrive {uneven if trace.bursts > 1 else 'more evenly than at random'}."
     skipped = f" {trace.skipped:,} more have no answer and are left out." if trace.skipped else ""
     found = (
-        f"{len(trace.arrivals):,} requests of {trace}: the formula takes their lengths, and that they come at random."
-        f"{come} tokenprice simulate plays them.{skipped}",
+        f"{len(trace.arrivals):,} requests of {trace}: the closed form uses their lengths and assumes random arrivals."
+        f"{come} tokenprice simulate replays them.{skipped}",
     )
     if not trace.blocks:
         return found
     shared, held = (float(one) / q.prompt_tokens for one in (trace.shared, cached))
     return (
         *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they come.",
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive.",
     )

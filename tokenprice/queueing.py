@@ -30,7 +30,7 @@ NEGLIGIBLE_STEP = 1e-6  # share of a prompt's time: a step without decoding sequ
 REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of a copy's sequences
 LEAST_WARM = 300
-ROOMY = 0.8  # of the sequences that memory holds in the mean: with so many it is hardly ever full
+ROOMY = 0.8  # share of the mean number of sequences in memory at which it is rarely full
 WORTH_SAYING = 1.05  # gain in requests a second from which on an answer says it
 MEMORY_FULL = (
     "prompts are read again when the load rises; with max_num_seqs {most} a machine serves {gain} × as many "

@@ -341,7 +341,7 @@ def decide(
         among them.
     promise : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Which to try; when not given, every chip of the catalogue whose operators somebody timed and that has a
+        Which to try; default: every chip of the catalogue that has timed operators and a
         price. A Mapping holds chips of your own, which are tried beside those.
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
@@ -383,7 +383,9 @@ def decide(
         one is not None
         for one in (q.draft_tokens, q.prefill_machine, q.max_num_batched_tokens, q.price, q.price_max)
     ):
-        raise ValueError("decide offers machines without drafts, reader and chunk; prices come from prices=")
+        raise ValueError(
+            "decide takes no drafts, prefill_machine, max_num_batched_tokens or price; give prices with prices="
+        )
     offers, left_out = _offered(chips, prices)
     given = [parse_int("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 

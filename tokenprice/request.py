@@ -50,7 +50,7 @@ CAUTIONS = (
             lambda facts: facts["untold"]),
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
-    Caution("unbalanced", "no measured run has more than four copies whose prompts nobody balances",
+    Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
 )  # fmt: skip
 TTFT_CAUTIONS = (

@@ -145,7 +145,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         ``"machine"`` or ``"layout"``, or ``"chips"``, how many of the machine's chip. An axis of any other name is a
         choice: a Mapping of names to the fields that each changes, or to a function of the question.
     by : str or sequence of str
-        Who is asked, as for :func:`ask`; ``"all"`` for everybody.
+        Which model answers, as for :func:`ask`; ``"all"`` for all of them.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     if isinstance(question, Question):
         asked = question
         if machine is not None or options:
-            raise ValueError("a Question holds its machine and options: leave those beside it out")
+            raise ValueError("a Question has its machine and options: leave out the other arguments")
     else:  # fields that depend on each other are parsed together
         first = {name: axes[name][0] for name in axes if name in Question.names() and name not in choices}
         asked = read_record(Question, {"model": question, "machine": machine, **options, **first}, chips)

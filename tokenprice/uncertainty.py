@@ -33,7 +33,7 @@ def stated_factor(engine=None):
 
 
 def step_factor(layout=None, engine=None):
-    """The factor of a step on so many chips; copies of the attention that share experts work on one step."""
+    """Return the factor of a step on a number of chips; copies that share experts count as one step."""
     chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)
     one, part = stated_factor(engine)
     return one ** (1 + part * math.log2(chips))
@@ -73,9 +73,9 @@ CAUTIONS = (
     _most("batch", "batch"),
     _most("tensor-parallel degree", "tp"),
     _most("experts on", "expert_chips"),
-    Caution("boxes", "one instance on {tp:,.0f} chips, which one fast network does not join or the heads do not divide",
+    Caution("boxes", "one instance on {tp:,.0f} chips, more than one fast network joins or more than there are heads",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
-    Caution("PCIe", "boxes whose chips share PCIe differ, and no serving run of several was measured",
+    Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured",
             lambda facts: facts["shared"]),
     Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
@@ -83,8 +83,8 @@ CAUTIONS = (
     Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
     Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
             lambda facts: facts["borrowed"]),
-    Caution("stages", "nothing was measured on stages that follow one another", lambda facts: facts["stages"] - 1),
-    Caution("drafts", "few steps with drafts were measured", lambda facts: facts["drafted"]),
+    Caution("stages", "nothing was measured with pipeline parallelism", lambda facts: facts["stages"] - 1),
+    Caution("drafts", "few steps with speculative decoding were measured", lambda facts: facts["drafted"]),
     Caution("maker", "{chip} runs other software than the chips that were timed{slower}",
             lambda facts: facts["other_maker"]),
     Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),

@@ -111,7 +111,7 @@ def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
     >>> str(scorecard("erdil2025", "Table 1").grade.unique()[0])
     'exact'
     """
-    forbid_override("the scorecard, which holds print against what was printed,")
+    forbid_override("the scorecard, which compares print with the source's equations,")
     places = [(key, artefact) for key in _chosen(source) for artefact in _artefacts(key)]
     for artefact in artefacts:
         validation.one_of("artefact", artefact, [name for _, name in places])

@@ -270,7 +270,7 @@ globalThis.inferlibCheck = function (D, A) {
     const curve = L.drafts[Object.keys(L.drafts).find((word) => method.includes(word))];
     if (!curve || !tokens) {
       notes.push(`Not described: drafts (${tokens ? "how many are accepted depends on the text: give "
-        + "acceptance_length" : "how many tokens is not said"}).`);
+        + "acceptance_length" : "the number of tokens is not given"}).`);
       return {};
     }
     const each = D.accepted[curve], length = each[Math.min(tokens, each.length) - 1];

@@ -447,7 +447,7 @@ def stated_factors():
         width, part = spread(logs, pd.concat([rows, rows], ignore_index=True))
         found[known] = np.exp(width), part
     each = np.abs(left_out("publisher")[old]).groupby(groups(data())).quantile(CONFIDENCE)
-    return found | {"python-2024": (np.exp(each.max()), 0.0)}  # of so few groups the widest
+    return found | {"python-2024": (np.exp(each.max()), 0.0)}  # with so few groups, the widest factor
 
 
 def pair_factor():

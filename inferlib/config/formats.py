@@ -123,7 +123,7 @@ def _stored(c, sequence, d_model, stated, homes):
     found |= dict.fromkeys(("embeddings", "norms", "router", "positions"), plain)
     found["head"] = scheme.bits(("lm_head", "head"), "head", not scheme.head) or plain
     found["cache"] = scheme.cache or plain
-    found["connections"] = 32  # families that have them store them in 32 bits
+    found["connections"] = 32  # mixing weights, which their families store in 32 bits
     return {part: type(size)(size / 8) for part, size in found.items()}
 
 

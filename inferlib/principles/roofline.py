@@ -94,7 +94,7 @@ def exchange_time(latency, data, bandwidth):
 def weights_read(model: Profile, batch):
     """Weights one decode step reads: all shared ones, and the routed experts that the batch touches.
 
-    Every token goes to a share of the experts, drawn evenly: the part that nobody needs shrinks with every
+    Every token goes to a share of the experts, drawn evenly: the unused part shrinks with every
     sequence of the batch.
     """
     return model.always_read + model.expert_weights * (1 - (1 - model.expert_share) ** batch)

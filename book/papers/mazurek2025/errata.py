@@ -72,7 +72,7 @@ def sizes():
 
 
 def speeds():
-    """What a choice is worth in time."""
+    """Effects of the open choices on times."""
     nine = setup("9x8 H100")
     printed, right = systems.corrected_ceiling(nine.name)
     seen = parse(stated()["attention_bandwidth"], "B/s")

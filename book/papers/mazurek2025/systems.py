@@ -109,7 +109,7 @@ def lengthening(own=8):
 
 
 def largest_batch(name, speed, context=CONTEXT, assumptions=DEFAULT):
-    """Most sequences a GPU of a setup at which every request still gets so many tokens per second; 0 if none does."""
+    """Most sequences per GPU of a setup at which every request gets ``speed`` tokens per second; 0 if none does."""
     at, own = setup(name), np.arange(1, 4097)
     batch = own * float(at.deployment.n_gpus)
     step = eq.step_time(MODEL, at.gpu, at.deployment, batch, context, assumptions)

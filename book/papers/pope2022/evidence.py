@@ -149,7 +149,7 @@ def run_of(case):
 
 
 def _cube(count):
-    """Sides of the box of so many chips that is nearest to a cube."""
+    """Sides of the box of ``count`` chips that is nearest to a cube."""
     best = min(pope.boxes(count), key=lambda box: (box.x + box.y + box.z, box.x, box.y))
     return best.x, best.y, best.z
 

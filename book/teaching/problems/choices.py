@@ -13,7 +13,7 @@ FORMATS = ("bf16", "fp8", "fp4")
 
 
 def weights_fit(model, chip, count, weights="bf16"):
-    """Whether all weights fit into the memory of so many chips."""
+    """Whether all weights fit into the memory of ``count`` chips."""
     return sum(model.weight_bytes(weights).values()) < count * chip.memory_capacity
 
 

@@ -89,7 +89,7 @@ _MEANT = {READING: toy.weight_time(MODEL, CHIP, 1), HOPS: toy.network_time(MODEL
 
 
 def _latency(n_gpu):
-    """Equation 9 in those two times."""
+    """Equation 9 in terms of the two times above: reading the weights, and one hop."""
     params = sp.solve(sp.Eq(READING, _MEANT[READING]), MODEL.n_params)[0]
     hop = sp.solve(sp.Eq(HOPS, _MEANT[HOPS]), T_HOP)[0]
     latency = toy.critical_latency(MODEL, CHIP, n_gpu, T_HOP)

@@ -89,7 +89,7 @@ def decode_step(
     """One token for every sequence of a batch, on GPUs that share the experts and repeat the attention.
 
     ``model``: a mixture of experts with latent attention; the source says nothing of others. ``system``: its
-    domains are the source's nodes. Experts are balanced as Figure 12 shows for so many GPUs, with as few copies
+    domains are the source's nodes. Experts are balanced as Figure 12 shows for this number of GPUs, with as few copies
     as make every GPU hold equally many. ``workload``: batch of all GPUs together, context and formats.
     ``layout``: the source knows one: ``Layout(ep=system.count)``, its attention data-parallel (``dp`` may say
     so). ``two_batch``: whether two halves of the batch overlap computation and network, as in equations 49 to

@@ -391,7 +391,7 @@ def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Ass
 
 @equation(unit="B")
 def weights_on_gpu(model: Model, experts, assumptions: Assumptions = DEFAULT):
-    """All weights that one GPU holds, with so many experts in every expert layer."""
+    """All weights that one GPU holds, with ``experts`` experts in every expert layer."""
     rest = dense_weights(model, assumptions) + embedding_weights(model, assumptions)
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 

@@ -192,7 +192,7 @@ class Deployment(Record):
 
 
 def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
-    """A deployment with the balancedness that Figure 12 shows for so many GPUs."""
+    """Return a deployment with Figure 12's balancedness for this number of GPUs."""
     for what, value in (("n_gpus", n_gpus), ("n_nodes", n_nodes)):
         validation.number(what, value, minimum=1)
         if value != int(value):

@@ -99,7 +99,7 @@ def compute_time(chip: Chip, chips, flop):
 
 @equation(unit="s", held="B")
 def memory_time(chip: Chip, held):
-    """Seconds to bring so many bytes from a chip's memory to its cores (section 2, memory costs)."""
+    """Seconds to bring ``held`` bytes from a chip's memory to its cores (section 2, memory costs)."""
     return held / chip.memory_bandwidth
 
 
@@ -381,7 +381,7 @@ def cache_on_chip(model, mesh, layout, attention, batch, context):
 
 
 def why_not(model, chip, mesh, layout, attention, batch, context):
-    """Why so many sequences of a context cannot run like this, or an empty text.
+    """Return why a batch at this context cannot run in this layout, or ``""``.
 
     Examples
     --------

@@ -199,7 +199,7 @@ def meshes():
 
 
 def load_mesh(chips=64):
-    """The slice of so many TPU v4, with its bandwidth along each axis.
+    """Return the slice with this number of TPU v4 chips, with its bandwidth along each axis.
 
     Raises LookupError if the paper's code has no such slice; :func:`torus` makes others.
 

@@ -189,7 +189,7 @@ def effective_bandwidth(machine: Machine):
 
 @equation(unit="B/s", rows="1 > 0")
 def grid_bandwidth(machine: Machine, rows):
-    """The same for a grid of so many rows, each sending one output, with one input for each column.
+    """Network bandwidth per chip in a grid with this number of rows, one output per row and one input per column.
 
     Not in the post, which assumes that N is a perfect square; 8 chips must choose 2 x 4 or 1 x 8.
     """

@@ -34,7 +34,7 @@ DEEPSEEK = load_model("DeepSeek-V3").shape
 
 
 def feed_forward(shape, group, experts, kind, assumptions=DEFAULT):
-    """The all-reduces of a feed-forward block that so many H100s share."""
+    """The all-reduces of a feed-forward block on ``group`` H100s."""
     return m.feed_forward_network(shape, H100, group, experts, kind, assumptions)
 
 

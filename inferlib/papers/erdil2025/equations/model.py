@@ -307,7 +307,7 @@ def _ranks_of_expert(group, experts):
 
 
 def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
-    """The all-reduces of one layer's feed-forward block, or of its experts in so many groups."""
+    """The all-reduces of one layer's feed-forward block, or of its experts in a number of groups."""
     a, cut = shape.activation_bytes, span(chip, _ranks_of_expert(group, experts)).cut(kind)
     reduced = [shape.ff_down * shape.d_model]
     if kind == "2D":
