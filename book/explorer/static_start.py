@@ -95,13 +95,19 @@ def draw_static(body):
     return EMPTY.sub(filled, body)
 
 
+# Lines of JavaScript without texts and patterns, and blanks that say nothing there.
+CODE = re.compile(r"""^(?!.*\$\{)[^"'`/\\\n]+$""", re.MULTILINE)
+BLANKS = re.compile(r" ?([,{}?:*<>=;()]) ?")
+
+
 @cache
 def script(room, name):
     """Return a script or style sheet of a package of the book, minified: no comments, indentation or spare blanks."""
     text = re.sub(
         r"^\s+|\s*(^|\s)//\s.*$", "", (files(f"book.{room}") / name).read_text("utf-8"), flags=re.MULTILINE
     )
-    return re.sub(r"\n+", "\n", re.sub(r" (=>|[=!]==|&&|\|\||[<>]=|=(?= [\w(\[{])) ", r"\1", text)).strip()
+    text = re.sub(r"\n+", "\n", re.sub(r" (=>|[=!]==|&&|\|\||[<>]=|=(?= [\w(\[{])) ", r"\1", text)).strip()
+    return CODE.sub(lambda line: BLANKS.sub(r"\1", line[0]), text) if name.endswith(".js") else text
 
 
 CLASSED = re.compile(r'<\w+[^<>]* class="([^"]*)"[^<>/]*')
