@@ -57,16 +57,12 @@ class Operators(Record):
         """Return the kernel of a kind for a format."""
         return getattr(self, kind)[self.timed(kind, name)]
 
-    def lent(self, kind, name):
-        """Return whose kernels serve a format that was not timed on this chip: ``in int4 of H200``; else nothing."""
-        like = self.timed(kind, name)
-        whose = self.lenders.get((kind, like))
-        return " ".join([f"in {like}"] * (like != name) + [f"of {whose}"] * bool(whose))
-
     def stands_in(self, kind, name):
         """Describe what stands in for kernels not timed on this chip in a format; ``""`` if they were timed."""
-        lent = self.lent(kind, name)
-        return f"{KINDS[kind]} in {name} (using those {lent})" if lent else ""
+        like = self.timed(kind, name)
+        whose = self.lenders.get((kind, like))
+        other = ([f"in {like}"] if like != name else []) + ([f"of {whose}"] if whose else [])
+        return f"{KINDS[kind]} in {name} (using those {' '.join(other)})" if other else ""
 
     def block(self, kind, engine="", width=0, weights="", cache=""):
         """Return the timed block of a kind that is nearest in engine class, model width and formats."""

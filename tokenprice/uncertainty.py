@@ -19,10 +19,15 @@ def load_calibration():
 def error_bar(model, layout=None, engine=None):
     """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
     copies = layout is not None and layout.dp > 1
+    chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)  # that work on one step
+    one, part = stated_factor(engine)
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
     first = load_calibration()["first_token"]["factor"]
-    return {"factor": max(step_factor(layout, engine), token), "first": max(first, own.get("first", 1))}
+    return {
+        "factor": max(one ** (1 + part * math.log2(chips)), token),
+        "first": max(first, own.get("first", 1)),
+    }
 
 
 def stated_factor(engine=None):
@@ -30,13 +35,6 @@ def stated_factor(engine=None):
     old = calibration.engine(engine).name == "python-2024"
     known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
     return load_calibration()["factor"][known]
-
-
-def step_factor(layout=None, engine=None):
-    """Return the factor of a step on a number of chips; copies that share experts count as one step."""
-    chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)
-    one, part = stated_factor(engine)
-    return one ** (1 + part * math.log2(chips))
 
 
 @frozen

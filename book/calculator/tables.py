@@ -142,8 +142,8 @@ def kernels():
                     entry[kind][format] = str(error)
                 else:
                     entry[kind][format] = [getattr(kernel, field) for field in fields]
-                    if words := known.lent(kind, format):
-                        entry["stands_in"][f"{kind} {format}"] = words
+                    if words := known.stands_in(kind, format):  # the page says the rest of the sentence
+                        entry["stands_in"][f"{kind} {format}"] = words.rpartition("those ")[2].rstrip(")")
         for kind in ("reduce", "library"):
             links = getattr(known, kind)
             last = (links[min(n, max(links))] for n in DEGREES)
