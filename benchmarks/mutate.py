@@ -202,8 +202,9 @@ def survives(slip, copies, sound):
 NUMBER = re.compile(prose_numbers.WRITTEN.pattern.removesuffix("$"))
 # Numbers in a text that are not results: in names, code, formulas, headings, tables, links and exercises.
 NO_RESULT = re.compile(
-    r"(?ms)```\{exercise\}.*?^```$|^:\w+:.*?$|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]\n]*\]\([^)]*\)|<a [^>]*>|^#.*?$|^\|.*?$"
-    r"|<!--.*?-->|\b(?:in|of|June|July|August|April) 20\d\d|\b(?:Llama|Qwen\d?|GPT(?:-OSS)?|DeepSeek|Kimi|TPU|PaLM"
+    r"(?ms)```\{exercise\}.*?^```$|^:\w+:.*?$|`[^`]*`|\$\$.*?\$\$|\$[^$\n]+\$|\[[^\]\n]*\]\([^)]*\)|<a [^>]*>|^#.*?$"
+    r"|^\|.*?$|<!--.*?-->"
+    r"|\b(?:in|of|June|July|August|April) 20\d\d|\b(?:Llama|Qwen\d?|GPT(?:-OSS)?|DeepSeek|Kimi|TPU|PaLM"
     r"|Tables?|Figures?|[Ss]ections?|[Ee]quations?|Appendix|[Cc]hapters?)[ -][\w.-]+"
     r"(?: \d+B\b|(?:(?: to | and |, )\d+)*)"
 )

@@ -112,3 +112,10 @@ def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(c
             for users in {min(2 * round(load / 2) or 1, 256) for load in loads}:
                 turned = by_hand(verdict, users, weights, cached)
                 assert read(said, users) == turned, (users, weights, cached)
+
+
+def test_a_copy_without_users_is_paid_as_well():
+    """For one user a second box costs as much as the first and serves nobody."""
+    one = introduction.REQUEST.replace(concurrency=1)
+    dollars = [ask(verdicts.machine(8, copies)(one)).request.dollars for copies in (1, 2)]
+    assert dollars[1] == pytest.approx(2 * dollars[0])
