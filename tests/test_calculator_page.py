@@ -279,7 +279,7 @@ LOOPS = (
 # Memory runs full with the engine's own sequences, so decide offers fewer.
 FULL = {
     "model": "Qwen3 32B", "weights": "", "kv_cache_dtype": "", "prompt_tokens": 1000, "output_tokens": 4000,
-    "request_rate": 3, "tpot": 0.1, "ttft": 5, "chip": "H200", "only": "H200",
+    "request_rate": 5, "tpot": 0.1, "ttft": 5, "chip": "H200", "only": "H200",
 }  # fmt: skip
 
 

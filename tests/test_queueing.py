@@ -173,13 +173,13 @@ def test_more_requests_never_need_fewer_machines(layout):
 
 def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer():
     found = ask(ASKED.replace(replicas=6))
-    assert found.status == "n/a" and "9 are enough" in found.reason and "110% of what" in found.reason
+    assert found.status == "n/a" and "9 are enough" in found.reason and "110% of capacity" in found.reason
     assert ask(ASKED.replace(replicas=9)).feasible
     for n, words in ((1, "1 machine would"), (2, "2 machines would")):
         assert ask(ASKED.replace(replicas=n)).reason.startswith(words)
     near, far = (ask(ASKED.replace(replicas=n)).request for n in (9, 18))
     assert (
-        near.tpot_interval[1] / near.tpot > 2 > far.tpot_interval[1] / far.tpot
+        near.tpot_interval[1] / near.tpot > 1.5 > far.tpot_interval[1] / far.tpot
     )  # a little slower is a lot later
 
 
@@ -218,8 +218,8 @@ def test_headroom_is_the_largest_rate_that_is_answered(model, more):
 
 def test_decide_limits_sequences_where_memory_runs_full():
     """Fewer machines than with the engine's own limit; seen through ``ask``, and in the command that starts them."""
-    asked = Question("Qwen3 32B", prompt_tokens=1000, output_tokens=4000, request_rate=3)
-    promise = {"tpot": "100 ms", "ttft": "5 s", "chips": "H200"}
+    asked = Question("Qwen3 32B", prompt_tokens=1000, output_tokens=4000, request_rate=10)
+    promise = {"tpot_p99": "150 ms", "chips": "H200", "counts": 2}
     best = (found := decide(asked, **promise)).best
     own = decide(asked.replace(max_num_seqs=1024), **promise).best
     assert own.fleet.max_num_seqs is None and best.fleet.dollars_per_hour < own.fleet.dollars_per_hour
