@@ -54,11 +54,14 @@ def test_of_25_changed_flags_at_least_20_are_named_first_and_at_most_two_each():
     assert len(right) == 25 and sum(right) >= 20 and max(map(len, named)) <= 2, named
 
 
-@pytest.mark.parametrize("seed", range(15))
-def test_of_what_is_as_it_should_be_no_cause_is_named(seed):
-    case = CASES["changed"][seed]
-    found = check(case["command"], printed(case, seed, changed=False), case["machine"], **case["load"])
-    assert found.inside and not found.explained
+def test_what_is_as_it_should_be_lies_inside_an_interval_of_80_per_cent():
+    """Of 15 runs with the noise above, at least 12; no cause is named for these."""
+    found = [
+        check(case["command"], printed(case, seed, changed=False), case["machine"], **case["load"])
+        for seed, case in enumerate(CASES["changed"][:15])
+    ]
+    assert sum(one.inside for one in found) >= 12
+    assert not any(one.explained for one in found if one.inside)
 
 
 def test_what_was_pasted_is_one_text_or_two_in_python_and_the_terminal(capsys, tmp_path):

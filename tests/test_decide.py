@@ -118,7 +118,7 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
     less = 1 - best.dollars / found.best.dollars
     assert (
         found.narrower
-        == f"With weights in fp8, {chips} × H100 SXM would keep the promise for {less:.0%} less"
+        == f"With weights in fp8 (Qwen/Qwen3-32B-FP8), {chips} × H100 SXM would keep the promise for {less:.0%} less"
     )
     assert less > 0.1
 
