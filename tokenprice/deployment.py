@@ -167,6 +167,7 @@ class Deployment(Record):
         head = last.replace(
             model=self.model.replace(layers=(self.model.layers[-1].replace(count=1),)),
             engine=self.software.replace(rank=0),
+            layer_formats=self.formats,  # the model's, also if its last layer has no experts
             draft_tokens=None,
         )
         return head.step(batch, context).total + with_draft(ShardedModel(last, batch, context))

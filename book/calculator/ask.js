@@ -17,7 +17,7 @@ globalThis.inferlibAsk = function (D) {
 
   // --- Numbers of a question --------------------------------------------------------------------------
   // A model by name, or one that a link brings.
-  const made = new WeakMap();
+  const made = new Map();
   const kindOf = (name) => D.kinds[name] || D.kinds.find((kind) => kind.name === name);
   const opened = (known, name) => {
     const part = ([kind, ...own]) => ({ ...kindOf(kind), own: named(kindOf(kind).names, own) });
@@ -33,9 +33,9 @@ globalThis.inferlibAsk = function (D) {
     return { ...known, groups, values, name, size: total(known.stored) };
   };
   const model = (S) => {
-    const known = S.own || D.models[S.model];
-    if (!made.has(known)) made.set(known, opened(known, S.own ? S.own.name : S.model));
-    return made.get(known);
+    const known = S.own || D.models[S.model], key = S.own || S.model; // two names may share one entry
+    if (!made.has(key)) made.set(key, opened(known, S.own ? S.own.name : S.model));
+    return made.get(key);
   };
   const layers = (m) => total(m.groups, (g) => g.count);
   const every = (m, name) => m.groups.flatMap((g) => g.parts).filter((p) => name in p.own)

@@ -144,7 +144,8 @@ def tabulate(over, keys, answer) -> Sweep:
     """Build the data set of ``answer(point)`` (key to values) at every point of ``over``."""
     points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
     rows = [answer(point) for point in progress(points, "points")]
-    names = sorted({name for row in rows for found in row.values() for name in found} - {"terms"})
+    found = {name for row in rows for answer in row.values() for name in answer}
+    names = sorted((found | {"seconds"}) - {"terms"})  # NaN where nothing answers
     shape = (len(keys), *map(len, over.values()))
     dims = ("by", *over)
     variables = {}
