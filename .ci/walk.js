@@ -134,7 +134,7 @@ async () => {
       want(new URL(rows[k].url).href === link && cells[4] === digits(1e3 * rows[k].seconds)
         && cells[1].includes(A.ofChip(rows[k].n, rows[k].chip)), `row ${k} is another question's`);
       want(cells[1].includes(rows[k].model.replace(/^.*\//, "")) !== rows[k].alike, `row ${k}: whose model?`);
-      want(/^n\/a|^[\d,.e-]+ \((in|out)\)$/.test(cells[5]), `row ${k} here is "${cells[5]}"`);
+      want(/^n\/a|^[\d,.e-]+ (✓|✗)$/.test(cells[5]), `row ${k} here is "${cells[5]}"`);
     });
     picture(!r || one.many ? one.batch : S.concurrency || 1, 1e3 * token, !one.many);
     const goal = S.goal && A.read("goal", S.goal), reach = text(part("reach"));
