@@ -86,3 +86,11 @@ def test_more_machines_or_fewer_arrivals_never_slow_a_token_or_a_first_token(q, 
         more = ask(q.replace(replicas=machines * one.fleet.replicas, request_rate=arrivals * q.request_rate))
         assert more.seconds <= one.seconds * 1.02
         assert more.request.ttft <= one.request.ttft * 1.02
+
+
+def test_a_draft_head_without_experts_has_the_formats_of_its_model():
+    """Named or not: the last layer of this mixture is attention alone."""
+    asked = {"weights": "fp8", "batch": 64, "context": "2k", "draft_tokens": 3, "acceptance_length": 2.5}
+    model, box = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "8x H100"
+    named = dict.fromkeys(("attention", "feed-forward", "experts", "shared experts"), "fp8 block")
+    assert ask(model, box, **asked).seconds == ask(model, box, **asked, layer_formats=named).seconds

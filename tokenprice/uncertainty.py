@@ -71,7 +71,7 @@ CAUTIONS = (
     _most("batch", "batch"),
     _most("tensor-parallel degree", "tp"),
     _most("experts on", "expert_chips"),
-    Caution("boxes", "one instance on {tp:,.0f} chips, more than one fast network joins or more than there are heads",
+    Caution("boxes", "one instance on {tp:,.0f} chips, beyond one fast network or the number of heads",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
     Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured",
             lambda facts: facts["shared"]),

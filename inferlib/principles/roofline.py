@@ -64,14 +64,14 @@ def attainable_flops(chip: Accelerator, intensity):
     return minimum(chip.flops, intensity * chip.memory_bandwidth)
 
 
-def _unequal_time(chip, model, batch):
-    """What reading one weight and multiplying it differ by."""
+def _time_difference(chip, model, batch):
+    """Return the difference between the times of reading a weight and of multiplying it, in seconds."""
     return abs(
         memory_time(chip, model.weight_bytes, 1) - arithmetic_time(chip, model.flop_per_weight * batch, 1)
     )
 
 
-@equation(least=Minimum(_unequal_time, "batch", place=True))
+@equation(least=Minimum(_time_difference, "batch", place=True))
 def critical_batch(chip: Accelerator, model: Profile):
     """The batch at which multiplying the weights takes as long as reading them; no cache, no experts.
 

@@ -48,12 +48,12 @@ def single_gpu_seconds(model: Model, chip: Accelerator, batch):
     return single_gpu_latency(model, chip, batch) / batch
 
 
-def _unequal_time(model, chip, batch):
-    """What reading and multiplying differ by."""
+def _time_difference(model, chip, batch):
+    """Return the difference between the times of reading and of multiplying, in seconds."""
     return abs(weight_time(model, chip, 1) - arithmetic_time(model, chip, 1, batch))
 
 
-@equation(least=Minimum(_unequal_time, "batch", place=True))
+@equation(least=Minimum(_time_difference, "batch", place=True))
 def critical_batch(model: Model, chip: Accelerator):
     """The batch at which multiplying the weights takes as long as reading them, whatever the model (section 2.1)."""
     return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
