@@ -26,7 +26,7 @@ READERS = {
         "8x B200",
         "1x T4",
     ): "1 × T4 has no room for one user beside the weights: needs 812 GB",
-    ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cuts 128 heads in 3 parts, which cannot be",
+    ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cannot split 128 heads evenly into 3 parts",
 }
 
 
