@@ -182,7 +182,7 @@ def parse(content, where="config.json"):
             constant == "Infinity"
         ):  # published files have it as a limit of time steps; no count can be infinite
             return float("inf")
-        raise ValueError(f"{constant} is no number of it")
+        raise ValueError(f"{constant} is not a JSON number")
 
     def once(items):
         found = dict(items)
