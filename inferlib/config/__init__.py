@@ -174,7 +174,7 @@ def parse(content, where="config.json"):
     >>> parse('{"hidden_size": NaN}')
     Traceback (most recent call last):
     ...
-    ValueError: config.json is not JSON: NaN is no number of it
+    ValueError: config.json is not JSON: NaN is not a JSON number
     """
 
     def refused(constant):
