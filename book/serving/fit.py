@@ -831,7 +831,7 @@ def calibration_toml():
         *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which are equal on any CPU
         f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]",
     ]  # fmt: skip
-    lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
+    lines += ["", "[changed] # judged anew after scoring rows that fit nothing: date, old, what it gave, new"]
     lines += [
         f'{name} = ["{day}", {was}, "{held}", {now}]'
         for name, (day, was, held, now) in JUDGED["changed"].items()
