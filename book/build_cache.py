@@ -14,13 +14,13 @@ from pathlib import Path
 from book.import_tracking import READ, ROOT, START, loaded_modules
 from inferlib.equation import names_of_overridden
 
-# What every product depends on: the packages, and what runs a chapter and is read before a process notes what it reads.
+# Files on which every product depends: the packages, and files read before a process records what it reads.
 ALWAYS = """book/__init__.py book/import_tracking.py book/conftest.py book/site/tools/refresh.py constraints.txt
 pyproject.toml tests/nbval_sanitize.cfg""".split()
 
 
 def cached(name, make, *patterns):
-    """What ``make()`` returns, from the build where the files of some patterns are as they were."""
+    """Return ``make()``, or its stored result if the files that match some patterns are unchanged."""
     path = None if names_of_overridden() else _place("kept", f"{name.split()[0]}-{_hashed(name.encode())}")
     files = {_from_root(file) for pattern in patterns for file in ROOT.glob(pattern)}
     value = _standing(path)
@@ -32,24 +32,24 @@ def cached(name, make, *patterns):
 
 
 def record_pass(chapter, since):
-    """Note, in the kernel that ran it, that a chapter passed, unless what it was made from changed ``since``."""
+    """Record, in the kernel that ran it, that a chapter passed, unless a file that it read changed ``since``."""
     if loaded_modules() <= {chapter, *ALWAYS, *READ}:
         _store(_place("passed", Path(chapter).stem), {chapter, *READ}, True, since)
 
 
 def is_fresh(chapter):
-    """Whether a chapter passed, and nothing that it was made from has changed."""
+    """Whether a chapter passed, and no file that it read has changed since."""
     return _standing(_place("passed", chapter.stem)) is not None
 
 
 def _place(kind, name):
-    """The file of a product, or None where nothing is built."""
+    """Return the file that stores a product; None without a build folder (``TOKENPRICE_BUILD``)."""
     build = os.environ.get("TOKENPRICE_BUILD")
     return Path(build) / kind / f"{name}.pickle" if build else None
 
 
 def _store(path, files, value, since=START):
-    """Note what was made of some files, unless one of them may not be what this process, or another, has read of it."""
+    """Store a product of some files, unless one of them may have changed since a process read it."""
     files = {*files, *ALWAYS}
     paths = [ROOT / file for file in files]
     if path is None or any(p.is_file() and p.stat().st_mtime > min(since, START) for p in paths):
@@ -62,7 +62,7 @@ def _store(path, files, value, since=START):
 
 
 def _standing(path):
-    """What was made of some files, if all of them are as they were."""
+    """Return the stored product of some files if all of them are unchanged, else None."""
     if path and path.exists():
         version, states, value = pickle.loads(path.read_bytes())
         if version == sys.version and all(_state(file) == state for file, state in states.items()):

@@ -115,7 +115,6 @@ def resay(before, value):
 
     Digits keep their decimals and unit, words are rounded by `in_words`, and a bound ("more than", "nearly") holds if
     the value is on the right side of the number and not far from it.
-    the value lies on its side of the number and not far from it.
 
     Examples
     --------

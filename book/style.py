@@ -101,7 +101,7 @@ def canonical_svg(svg):
     """Return the SVG of a figure in a form that is equal on any machine: rounded lengths, stable ids.
 
     The last digits of a logarithm differ from CPU to CPU. Matplotlib's ids are hashes of such floats; here they are
-    numbered in the order in which they occur, with a mark of what they name: a figure may stand beside others. Each
+    numbered in the order in which they occur, with a hash of what they name, because a page has several figures. Each
     text and each line that is drawn is one line, so that another label differs in a few lines.
 
     Examples

@@ -36,7 +36,7 @@ class Indexer(Record):
 
     n_heads: float = quantity("heads of the indexer")
     head_dim: float = quantity("width of a head of the indexer")
-    query_input: float = quantity("width its queries are made from, if not d_model", default=None)
+    query_input: float = quantity("width of the input of its queries, if not d_model", default=None)
     norms: float = quantity("parameters of its norms", default=0)
     weighted: bool = True
 
@@ -203,7 +203,7 @@ class LatentAttention(_Pairs, Record):
         return found | self._further(d_model)
 
     def vectors(self, d_model):
-        """Biases: none."""
+        """Biases of one layer: none."""
         return 0
 
     def norms(self):
@@ -254,7 +254,7 @@ class CompressedAttention(Record):
     head_dim: float = quantity("width of one head, and of the vector kept for a position")
     q_rank: float = quantity("width of the latent of queries")
     o_groups: float = quantity("groups of heads that share an output matrix")
-    o_rank: float = quantity("width of what a group puts out")
+    o_rank: float = quantity("width of a group's output")
     window: float = quantity("newest positions that are seen one by one")
     ratio: float = quantity("positions that one pooled vector stands for; none: a window only", default=None)
     overlap: bool = False

@@ -220,9 +220,9 @@ class Equation:
     def replaced(self, function):
         """Compute this equation with another function within a ``with`` block, for all callers.
 
-        What cannot follow raises ValueError and names the equation: a closed form derived from it, a search that adds
-        its terms in pieces, a printed page. ``function`` needs the same parameters (else TypeError) and gets the
-        equation's defaults; the original is ``name.equation.function``.
+        Results that cannot follow raise ValueError with the equation's name: a closed form derived from it, a search
+        that adds its terms in pieces, a printed page. ``function`` needs the same parameters (else TypeError) and gets
+        the equation's defaults; the original is ``name.equation.function``.
 
         Examples
         --------

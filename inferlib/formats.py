@@ -19,7 +19,7 @@ class Whole(float):
 
 
 class WeightOnly(Whole):
-    """Bits or bytes of weights in fp4 beside which activations keep 16 bits: multiplied as int4 is."""
+    """Bits or bytes of fp4 weights whose activations keep 16 bits; they are multiplied like int4."""
 
 
 # Of formats with equally many bits the first is used. Chips without 4 bits widen MXFP4 of experts to 16, NVFP4 to 8.

@@ -1,4 +1,4 @@
-"""Tables that are tests, each row a fact: what is refused, and what a number must be."""
+"""Tables of test cases, each row one fact: an input that is refused, or a number that must come out."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def options_of(text):
 
 
 def refused(*calls):
-    """The test that each call is refused: what is called, the kind of error, and the words of its message."""
+    """Return a test that each call raises this kind of error with these words in its message."""
 
     @pytest.mark.parametrize(("call", "error", "message"), calls)
     def test(call, error, message):
@@ -28,7 +28,7 @@ def refused(*calls):
 
 
 def exactly(*pairs):
-    """The test that of each pair the first is the second."""
+    """Return a test that both members of each pair are equal."""
 
     @pytest.mark.parametrize(("found", "expected"), pairs)
     def test(found, expected):
@@ -38,5 +38,5 @@ def exactly(*pairs):
 
 
 def by_hand(*pairs):
-    """The test that of each pair the first is the second, but for the last digits of a float."""
+    """Return a test that both members of each pair are equal up to the rounding of floats."""
     return exactly(*((found, pytest.approx(expected)) for found, expected in pairs))

@@ -1,4 +1,4 @@
-"""What an explorer's generated JavaScript computes, beside what Python computes."""
+"""Run an explorer's generated JavaScript, and compare it with Python."""
 
 import json
 from functools import cache
@@ -11,7 +11,7 @@ from book.explorer import Choice, Slider, StructureChoice
 
 
 def run(shown, values):
-    """The generated JavaScript on given inputs, in a JavaScript engine."""
+    """Run the generated JavaScript on given inputs, and return its numbers."""
     state, numbers = shown.state(**values), []
     kinds = {i.name: state[i.name] for i in shown.inputs if isinstance(i, StructureChoice)}
     names, engine = compiled(shown, tuple(kinds.items()))
@@ -28,14 +28,14 @@ def run(shown, values):
 
 @cache
 def compiled(shown, kinds):
-    """The names of what the generated function for these kinds takes, and an engine in which it is ``f``."""
+    """Return the parameter names of the generated function for these kinds, and an engine in which it is ``f``."""
     engine = MiniRacer()
     engine.eval(f"const f = {shown.javascript(**dict(kinds))}")
     return shown.arguments(), engine
 
 
 def assert_equal(page, library):
-    """The same numbers, but for those that Python refuses to compute, such as layouts that do not fit."""
+    """Assert equal numbers, except where Python refuses to compute, such as layouts that do not fit."""
     assert len(page) == len(library)
     assert any(number is not None for number in library)
     there = [number for number, known in zip(page, library, strict=True) if known is not None]
@@ -43,7 +43,7 @@ def assert_equal(page, library):
 
 
 def random_inputs(shown, random):
-    """Values of all inputs that may stand together."""
+    """Return random values of all inputs that are valid together."""
     while True:
         values = {}
         for i in shown.inputs:

@@ -1,4 +1,4 @@
-"""What chapters say, and what their stored outputs hold: numbers with too many digits."""
+"""Text and stored outputs of chapters, and numbers in them with too many digits."""
 
 import html
 import re

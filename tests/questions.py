@@ -18,7 +18,7 @@ def step(model, system, work, layout=None, **more):
 
 
 def request(model, system, prompt, output, concurrency, **more):
-    """What a request takes and costs, in 16 bits unless said otherwise."""
+    """The request of a question, in 16 bits unless given otherwise."""
     return ask(
         model,
         system,
@@ -38,7 +38,7 @@ WORK = {"": BOX, "step": BOX | {"batch": "8"}, "served": BOX | SERVED, "fleet": 
 
 
 def options():
-    """Every option of a question and of a promise: what is asked beside it, two values, whether a link holds it."""
+    """Every option of Question and SLO: other options that it needs, two values, whether a link holds it."""
     for name, beside, *pair, linked in lines("options"):
         work, _, more = beside.partition(", ")
         pair = [f"{TRACES}/{value}" if name == "trace" else value or None for value in pair]
@@ -49,14 +49,14 @@ OPTIONS = list(options())
 
 
 def answered(about, **more):
-    """The answer to what is asked by options; what to rent, where no machine is named."""
+    """The answer of ``ask`` to some options, or of ``decide`` if no machine is named."""
     asked = about | more
     given = [asked.pop(name) for name in ("model", "machine") if name in asked]
     return (ask if len(given) == 2 else decide)(*given, **asked)
 
 
 def numbers(text):
-    """The numbers in a text, those of names such as H100 left out."""
+    """The numbers in a text, without those of names such as H100."""
     return [float(n.replace(",", "")) for n in re.findall(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]
 
 
@@ -68,7 +68,7 @@ MODELS = (
 
 
 def drawn(choose, kind):
-    """The answer to a question at random about a step, a loop or a fleet; nothing where it cannot be asked."""
+    """The answer to a random question about a step, a loop or a fleet; None if the question is refused."""
 
     def between(low, high):
         return int(2 ** choose.uniform(log2(low), log2(high)))

@@ -1,4 +1,4 @@
-"""Sentences of the takeaways, the case files and the synthesis: where one says three times, a test computes it."""
+"""Sentences of the takeaways, the case files and the synthesis: if one says "three times", a test computes it."""
 
 import re
 
@@ -26,7 +26,7 @@ def status(*asked):
 
 # --- What the sources agree on ---------------------------------------------------------------------------
 def test_all_five_are_asked_and_no_question_has_more_than_four_answers():
-    """Counted question by question: honest counts for whoever says all."""
+    """Counted question by question, for sentences that say "all"."""
     answering = set().union(*(shared_findings.answers(case) for case in CASES))
     assert answering == {predictors.label(key) for key in FIVE}
     table = grid.voices()
@@ -107,7 +107,7 @@ def test_each_table_of_the_first_case_is_what_its_assumptions_give(printed_twice
     assert abs(off["price of a million tokens"]) <= 0.005
 
 
-OLDER = {"scale_downs": 0, "traffic": "over-read"}  # of six changes those that Table 5 needs undone
+OLDER = {"scale_downs": 0, "traffic": "over-read"}  # which of the six changes Table 5 needs undone
 
 
 def test_two_of_six_changes_make_table_5():
@@ -182,7 +182,7 @@ def test_who_refuses_what_does_not_fit():
 
 
 def test_who_can_run_deepseek_on_one_box_and_on_nine():
-    """A layout of data-parallel attention is Mazurek's."""
+    """Only Mazurek & Schreiber's model describes data-parallel attention."""
     box = System(load_chip("H100 SXM"), 8)
     found = status(load_model("DeepSeek V3"), box, Workload(8, 4096, weights="fp8"))
     assert sorted(found[key] for key in FIVE) == 3 * ["infeasible"] + 2 * ["n/a"]
@@ -214,7 +214,7 @@ def test_erdil_comes_closest_on_two_chips_and_more():
 def test_equation_8_takes_two_thirds_of_the_bounds_error_away():
     formulas = printed_formulas.check()
     assert 0.6 < 1 - formulas[EQ_8]["all"] / formulas.bound["all"] < 0.7
-    assert not formulas.isna().all().any()  # who does not describe dense rows has no column
+    assert not formulas.isna().all().any()  # a source that does not describe dense models has no column
 
 
 def test_equation_8_charges_too_much_in_a_box_and_too_little_beyond():

@@ -1,4 +1,4 @@
-"""Words of other programs, and of earlier versions, ask the same question."""
+"""Option names of other programs, and of earlier versions, ask the same question."""
 
 import pytest
 

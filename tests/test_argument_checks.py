@@ -1,4 +1,4 @@
-"""Bad input at the doors: one clear error, naming the argument, its value and what is allowed."""
+"""Invalid input raises one clear error that names the argument, its value and what is allowed."""
 
 import dataclasses
 import math

@@ -22,20 +22,20 @@ SHEETS = {student: rest for student, *rest in TABLE}
 
 
 def times(right, share):
-    """So many times the right answer, in its unit."""
+    """A multiple of the right answer, in its unit."""
     number = re.search(r"[\d.,]+", right)[0]
     return right.replace(number, f"{float(share) * float(number.replace(',', '')):.5g}")
 
 
 def filled(form, name, right):
-    """What stands in the cell of an answer."""
+    """The content of an answer's cell."""
     form = re.sub(r"\{many (.)\}", lambda m: 20000 * m[1], form.replace("\\n", "\n"))
     return re.sub(
         r"\{([\d.]+)\}", lambda m: times(right, m[1]), form.replace("{name}", name).replace("{answer}", right)
     )
 
 
-# What cannot be marked, and what is said of it.
+# Sheets that cannot be marked, and the message for each.
 BROKEN = {
     "an empty file": (lambda sheet: "", "Expecting value"),
     "an object": (lambda sheet: "{}", "without cells"),
@@ -58,7 +58,7 @@ def key_of(folder, session, names):
 
 
 def hand_in(key, folder, name, sheet="nothing", edit=str):
-    """The sheet of a student as it comes back, in a folder of its own, as learning platforms pack them."""
+    """A student's returned sheet, in a folder of its own as learning platforms pack them."""
     ((token, own),) = [(token, one) for token, one in key["sheets"].items() if one["student"] == name]
     made, (names, form, *_) = json.loads(graded(token, own, key["session"])), SHEETS[sheet]
     cells = {cell["id"]: cell for cell in made["cells"]}
@@ -77,7 +77,7 @@ def rows(path):
 
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory):
-    """All sheets marked at once, when the bank that made them is gone."""
+    """All sheets marked at once, without the bank that made them."""
     folder = tmp_path_factory.mktemp("class")
     key = key_of(folder, 5, ",".join([*SHEETS, *BROKEN, "late"]))
     for name in SHEETS:
@@ -135,7 +135,7 @@ def test_of_two_sheets_the_better_one_counts(tmp_path):
 
 
 def test_a_late_student_changes_no_other_sheet(tmp_path, monkeypatch):
-    """Although the bank has other numbers by then."""
+    """The bank has other numbers by then."""
     first = key_of(tmp_path, 5, "Ada")
     monkeypatch.setitem(SESSIONS[5], "topics", ["memory"])
     both = key_of(tmp_path, 5, "Ada, Late")
@@ -178,7 +178,7 @@ def test_who_goes_on_rightly_from_half_of_an_answer_gets_the_later_points(
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_no_clone_draws_a_graded_question(session):
-    """Neither by the student's name nor by trying all that the bank's lists hold: models and chips are made up."""
+    """Neither the student's name nor trying all values of the bank's lists finds one: models and chips are invented."""
     sheet = homework("Ada/a salt", session, made_up)
     assert not {a.text for a in sheet} & {a.text for a in homework("Ada", session)}
     for asked in sheet:
@@ -258,7 +258,7 @@ def test_moodle_gets_a_category_a_problem_with_a_hint_for_each_mistake(variants)
             one.findtext("unit_name"): float(one.findtext("multiplier")) for one in question.iter("unit")
         }
         assert units.get(known["unit"], 1) == 1 and bool(units) == (known["unit"] not in ("", "dollars"))
-        assert known["unit"] != "ms" or units["s"] == 1e-3  # a right answer in ms is so many times as large
+        assert known["unit"] != "ms" or units["s"] == 1e-3  # a right answer in ms is larger by this factor
 
 
 def test_qti_draws_one_variant_of_each_problem(variants):

@@ -1,4 +1,4 @@
-"""What the build keeps stands until something changes that it was made from; without `make` nothing is kept."""
+"""Products of the build are kept until a file changes that they were made from; without `make` none is kept."""
 
 import csv
 import os

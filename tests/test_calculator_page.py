@@ -1,4 +1,4 @@
-"""The instrument: what its page answers is what the library answers, refusals and cautions included."""
+"""The calculator page gives the answers of the library, with its refusals and cautions."""
 
 import html
 import json
@@ -52,7 +52,7 @@ def engine():
 
 
 def run(body):
-    """What a piece of JavaScript returns, beside the functions of the page."""
+    """Run JavaScript with the functions of the page, and return its result."""
     return json.loads(engine().eval(f"JSON.stringify((()=>{{{body}}})())"))
 
 
@@ -67,7 +67,7 @@ KNOWN = {"tokenprice": tokenprice, "inferlib": inferlib}
 
 
 def library(state, mode="request"):
-    """What the Python answers that the page copies, or the text of its refusal."""
+    """The answer of the Python call that the page copies, or the text of its refusal."""
     call = run(f"return A.python({json.dumps(START | {'prices': {}} | state | {'mode': mode})})")
     try:
         return eval(call, KNOWN), ""
@@ -86,7 +86,7 @@ BILLS = (
 
 
 def drawn(seed, n):
-    """Questions at random that somebody could ask: all models, chips, layouts and formats."""
+    """Random questions over all models, chips, layouts and formats."""
     choose = random.Random(seed)
     models, chips = list(tables.models()[0]), catalog.chips()
     for _ in range(n):
@@ -158,7 +158,7 @@ def same_request(found, told, price):
 
 
 def same_answer(found, state):
-    """The page's answer to a request beside the library's: its refusal, why it does not fit, or its numbers."""
+    """Compare the page's answer to a request with the library's: refusal, reason why it does not fit, or numbers."""
     told, refusal = library(state)
     if refusal:
         assert found["status"] != "ok" and refusal.endswith(found["reason"]), state
@@ -174,7 +174,7 @@ def same_answer(found, state):
 
 
 def test_random_states_of_the_page_are_answered_as_in_python():
-    """A hundred and fifty, or as many as ``STATES`` says: what an hour costs and mixed formats included."""
+    """``STATES`` random states (default 150), with prices and mixed formats."""
     states = list(drawn(seed=2026, n=int(os.environ.get("STATES", 150))))
     both = "[A.step(S,S.batch,S.context),A.request(S)].map((r)=>{delete r.at;return r})"
     answered, requests = 0, 0
@@ -188,12 +188,12 @@ def test_random_states_of_the_page_are_answered_as_in_python():
         answered += step["status"] == "ok"
         told = same_answer(request, state)
         requests += told is not None and told.feasible
-    part = len(states) / 5  # of both kinds are answered, and as many are not
+    part = len(states) / 5  # enough steps and requests are answered, and enough are not
     assert part < answered < 4 * part and requests > part
 
 
 def test_fleets_at_random():
-    """Machines, waits and prices, shared and apart; with drafts, copies, a number of machines that is too small."""
+    """Machines, waits and prices, with shared or separate prefill; also with drafts, copies, or too few machines."""
     choose, states = random.Random(36), []
     for state in drawn(seed=3535, n=80):
         states.append(
@@ -284,7 +284,7 @@ FULL = {
 
 
 def to_rent(choose):
-    """A question of what to rent for arrivals."""
+    """A question for ``decide`` with a request rate."""
     asked = {
         "model": choose.choice(("Llama 3 8B", "Llama 3.3 70B", "GPT-OSS 120B", "DeepSeek V3")),
         "weights": choose.choice(("", "fp8")), "kv_cache_dtype": "", "engine": choose.choice(("", "compiled")),
@@ -298,7 +298,7 @@ def to_rent(choose):
 
 
 def told_of_fleet(fleet):
-    """A fleet of Python in the numbers that the page has of one."""
+    """A fleet of Python as the numbers that the page computes."""
     if fleet is None:
         return None
     names = "replicas prefill_replicas chips load headroom prefill_load ttft tpot usd_per_hour".split()
@@ -329,7 +329,7 @@ frontier:r.frontier.map((p)=>[p.chip,p.n,p.users]),points:r.points.length};
 
 
 def offered(one):
-    """An offer of Python in the parts that the page has of one."""
+    """An offer of Python as the parts that the page computes."""
     r, machine = one.request, [one.system.chip.name, one.system.count, format_layout(one.layout)]
     numbers = [one.concurrency, one.dollars, r.per_million["output"], *r.tpot_interval, *r.ttft_interval]
     parts = {"machine": machine, "numbers": pytest.approx(numbers, rel=1e-8), "cautions": [*one.warnings]}
@@ -338,7 +338,7 @@ def offered(one):
 
 @cache
 def rented():
-    """What the page offers, and the library: to loops of users, and for arrivals at random, as many as STATES says."""
+    """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` questions)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
     fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)] + [
@@ -352,7 +352,7 @@ def rented():
 
 
 def test_what_to_rent_is_what_the_library_rents():
-    """Machines, who reads the prompts, load, room, dollars, intervals; and what fewer bits would rent for."""
+    """Machines, prefill machines, load, headroom, dollars, intervals, and offers with narrower weights."""
     for state, page, told in rented():
         assert page["offers"] == list(map(offered, told.offers)), state
         assert page["runners"] == [o.system.chip.name for o in told.runners_up]
@@ -363,7 +363,7 @@ def test_what_to_rent_is_what_the_library_rents():
 
 
 def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():
-    """The page asks it of what it shows."""
+    """The page looks for it only for the offer that it shows."""
     best = [(page["sure"], told.best.sure) for _, page, told in rented() if page["sure"] != 0]
     for here, there in best:
         assert here == (there and pytest.approx(told_of_fleet(there), rel=1e-8))
@@ -465,7 +465,7 @@ const root = node({ querySelectorAll: (query) => (query === ".changed [data-key]
 
 @cache
 def opened():
-    """A JavaScript engine in which the page stands, and ``open(hash)`` follows a link."""
+    """A JavaScript engine with the page, in which ``open(hash)`` follows a link."""
     html_text, made, controls = calculator_page.page(), MiniRacer(), {}
     for tag, about, inside in re.findall(
         r"<(select|input|textarea)\b([^>]*)>((?:<opt.*?)?)(?=</select>|<(?!opt|/opt))", html_text
@@ -492,7 +492,7 @@ def opened():
 
 
 def same_as_linked(told, rel=1e-6):
-    """Whether a link holds a question; then the page, and the call that it copies, answer it alike."""
+    """Return whether a link holds a question; if so, assert that page and copied call answer it alike."""
     try:
         address = told.link
     except ValueError as refusal:
@@ -519,12 +519,12 @@ def same_as_linked(told, rel=1e-6):
 
 @pytest.mark.parametrize(("name", "beside", "pair", "linked"), OPTIONS)
 def test_a_link_and_a_copied_call_ask_what_was_asked_or_are_refused(name, beside, pair, linked):
-    """A hundred prompts stand for the two thousand of a file: so it is nearly the same."""
+    """A link holds a hundred prompts for the two thousand of a file, so the answer is nearly the same."""
     value = pair[0] if name in SLO.names() else pair[1]
     assert same_as_linked(answered(beside, **{name: value}), 0.02 if name == "trace" else 1e-6) == linked
 
 
-# What of a call is no field of a question.
+# Arguments of a call that are not fields of a question.
 @pytest.mark.parametrize(("work", "more", "linked"), lines("linked"))
 def test_what_a_link_holds_of_prices_chips_and_layouts(work, more, linked):
     assert same_as_linked(answered(WORK[work], **json.loads(more))) == (linked == "yes")
@@ -551,7 +551,7 @@ def test_what_to_rent_for_a_file_of_requests_travels_in_a_link():
 
 @pytest.mark.parametrize("name", [*catalog.served(), "Llama 3 70B", "GPT-OSS 120B"])
 def test_a_model_in_a_link_is_answered_as_the_library_reads_it(name):
-    """Mixed formats of its checkpoint included, and what measurements say of its kind."""
+    """With the mixed formats of its checkpoint, and the measured errors of its kind of attention."""
     model = catalog.load_model(name).replace(name="of a reader")
     assert same_as_linked(ask(Question(model, "16x H200", batch=32, context=4096)))
 
@@ -563,7 +563,7 @@ def test_a_changed_chip_travels_by_its_numbers():
 
 @pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
 def test_a_damaged_model_in_a_link_is_refused(damage):
-    """Whatever part of it is no number or list of numbers: the page never throws."""
+    """Whichever part is not a number or a list of numbers, the page never throws."""
     (own,) = parse_qs(ask("Llama 3 8B", "H100", weights=4.85).link.partition("#ask?")[2])["own"]
     own = json.loads(own)
     for name in own:

@@ -1,6 +1,6 @@
-"""A chapter is an instrument: under another case it runs to its end, and what reads the case shows another answer.
+"""With another case every chapter runs to its end, and statements that read the case show another answer.
 
-It is run as in :mod:`test_chapter_inputs`, without a kernel. The case is the question on top of a chapter, `case`.
+Chapters run as in :mod:`test_chapter_inputs`, without a kernel. The case is the question on top of a chapter, `case`.
 """
 
 import ast
@@ -36,7 +36,7 @@ from tokenprice import Question, ask
 
 CHANGES = {
     "another model": {"model": "Qwen3 32B"},
-    "a mixture of experts": {"model": "Kimi K2"},  # too large for the machine, which is said
+    "a mixture of experts": {"model": "Kimi K2"},  # too large for the machine, so the chapter must say so
     "another chip": {"machine": "8x B200"},
     "another format": {"weights": "fp8"},
     "more users": lambda case: {name: 4 * number for name, number in of(case, "concurrency", "batch")},
@@ -44,10 +44,10 @@ CHANGES = {
         name: 2 * number for name, number in of(case, "prompt_tokens", "context")
     },
 }
-# Where a source describes no such model, another that it does.
+# If a source does not describe such a model, another one that it describes.
 INSTEAD = {"mazurek2025": {"another model": {"model": "DeepSeek V2"}}}
 SIZES = {2**k for k in range(4, 21)}
-# What is no number of a sentence: links, formulas, code, names of models and chips, years, places in a paper.
+# Text whose numbers are not results: links, formulas, code, names of models and chips, years, places in a paper.
 NAMED = re.compile(
     r"\[[^\]]*\]\([^)]*\)|\$[^$\n]+\$|`[^`\n]+`|\w*[A-Za-z]-?\d[\w.]*|\d[\d.]*[A-Z]|20\d\d"
     r"|(?:tables?|figure|equations?|section) [\d.]+",
@@ -57,7 +57,7 @@ DRAWN = int(os.environ.get("CASES", 4))  # random cases, of one chapter after th
 
 
 def of(case, *names):
-    """Those of some numbers that a case gives, by name."""
+    """The fields of some names that a case gives, with their values."""
     return [(name, getattr(case, name)) for name in names if getattr(case, name)]
 
 
@@ -108,7 +108,7 @@ def test_a_change_that_the_book_suggests_runs_to_the_end_and_shows(chapter, line
 
 
 def drawn(case, rng, by=None):
-    """Another case, whatever a reader may type; one that somebody answers, where a name is given."""
+    """Another case that a reader may type; with a name, one that this model answers."""
     while True:
         chips = f"{rng.choice((1, 2, 4, 8, 16, 32, 64, 72, 128))}x {rng.choice(list(catalog.chips()))}"
         new = {"model": rng.choice(list(catalog.models())), "machine": chips}
@@ -154,12 +154,12 @@ def test_an_odd_case_runs_to_the_end(chapter, odd, coarse):  # noqa: F811
 
 
 # Chapter, its box, a state of the box (nothing: as it opens), one of its outputs, and the chapter's own number for it
-# after a statement that begins so; whose answer to the case it is, if anybody's.
+# after a statement that begins so; the model whose answer to the case it is, if any.
 BOXES = lines("boxes")
 
 
 def stands(chapter, box, after, expression, case):
-    """A box of a chapter under another case, and a number that the chapter has, with the names it has then."""
+    """Return a box of a chapter under another case, a number of the chapter, and the chapter's names at that place."""
     every, names = list(statements(chapter)), {"__name__": "cell"}
     (shown,) = (one for one in every if one.text.startswith(f"{box}("))
     tree = ast.parse(expression)
@@ -207,7 +207,7 @@ def test_no_literal_below_the_case_equals_one_of_its_fields(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
-    """To the digits of the sentence, of which two count; powers of two are sizes and lengths."""
+    """Compared in the digits of the sentence, at least two; powers of two are skipped, as sizes and lengths."""
     cells = notebook(chapter).cells
     live = {statement.text for statement in followers(list(statements(chapter)), "case")}
     follow = [

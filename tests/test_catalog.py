@@ -51,7 +51,7 @@ def derived(text):
 
 @EVERY_CHIP
 def test_every_number_has_a_source_and_every_source_a_number(name):
-    """Another format brings its own."""
+    """Each format of the peaks has its own source."""
     chip = load_chip(name)
     fields = {f.name for f in quantities(chip) if getattr(chip, f.name) is not None}
     assert set(chip.sources) == fields | set(chip.peaks)
@@ -116,7 +116,7 @@ def test_ratios_lie_in_the_band_of_the_class(name):
         assert chip.scale_out_bandwidth < chip.scale_up_bandwidth < chip.memory_bandwidth
 
 
-# What vendors print of a whole machine, rack or pod: a second way to the same numbers.
+# Numbers that vendors print for a whole machine, rack or pod: a second way to the same numbers.
 @pytest.mark.parametrize(("name", "field", "times", "total", "tolerance"), lines("totals"))
 def test_totals_of_machines_racks_and_pods(name, field, times, total, tolerance):
     number, unit = total.split()
@@ -172,7 +172,7 @@ def test_a_driver_shows_nearly_what_the_data_sheet_states(name):
     assert shown is None or 0.93 < shown / stated < 1.075
 
 
-# Names that newcomers type: with a vendor, a form, a memory or a format in them; others stand in chips_typed.tsv.
+# Names that newcomers type: with a vendor, a form, a memory or a format in them; others are in chips_typed.tsv.
 @pytest.mark.parametrize(("kind", "typed", "name"), lines("typed_names"))
 def test_names_that_a_newcomer_types(kind, typed, name):
     assert {"chip": load_chip, "model": load_model}[kind](typed).name == name
@@ -197,7 +197,7 @@ def test_chips_and_formats_by_the_names_people_type_or_a_few_near_ones():
 
 
 def test_what_many_share_cannot_be_changed():
-    """A record of the catalogue is made once: whoever changed its dictionaries would change every later answer."""
+    """Records of the catalogue are cached, so a changed dictionary would change every later answer."""
     model, chip = load_model("DeepSeek V3"), load_chip("H100")
     for held in (model.formats, model.notes, model.sources, chip.peaks, chip.sources):
         for change in (lambda d: d.update(a=1), lambda d: d.clear(), lambda d: d.pop(next(iter(d)))):
@@ -229,7 +229,7 @@ def test_chips_of_your_own(tmp_path):
 
 
 def test_a_chip_in_an_unknown_format_fails_alone(tmp_path):
-    """Every question of the file failed, for other chips and other formats too."""
+    """Such a file once made every question fail, with other chips and other formats too."""
     path = tmp_path / "chips.toml"
     path.write_text(OWN + OWN.replace("My chip", "Other").replace("fp8 =", "fp5 ="))
     own = catalog.load_chips(path)

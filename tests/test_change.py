@@ -1,4 +1,4 @@
-"""What must change: a machine changed so reaches the target, as the estimate sees it; what is not enough is not."""
+"""``change``: a machine with the named change reaches the target; a change called not enough does not."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def seconds(system):
 
 
 def test_the_changed_machine_reaches_the_target():
-    """Bandwidth by hand: the chip is typed with the factor, and asked again."""
+    """``ask`` is repeated with the chip's bandwidth times the factor."""
     found = change(QUESTION, tpot=0.012)
     faster = FOUR.chip.replace(memory_bandwidth=FOUR.chip.memory_bandwidth * found["memory bandwidth"].factor)
     assert seconds(System(faster, 4)) == pytest.approx(0.012, rel=1e-6)
@@ -113,7 +113,7 @@ def test_a_promise_kept_exactly_is_kept():
 
 
 def test_chips_go_from_one_to_512():
-    """As the documentation says: powers of two, in the layout that goes on."""
+    """Powers of two, as documented, in layouts of the same kind."""
     small = change("Llama 3 8B", "4x H100", tpot=1)["chips"]
     assert small.factor == 1 / 4 and small.words == "× 0.25, to 1 (one chip)"
     assert change("Llama 3 8B", System(load_chip("H100"), 4.0), tpot=1)["chips"].words == small.words

@@ -32,7 +32,7 @@ RICH = ("_repr_html_", "_repr_markdown_", "_repr_latex_")
 
 
 def scaled(**factors):
-    """A change of a record: some of its numbers so many times as large."""
+    """A change of a record: some of its numbers times a factor."""
     return lambda one: one.replace(**{name: times * getattr(one, name) for name, times in factors.items()})
 
 
@@ -88,7 +88,7 @@ INPUTS = {
 
 
 def excepted(kind, chapter):
-    """What of a chapter is an exception, with the reason or what else is said of it."""
+    """The exceptions of a chapter of one kind, each with its reason or its other columns."""
     return {what: why for *of, what, why in lines("exceptions") if of == [kind, chapter]}
 
 
@@ -167,7 +167,7 @@ def needed(found, wanted):
 
 @contextlib.contextmanager
 def noting():
-    """What drawing calls are given, in order; what is only there to lay out a picture is left out."""
+    """Record the arguments of drawing calls in order, without those that only lay out a picture."""
     notes = []
 
     def noted(name, method):
@@ -186,7 +186,7 @@ def noting():
 
 
 def seen(value):
-    """What of a value a reader sees, as text that compares."""
+    """A value as a reader sees it, as text for comparison."""
     if isinstance(value, dict):
         return {name: seen(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
@@ -234,14 +234,14 @@ def coarse(monkeypatch):
     few = lambda found, slo, count, *more, **other: each(found, slo, min(count, 100), *more, **other)  # noqa: E731
     monkeypatch.setattr(simulation, "simulate_requests", few)
     yield
-    for name, module in list(sys.modules.items()):  # what was kept in memory is coarse
+    for name, module in list(sys.modules.items()):  # results kept in memory are coarse
         for value in vars(module).values() if name.startswith("book.papers") else ():
             getattr(value, "cache_clear", lambda: None)()
 
 
 @cache
 def played(chapter, inputs):
-    """What reads some inputs of a chapter, run as printed: statements, names before and after, what each shows."""
+    """Run the statements that read some inputs, as printed; return them, the names around, and each output."""
     plt.switch_backend("agg")
     every, names, found = list(statements(chapter)), {"__name__": "cell"}, []
     wanted = [one for given in inputs for one in followers(every, given)]
@@ -254,7 +254,7 @@ def played(chapter, inputs):
 
 
 def stay(found, given, change):
-    """Run again what reads a changed input; the statements that show the same as before."""
+    """Run the statements that read a changed input again; return those that show the same as before."""
     changed, stayed, first = {}, [], True
     for statement, before, after, shown in found:
         if first and given in statement.makes and not statement.reads & changed.keys():
@@ -290,7 +290,7 @@ def test_what_depends_on_an_input_changes_and_nothing_else(chapter, given, coars
 
 @pytest.mark.parametrize("chapter", sorted({*INPUTS, "introduction", "mazurek2025", "price", "synthesis"}))
 def test_every_picture_and_box_follows_some_input(chapter):
-    """But those that show what was printed or measured, or a mechanism without a number."""
+    """Except those that show printed or measured numbers, or a mechanism without a number."""
     every = list(statements(chapter))
     follow = {one.shows for given in ("case", *INPUTS.get(chapter, ())) for one in followers(every, given)}
     assert {one.shows for one in every} - follow - {""} == set(excepted("follows no input", chapter))

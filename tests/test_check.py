@@ -1,4 +1,4 @@
-"""A benchmark beside what it should be: printouts of public tools, and causes that are found."""
+"""``check``: printouts of public tools are read, and the causes of slow benchmarks are found."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def test_what_is_cut_or_double_is_refused_in_one_line(case):
 
 
 def printed(case, seed, changed=True):
-    """What a benchmark prints in words: an answer's numbers, with some noise; of the truth, or as it was launched."""
+    """A benchmark in words: an answer's numbers with noise, with the case's flag changed or as launched."""
     load, draw = case["load"], random.Random(seed)
     flag, fields = (case.get("flag", ""), case.get("fields", {})) if changed else ("", {})
     told = expected(ask(f"{case['command']} {flag}", case["machine"], **{**load, **fields}))
@@ -92,7 +92,7 @@ def test_a_check_says_what_to_try_next_and_what_nothing_explains():
         "tpot",
     )
     far = check(SLOW, "TPOT 421 ms, TTFT 1 ms, 32 users, prompt 1000, output 300", "8x H100")
-    assert "Nothing that was asked explains it" in str(far) and far.far
+    assert "None of these causes explains it" in str(far) and far.far
 
 
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
@@ -106,7 +106,7 @@ def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
 
 # --- The page's twin -------------------------------------------------------------------------------------------------
 LOAD = ", 16 users, prompt 1024, output 512"
-# What the page does not read, or not answer: said in its own words.
+# Input that the page does not read or answer, with the page's own message.
 ITS_OWN = ("reads no such line of a recipe", "spreads experts over all chips or over none")
 
 

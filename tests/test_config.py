@@ -19,7 +19,7 @@ SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8
 
 
 def shape_keys(entry):
-    """The keys of a configuration that are read: a whole file without what changes no shape."""
+    """The keys of a configuration that may change its shape."""
     if "config" in entry:
         return json.loads(entry["config"])
     whole = SERVED["/".join(entry["source"].split("/")[3:5])]["config"]
@@ -34,7 +34,7 @@ MISTRAL, QWEN25, DBRX, GPT2 = (CONFIGS[n] for n in ("Mistral 7B", "Qwen2.5 7B", 
 WHOLE_SCOUT = CONFIGS["Llama 4 Scout"]
 SCOUT = WHOLE_SCOUT["text_config"]
 
-# What a published file holds beside the shape.
+# Keys of a published file that do not affect the shape.
 CHATTER = json.loads((Path(__file__).parent / "harmless.json").read_text("utf-8"))["published"]
 
 
@@ -140,7 +140,7 @@ OPTIONAL = set(
     num_nextn_predict_layers quantization_config sliding_window tie_word_embeddings topk_method use_sliding_window
     vision_config""".split()
 )
-# What a family's own code fills in, where a file leaves it out.
+# Defaults of a family's own code for keys that a file leaves out.
 DEFAULTS = {("gemma3_text", "num_attention_heads"), ("gemma3_text", "vocab_size")}
 WORDS = "vision_config", "num_nextn_predict_layers", "model_type", "topk_method", "quantization_config"
 
@@ -237,7 +237,7 @@ VALUES = st.recursive(
 
 @given(st.sampled_from(sorted(CONFIGS)), st.data())
 def test_one_spoilt_key_is_an_error_or_a_model(name, data):
-    """Never another kind of failure; and what is a model has finite, positive counts."""
+    """There is no other kind of failure, and a model that is read has finite, positive counts."""
     shape = dict(CONFIGS[name])
     shape[data.draw(st.sampled_from(sorted(shape)) | st.text(max_size=9))] = data.draw(VALUES)
     try:

@@ -1,4 +1,4 @@
-"""The shared rooms: breakdowns, frontiers, shapes, catalogue, operations on floats."""
+"""Shared modules: breakdowns, frontiers, shapes, catalogue, operations on floats."""
 
 import math
 import pickle
@@ -102,7 +102,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("of", OPERATIONS.values(), ids=OPERATIONS)
 def test_operations_broadcast_by_name_and_stay_lazy(of):
-    """So all equations do."""
+    """So all equations do the same."""
     a, b = xr.DataArray([1.0, 5.0], dims="a"), xr.DataArray([2.0, 7.0, 0.5], dims="b")
     lazy = of(a.chunk(1), b.chunk(1))
     assert type(lazy.data).__module__.startswith("dask")

@@ -1,4 +1,4 @@
-"""What to rent: offers keep the promise, one user more breaks it, nothing tried by hand is cheaper."""
+"""``decide``: offers meet the SLO, one more user breaks it, and brute force finds nothing cheaper."""
 
 import itertools
 import re
@@ -28,7 +28,7 @@ def again(model, offer, users):
 
 @pytest.mark.parametrize("found, model, speed, first", [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)])
 def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed, first):
-    """Seen through ``ask``, which knows nothing of the search."""
+    """Checked with ``ask``, which does not use the search."""
     assert len(found.offers) > 3
     for offer in found.offers:
         one = again(model, offer, offer.concurrency)
@@ -161,12 +161,12 @@ def test_reasons():
     assert "timed" in FOUND.left_out["MI300X"] and "MI300X" in FOUND.text(why=True)
     assert "chips not tried, for want of" in str(FOUND) and "MI300X" not in str(FOUND)
     layers = LLAMA.layers[0]
-    chosen = layers.replace(attention=layers.attention.replace(top=2048))  # positions, but by no indexer
+    chosen = layers.replace(attention=layers.attention.replace(top=2048))  # chooses without an indexer
     assert set(decide(LLAMA.replace(layers=(chosen,)), **asked, chips=["B200"]).why_not) == {"not described"}
 
 
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
-    """Lent chips, and copies that share experts, are not preferred for an error."""
+    """Offers with lent kernels, or copies that share experts, must not rank first because of an error."""
     asked = {
         "prompt_tokens": 2000,
         "output_tokens": 500,

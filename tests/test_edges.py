@@ -1,4 +1,4 @@
-"""Doors at their edges, and promises of an answer put back as questions."""
+"""Smallest valid inputs, and statements of an answer that are asked again as questions."""
 
 import random
 import shlex
@@ -13,7 +13,7 @@ from tokenprice.terminal import main
 
 @pytest.mark.parametrize(("code", "line"), lines("edges"))
 def test_a_verb_answers_at_its_edges_or_refuses_in_one_line(capsys, code, line):
-    """The exit code is 0 where zero or one is an answer, 2 where it is none."""
+    """The exit code is 0 if zero or one is a valid value, else 2."""
     assert main(shlex.split(line)) == int(code)
     printed = capsys.readouterr()
     assert printed.err.count("\n") == (code == "2") and "please report" not in printed.err
@@ -26,7 +26,7 @@ READERS = {
         "8x B200",
         "1x T4",
     ): "1 × T4 has no room for one user beside the weights: needs 812 GB",
-    ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cuts 128 heads in 3 parts, which cannot be",
+    ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cannot split 128 heads evenly into 3 parts",
 }
 
 

@@ -61,7 +61,7 @@ def test_environment_yml_installs_the_same():
     entries = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))["dependencies"]
     (pip,) = [entry["pip"] for entry in entries if isinstance(entry, dict)]
     extras = ",".join(PROJECT["optional-dependencies"])
-    # The names stand there to be seen; the constraints give their versions.
+    # The names are listed for readers; constraints.txt has their versions.
     assert pip[:2] == ["-c constraints.txt", f"-e .[{extras}]"]
     assert set(pip[2:]) == SIX
     assert {canonicalize_name(requirement.name) for requirement in WANTED} >= SIX

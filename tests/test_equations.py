@@ -80,7 +80,7 @@ def test_every_argument_is_declared(entry):
 
 
 def public(entry):
-    """The equation as a user calls it: through the door."""
+    """The equation as a user calls it, with argument checks."""
     return getattr(sys.modules[entry.function.__module__], entry.name)
 
 

@@ -31,7 +31,7 @@ def test_read_literally_equations_29_to_44_give_another_table_4():
 
 
 def test_the_search_is_the_minimum_over_layouts():
-    """The engine's shared pieces, against every layout by itself at random points."""
+    """The search, which shares pieces between layouts, against every layout by itself at random points."""
     random = np.random.default_rng(3)
     for name in ("Llama 3 70B", "GPT-4", "DeepSeek-V3", "Mixtral 8x22B"):
         shape = e.load_model(name).shape
@@ -51,7 +51,7 @@ def test_the_search_is_the_minimum_over_layouts():
 
 
 def test_no_all_reduce_is_faster_than_its_bound():
-    """What the search leaves out unseen: over any GPUs, in any kind, all-reduces wait at least that long."""
+    """The search skips points by this bound: all-reduces over any GPUs, of any kind, wait at least that long."""
     gpus, shape, tokens = np.geomspace(1, 1e5, 2000), SMALL.shape, 1e-9
     for assumptions in READINGS:
         spread = m.span(H100, gpus)

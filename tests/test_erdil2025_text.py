@@ -64,7 +64,7 @@ def test_printed_equations_are_the_2d_layout(name):
 
 
 def test_the_printed_equations_wait_on_one_gpu_too():
-    """For equation 40's base, though it has nobody to reduce with."""
+    """One GPU waits for equation 40's base, though it has no other GPU to reduce with."""
     alone = GPT, computing_at(H100, GPT), 1.0, 1.0, 0.0
     assert printed_latency(*alone) - general_latency(*alone) == pytest.approx(96 * 4 * 6.8e-6)
 
@@ -78,7 +78,7 @@ GPT = e.load_model("GPT-3").shape
 
 
 def test_the_extra_all_reduce_by_hand():
-    """Which no layout of section 3.6 is put together from."""
+    """No layout of section 3.6 uses this equation."""
     at = GPT.replace(d_model=10_000), H100, model.LL, 8, 100
     assert printed.extra_all_reduce_time(*at) == pytest.approx(2 * 10_000 * 100 * 7 / (8 * 112.5e9))
 
@@ -159,7 +159,7 @@ def test_pipelines_win_from_64_gpus_on():
 
 
 def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
-    """Nine tenths of the top speed, over the cheapest token: dozens of times, and a few with bandwidth unlimited."""
+    """Cost at nine tenths of the top speed over the least cost: dozens, and a few with unlimited bandwidth."""
 
     def slope_and_wall(**switches):
         curve = economics.switched(EIGHT_BIT, H100, **switches)
@@ -172,7 +172,7 @@ def test_the_slope_is_bandwidth_and_the_wall_is_waiting():
     slopes, walls = zip(*found, strict=True)
     assert walls == pytest.approx((152, 152, 249, 189), rel=0.01)  # the first is Table 4's
     assert slopes[:2] == pytest.approx((38, 4.3), rel=0.02)
-    assert slopes[2] > 1.5 * slopes[0]  # what lies before the wall is bandwidth as it was
+    assert slopes[2] > 1.5 * slopes[0]  # before the wall bandwidth limits as before
 
 
 def test_whole_gpus_have_room_for_the_caches_of_all_their_users():

@@ -97,7 +97,7 @@ def drawn(page, part, kind):
 
 
 def silent(shown, values):
-    """Whether Python answers nothing but a gauge, which stays where a limit does not hold."""
+    """Whether Python answers only a gauge, which is shown even where a limit does not hold."""
     kept = {name for view in shown.views if isinstance(view, Gauge) for name in view.outputs}
     return all(v is None for name, v in shown.evaluate(**values).items() if name not in kept)
 
@@ -107,7 +107,7 @@ def number(text):
 
 
 def halved(n, batch, kind, size, price):
-    """A small machine whose halves work beside one another, and pay for it; one kind works twice as long."""
+    """A made-up step: work divided over chips, with a network time; the kind "sparse" has twice the work."""
     work = {"dense": 1e-3, "sparse": 2e-3}[kind] * batch * size
     cut_up = {"work": work / (2 * n), "arithmetic": 3e-5 * batch}
     return inferlib.Breakdown((cut_up, {"network": 2e-4}))
@@ -138,7 +138,7 @@ RICH = Explorer(
 
 
 def named(api, shown):
-    """What the page answers, under the names that Python gives."""
+    """The page's numbers, under the names of Python's."""
     found = {}
     for view, entries in zip(shown.views, api, strict=True):
         for entry, name in zip(entries, getattr(view, "steps", getattr(view, "outputs", ())), strict=False):
@@ -249,7 +249,7 @@ def test_inputs_are_checked_and_a_choice_of_a_widget_sets_others():
 
 
 K = sp.Symbol("k")
-# Nobody states the price of an H800, so the column of prices is not offered for any.
+# No source states the price of an H800, so the column of prices is left out for all.
 WITHOUT_PRICE = Choice("chip", "Chip", CHIPS | {"H800": inferlib.load_chip("H800")})
 
 
@@ -306,7 +306,7 @@ def guessed_page(guess, at=None):
 
 @pytest.mark.parametrize(("answer", "at", "shown", "verdict"), lines("guesses"))
 def test_guess_says_how_far_off(answer, at, shown, verdict):
-    """Of a whole answer the reader guesses whole numbers."""
+    """If the answer is a whole number, the slider has whole numbers only."""
     slider, told = guessed_page(Guess("How long?", json.loads(answer), "ms", 1, 100), float(at))
     assert slider == shown and told.endswith(verdict)
 
@@ -439,7 +439,7 @@ class URLSearchParams {
 
 
 def of_calculator(address):
-    """What the kernel model says to a link of the calculator, whose words are those of Python."""
+    """The kernel model's answer to a link of the calculator, in the words of Python."""
     path, _, pairs = address.partition("#ask?")
     given = {name: words[0] for name, words in parse_qs(pairs).items()}
     assert path == "calculator.html" and given.pop("mode") == "step"
@@ -455,7 +455,7 @@ def of_calculator(address):
 
 
 def test_below_a_box_stands_what_the_kernel_model_says_to_its_question():
-    """In the page and in Python, for every box that can ask, with its refusals; nothing for one's own model."""
+    """Page and Python agree for every box that asks, refusals included; a reader's own model gets no line."""
     script = (Path(static_start.__file__).parents[1] / "site" / "static" / "beside.js").read_text("utf-8")
     engine = MiniRacer()
     engine.eval(f"{BESIDE}window.inferlibKnown = (() => {{{page.core()}return D;}})();{script}")

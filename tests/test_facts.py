@@ -1,6 +1,6 @@
-"""Facts that are typed once in the repository, against a second place where the world says the same.
+"""Facts that are typed once in the repository, against a second public source of the same fact.
 
-A stored output would follow a slip of the finger at the next refresh; what stands here would not.
+A stored output would follow a typing error at the next refresh; the values here would not.
 """
 
 import math
@@ -59,7 +59,7 @@ def test_years_of_models_are_those_of_their_reports():
     )  # released on 5 April 2025, ai.meta.com/blog
 
 
-# What the sources print, typed a second time from them: a word of the place, and the numbers quoted there.
+# Numbers of the sources, typed a second time from them: a word of the place, and the numbers quoted there.
 @pytest.mark.parametrize(("source", "place", "quoted"), lines("quoted"))
 def test_numbers_that_errata_quote(source, place, quoted):
     table = audit.errata(source)

@@ -1,4 +1,4 @@
-"""The ledger's own rules: who may read what, how a grade comes about, and that no row is lost."""
+"""Rules of the scorecard: which rows a reproducer may read, how grades are given, and that no row is lost."""
 
 from ast import literal_eval
 from dataclasses import replace
@@ -44,7 +44,7 @@ def test_every_printed_row_is_in_the_scorecard_with_a_grade_and_every_miss_with_
 
 @SOURCES
 def test_a_reproducer_cannot_read_a_result(source):
-    """And rows that are derived only for another row."""
+    """It reads derived rows only to compute another derived row."""
     derived, results = (
         row_of_kind(source, "derived"),
         [row_of_kind(source, kind) for kind in ("model", "claim")],
@@ -68,7 +68,7 @@ def test_a_reproducer_that_returns_nan_is_an_error():
 
 def test_consistent_means_within_the_rounding_of_what_was_read():
     card = audit.scorecard("erdil2025").query("row == 'PaLM 62B' and column == 'latency'")
-    assert list(card.grade) == ["consistent"]  # 4 ms and 8B leave that much room
+    assert list(card.grade) == ["consistent"]  # the rounding of 4 ms and 8B allows this much
 
 
 def test_equations_lists_every_number_once():

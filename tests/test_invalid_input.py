@@ -1,4 +1,4 @@
-"""What somebody who means ill, or is in a hurry, types: one line each, and what must come of it."""
+"""Malicious or hasty input, one line each, and the required result."""
 
 import decimal
 import os

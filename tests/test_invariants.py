@@ -1,4 +1,4 @@
-"""What holds whatever the model: no answer breaks it, and one that would is not given."""
+"""Bounds that hold for every model: no answer breaks one, and an answer that would is refused."""
 
 import os
 import random
@@ -33,7 +33,7 @@ def test_there_is_a_wrong_number_for_each_bound():
 
 
 def test_the_bound_of_a_first_token_by_hand():
-    """The way in, two steps of 0.1 s, a prompt of each of the four with room; and for four more a round of answers."""
+    """Entry time, two steps of 0.1 s, the prompts of the four users in memory; for four more, a round of answers."""
     assert invariants.time_to_drain(0.5, 1, 8, 4, 1.0, 10, 0.1) == pytest.approx(0.5 + 0.2 + 4 + (4 + 1))
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
 
 
 def test_no_question_at_random_breaks_a_bound():
-    """So many as QUESTIONS says, three hundred where it says nothing; those that have no answer left out."""
+    """``QUESTIONS`` random questions (default 300); those without an answer are skipped."""
     n, choose = int(os.environ.get("QUESTIONS", 300)), random.Random(int(os.environ.get("SEED", 48)))
     found = [one for _ in range(n) if (one := drawn(choose, choose.choice(("loop", "fleet"))))]
     assert not [one.question for one in found if "please report" in one.reason]

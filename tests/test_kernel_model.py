@@ -62,8 +62,8 @@ def test_erdil_s_printed_formula():
     assert table.bound["all"] == pytest.approx(0.49, abs=0.01)
     several = table.formula[["2", "4", "8", "16", "32"]]
     assert several.is_monotonic_increasing and (table["formula, signed"] < 0).all()
-    # gf-11 by hand: 80 layers, 4 times a kernel of 4 us and an all-reduce on a ring of sqrt(8); gf-07 on one chip:
-    # a kernel, nobody to wait for
+    # gf-11 by hand: 80 layers, 4 times a kernel of 4 us and an all-reduce on a ring of sqrt(8); gf-07 on one chip: a
+    # kernel, and no all-reduce
     for at, reduce in (("gf-11", 6.8e-6 + 1.2e-6 * (8**0.5 - 1)), ("gf-07", 0)):
         wanted = 80 * 4 * (4e-6 + reduce) + ROWS.memory[at] / 0.75
         assert printed_formulas.times(ROWS)[at] == pytest.approx(wanted, rel=1e-9), at

@@ -60,7 +60,7 @@ SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9
 
 @pytest.mark.parametrize(("command", "name", "value"), [
     ("vllm serve Qwen/Qwen3-32B -tp 2 --gpu-memory-utilization 0.85", "memory_utilization", 0.85),
-    # whose own 4 GB are no part of it
+    # the engine's own 4 GB are not part of it
     (f"{SGLANG} Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.85", "memory_utilization", 0.85 + 4e9 / H100),
     ("trtllm-serve Qwen/Qwen3-32B --tp_size 2 --kv_cache_free_gpu_memory_fraction 0.85", "memory_utilization", 0.85),
     ("vllm serve Qwen/Qwen3-8B --dtype bfloat16 --quantization fp8", "weights", "fp8"),
@@ -75,7 +75,7 @@ def test_a_flag_means_what_its_engine_means(command, name, value):
 
 
 def test_all_doors_take_a_launch_command_and_flags():
-    """As by fields of the question itself."""
+    """They give the same answers as fields of the question."""
     text, model = "vllm serve Qwen/Qwen3-32B -tp 4 --kv-cache-dtype fp8", "Qwen/Qwen3-32B"
     flags = {"tensor_parallel_size": 4, "kv_cache_dtype": "fp8", "engine": "vllm"}
     own = {"layout": "TP4", "kv_cache_dtype": "fp8", "engine": "vllm"}
@@ -119,8 +119,8 @@ def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, toke
 
 
 def test_four_readers_hold_back_as_many_users_as_measured():
-    """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four readers of one H100: 1,067 tokens/s after 1,390 ms."""
+    """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four prefill H100s: 1,067 tokens/s after 1,390 ms."""
     asked = {"weights": "fp8", "isl": 3000, "osl": 150, "concurrency": 32, "prefill_machine": "1x H100"}
     found = ask("R1 Distill Llama 70B", "4x H100", **asked, prefill_replicas=4)
     assert found.request.ttft == pytest.approx(1.39, rel=0.15)
-    assert found.throughput == pytest.approx(4 * 150 / found.request.prompt.total, rel=0.02)  # what they read
+    assert found.throughput == pytest.approx(4 * 150 / found.request.prompt.total, rel=0.02)  # as prefilled

@@ -39,7 +39,7 @@ def test_the_search_takes_arrays_of_dask_itself():
 
 
 def test_many_points_need_little_memory():
-    """What is computed on the way is four blocks at most, whatever the cores: half of what all would take."""
+    """Intermediate results take four blocks at most on any number of cores: half of the memory for all points."""
     random = np.random.default_rng(0)
     n_gpu, batch = 2 ** random.uniform(3, 10, 10**6), 2 ** random.uniform(0, 10, 10**6)
     tracemalloc.start()

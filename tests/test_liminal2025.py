@@ -60,7 +60,7 @@ def test_the_exposed_time_of_stages_by_hand():
     llama, every = APPS["Llama3-70B"], lim.Assumptions(free_stages=0.0)
     assert lim.exposed_time(llama, 8, 5, 1e-6) == pytest.approx(160e-6 + 4 * 100e-9)
     assert lim.exposed_time(llama, 8, 1, 1e-6, every) == pytest.approx(160e-6 + 100e-9)
-    assert lim.exposed_time(APPS["Qwen3-4B"], 1, 1, 1.0) == 0  # one chip waits for nobody
+    assert lim.exposed_time(APPS["Qwen3-4B"], 1, 1, 1.0) == 0  # one chip has no collective
 
 
 KIMI = APPS["Kimi-K2"], lim.load_chip("3D-DRAM"), 7, 5000, 64
@@ -195,7 +195,7 @@ def test_a_model_that_does_not_fit_has_no_line():
 
 
 def four_systems():
-    """The first picture of the story."""
+    """Data of the story's first figure."""
     free = {"128 chips, 3D-DRAM": (128, lim.load_chip("3D-DRAM")), "128 chips, free memory": (128, None)}
     systems = {"8 chips, HBM3": (8, HBM3), "128 chips, HBM3": (128, HBM3)} | free
     return figures.timelines(APPS["Llama3-70B"], 4096, systems)

@@ -161,7 +161,7 @@ def test_the_derived_formula_by_hand():
 
 
 def test_experts_dealt_out_evenly_vary_less_by_the_share_of_idle_ones():
-    """The variance in the formula, 64 of 256 awake on 32 GPUs, is that of random draws."""
+    """The variance in the formula, 64 of 256 active on 32 GPUs, is that of random draws."""
     random = np.random.default_rng(3)
     drawn = [np.bincount(random.choice(256, 64, replace=False) // 8, minlength=32) for _ in range(2000)]
     gpus = mz.Deployment(32)
@@ -248,7 +248,7 @@ def test_attention_outweighs_the_experts_from_65_gpus_on():
 def test_overlap_reads_weights_twice(at):
     one, tiny = at.deployment.replace(two_batch=False), at.deployment.n_gpus * 1e-3
     ratio = mz.step_time(V3, at.gpu, at.deployment, tiny, 10) / mz.step_time(V3, at.gpu, one, tiny, 10)
-    assert 1.95 < ratio < 2  # but for experts, of which half a batch wakes fewer
+    assert 1.95 < ratio < 2  # except for experts, of which half a batch uses fewer
 
 
 @pytest.mark.parametrize(("two_batch", "times"), [(True, 2), (False, 1)])
@@ -290,7 +290,7 @@ def test_a_cache_of_one_byte_takes_half_the_time():
 
 
 def test_nine_boxes_have_as_few_copies_as_make_every_gpu_hold_equally_many():
-    """Which is what SGLang did."""
+    """SGLang did the same."""
     wide = mz.decode_step(SHARED, box("H100 SXM", 72), work(72 * 128, 4989))
     assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
 

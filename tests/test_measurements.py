@@ -1,4 +1,4 @@
-"""Public measurements: what the file holds, that nothing in it is faster than physics, and what is refused."""
+"""Public measurements: the content of the file, no time below physical bounds, and rows that are refused."""
 
 import csv
 import io
@@ -74,7 +74,7 @@ def test_duplicates_are_marked():
 
 
 def test_names_and_formats_are_those_of_the_catalogue():
-    """Nobody computes in a format that the chip lacks, bar weights that are unpacked to 16 bits."""
+    """No row computes in a format that its chip lacks, except weights that are unpacked to 16 bits."""
     assert set(ALL.hardware) <= set(catalog.chips())
     assert set(ALL.model[~ALL.model_in_catalogue]) == {"GPT-20B"}
     for kind, known in (("hardware", catalog.chips()), ("model", catalog.models())):
@@ -140,7 +140,7 @@ def test_a_bad_number_text_or_name_is_refused(tmp_path, change, message):
 
 
 def test_names_that_the_catalogue_knows(tmp_path):
-    """A file of one's own: other spellings, served models by their name on Hugging Face."""
+    """A user's own file: other spellings, and served models by their name on Hugging Face."""
     for model, name in [("Qwen3-32B", "Qwen3 32B"), ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B")]:
         row = load_with(tmp_path, {"model": model, "hardware": "H100"}).loc["gf-01"]
         assert (row.model, row.model_printed, row.hardware) == (name, model, "H100 SXM")

@@ -1,4 +1,4 @@
-"""What the book's own Sphinx extensions do to a page."""
+"""Effects of the book's own Sphinx extensions on a page."""
 
 import re
 import tomllib

@@ -64,7 +64,7 @@ def test_cache_is_cut_as_far_as_there_are_heads_or_sequences():
 
 # --- What layouts move -----------------------------------------------------------------------------------
 def moved(steps, mesh, sizes):
-    """What the collectives of a drawn schedule bring to a chip: of the larger buffer, one part less."""
+    """Numbers that the collectives of a drawn schedule bring to a chip: the larger buffer less the chip's own part."""
     found = 0.0
     for i, step in enumerate(steps):
         if isinstance(step, schedules.Move):
@@ -307,7 +307,7 @@ def test_many_tokens_gather_weights_and_few_do_not(work, layout):
     assert p.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
 
 
-# a prompt of four users, which gathered weights would want more of; long contexts over twice as many chips as heads
+# a prompt of four users, too few for gathered weights; long contexts over twice as many chips as heads
 @pytest.mark.parametrize("at", [(8, 4, 2048), (16, 64, 1, 4096)], ids=["prompt", "decode"])
 def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
     runs = [way.bound for way in p.sharding_plans(OURS, CHIP, *at) if not way.why_not]

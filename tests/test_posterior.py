@@ -1,4 +1,4 @@
-"""Rows of one's own: the posterior against sums over many draws, its limits, and what an answer makes of it."""
+"""Own measured rows: the posterior against sums over many draws, its limits, and its effect on an answer."""
 
 import math
 
@@ -36,7 +36,7 @@ def test_many_rows_of_one_load_are_their_ratio_and_none_is_the_stated_interval()
 
 
 def test_far_from_its_rows_a_machine_is_less_known():
-    """By a row of 256 users, 1.2 times as long as predicted; the other question has two users."""
+    """The row has 256 users and takes 1.2 times as long as predicted; the question has two users."""
     plain = {n: ask(*LLAMA, **{**ASKED, "concurrency": n}) for n in (256, 2)}
     row = f"users 256: {1.2e3 * plain[256].seconds} ms"
     near, far = (ask(*LLAMA, **{**ASKED, "concurrency": n}, measured=row) for n in plain)

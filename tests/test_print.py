@@ -1,4 +1,4 @@
-"""What the sources print and what does not come out: one table of rows, for all of them."""
+"""Printed rows of all sources that do not come out, in one table."""
 
 import pytest
 from facts import lines
@@ -10,9 +10,9 @@ from book.import_tracking import ROOT
 # Places of rows that are neither exact nor consistent, and statements that do not simply hold, by source and grade;
 # those of Table 4 of LIMINAL's AMI depend on the draws of the authors.
 MISSES = lines("misses")
-# What the note of a row says: the number behind it.
+# Numbers that the notes of rows must state.
 NOTES = lines("notes")
-# Numerals of a source, in its order, all of which stand in published.csv.
+# Numerals of a source, in its order, all of which are in published.csv.
 NUMERALS = {
     "steinhardt2022": (
         "10 1000 1 5 40 2 100-200 54 8 3 312 7e-07 1.2e-06 30-50 1.5 4-5 160 0.7 250 1024 8192-16384 64-256 "

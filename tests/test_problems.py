@@ -25,7 +25,7 @@ HEAD = [name for name in BANK if name not in DRAWN]
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_a_problem_of_many_students(name):
-    """Sensible numbers for everybody, the right answer as it is printed is right, and each mistake has its hint."""
+    """Every student gets sensible numbers, the printed answer is marked right, and each mistake gets its hint."""
     problem, texts = BANK[name], set()
     for student in STUDENTS:
         asked = problem.asked(student)
@@ -100,7 +100,7 @@ def test_every_sum_adds_up_to_the_answer_in_print(name):
 
 @pytest.mark.parametrize("name", [name for name, p in BANK.items() if not p.stated])
 def test_what_the_answer_depends_on_is_given(name):
-    """Where no small print says what the catalogue knows, the text must: other answers have other numbers in it."""
+    """Where the catalogue's facts are not listed, the text must give them: other answers need other numbers in it."""
     given = BANK[name].asked("Ada").given
     for key, values in BANK[name].choices.items():
         load = {"model": load_model, "chip": load_chip}.get(key, lambda value: value)
@@ -136,7 +136,7 @@ def test_a_gib_for_a_gb_is_told():
 
 @pytest.fixture(scope="module")
 def page():
-    """What the page says to an answer of a problem."""
+    """The page's feedback on an answer to a problem."""
     engine = MiniRacer()
     engine.eval(f"const window = {{}}; {_file('mark.js')}")
 
@@ -158,7 +158,7 @@ def test_the_page_says_what_python_says(name, page):
     texts = [f"{x:.6g} {unit}" for x in values for unit in list(units_of(asked.unit))[:1]]
     texts += [f"{right:.6g} {unit}" for unit in units_of(asked.unit)]
     rounded = [f"{right:.{digits}g}" for digits in (1, 2)]
-    edge = [float(x) / right - 1 for x in rounded]  # on the edge of what is allowed both may differ
+    edge = [float(x) / right - 1 for x in rounded]  # at the edge of the tolerance page and Python may differ
     texts += [f"{x} {asked.answer.split()[-1]}" for x, off in zip(rounded, edge, strict=True)
               if abs(abs(off) - asked.near) > 1e-5]  # fmt: skip
     texts += [asked.answer, *(text for text, *_ in ANSWERS)]

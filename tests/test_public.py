@@ -1,4 +1,4 @@
-"""What a person fills in stands in one place and the rest follows; workflows without passwords."""
+"""Author and address are stated in one place and all other files follow; workflows have no passwords."""
 
 import re
 import runpy

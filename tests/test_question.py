@@ -32,7 +32,7 @@ L8, L70, L33, BOX = "Llama 3 8B", "Llama 3 70B", "Llama 3.3 70B", "4x H100"
 
 
 def same(out, found):
-    """What the terminal prints as JSON is what Python answers."""
+    """Assert that the terminal prints Python's answer as JSON."""
     return json.loads(out) == json.loads(json.dumps(found.to_dict()))
 
 
@@ -76,7 +76,7 @@ def test_python_and_terminal_agree_on_random_questions(capsys):
 
 
 def test_a_step_is_the_step_of_the_equations():
-    """Seen through ``decode_step``, which knows nothing of words."""
+    """Checked with ``decode_step``, which parses no text."""
     model, box = load_model("Llama 3.3 70B"), parse_machine("", "4x H100")
     found = ask(model, "H100x4", batch=32, context="8k", weights="FP8", price="$2", paid_hours_used="40%")
     step = decode_step(model, box, Workload(32, 8192, "fp8"))
@@ -256,7 +256,7 @@ def test_without_a_price_there_are_no_dollars():
 
 
 def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
-    """A chip typed with the numbers of one in the catalogue answers alike, but for what nobody timed."""
+    """A chip with the numbers of one in the catalogue gives its answers, except for kernels that were not timed."""
     path, config = tmp_path / "chips.toml", tmp_path / "config.json"
     path.write_text('[mine]\npeaks = { bf16 = "989.5 TFLOP/s", fp8 = "1979 TFLOP/s" }\nprice = "1 usd/h"\n'
                     'memory_bandwidth = "3.35 TB/s"\nmemory_capacity = "80 GB"\nscale_up_size = 8\n'
@@ -279,13 +279,11 @@ def test_a_chip_and_a_model_of_ones_own(capsys, tmp_path):
 
 
 def test_fewer_bits_that_take_longer_are_said_to():
-    """R1 on eight B200: in 16 bits faster than in 4, without a word."""
+    """R1 on eight B200 is faster in 16 bits than in 4, which the answer once did not say."""
     four, sixteen = (
         ask("deepseek-ai/DeepSeek-R1", "8x B200", weights=name, context="2k") for name in ("fp4", "bf16")
     )
-    slow = (
-        f"In bf16 a step would take {1e3 * sixteen.seconds:.3g} ms: kernels of fp4 were timed to start later"
-    )
+    slow = f"In bf16 a step would take {1e3 * sixteen.seconds:.3g} ms: fp4 kernels have longer fixed times"
     assert sixteen.seconds < four.seconds and slow in str(four) and "would take" not in str(sixteen)
     assert "would take" not in str(ask("Llama 3 70B", "8x H100", weights="fp8"))
 

@@ -17,8 +17,8 @@ ASKED = Question(
 )
 
 
-# Requests a second of a machine: an engine of another hand, whose packs are priced as one prompt of all their tokens,
-# saturates there, and one that reads a prompt a step; both with 8,192 tokens a step.
+# Requests per second at which two independently written engines saturate: one takes the prompts of a step as one prompt
+# of all their tokens, one prefills one prompt a step; both have 8,192 tokens a step.
 @pytest.mark.parametrize(
     ("model", "machine", "prompt", "output", "one_a_step", "packed"),
     [
@@ -43,7 +43,7 @@ def test_capacity_lies_between_one_prompt_a_step_and_packs_read_as_one(
     ],
 )  # fmt: skip
 def test_a_full_machine_answers_as_many_requests_as_its_capacity(prompt, output, layout, within):
-    """All requests come at once: what is answered a second in between, prompts that are read again included."""
+    """All requests arrive at once; the rate of answers is counted in between, with prompts that are prefilled again."""
     machine, model = ("4x H100", "Qwen3 30B-A3B") if layout else ("1x H100", "Llama 3.1 8B")
     asked = Question(
         model, machine, prompt_tokens=prompt, output_tokens=output, request_rate=1e-3, layout=layout
@@ -63,7 +63,7 @@ def answered(server, n=3000):
 
 
 def test_fewer_sequences_than_memory_holds_serve_more_requests():
-    """What is said to help does: nothing is read again, and a machine answers so many times as many."""
+    """The recommended limit helps: no prompt is prefilled again, and the gain in requests is as stated."""
     asked = Question("Llama 3.3 70B", "4x H100", prompt_tokens=200, output_tokens=3000, request_rate=1e-3)
     server = ask(asked).fleet.server
     most, gain = server.better_limit
@@ -100,7 +100,7 @@ def test_copies_are_machines_of_their_own():
 
 
 def test_alone_a_request_is_the_request_of_one_user():
-    """Seen through ``ask`` without arrivals, which knows no queue."""
+    """Checked with ``ask`` without arrivals, which has no queue."""
     rare = ask(ASKED.replace(request_rate=1e-6, fixed_lengths=True))
     one = ask(ASKED.replace(request_rate=None, concurrency=1))
     assert rare.seconds == pytest.approx(one.seconds, rel=1e-4)
@@ -124,7 +124,7 @@ def test_long_answers_fill_the_memory():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_decide_offers_no_fleet_that_collapses(seed):
-    """Answers up to ten times the prompt, played: nothing piles up, and the promise is kept."""
+    """Simulated with answers up to ten times the prompt: no queue builds up, and the SLO is met."""
     choose = random.Random(seed)
     prompt = choose.choice((200, 500, 2000))
     asked = {
@@ -184,7 +184,7 @@ def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer(
 
 
 def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
-    """Stages read a prompt each at the same time, there as here."""
+    """Pipeline stages prefill one prompt each at the same time, on prefill machines too."""
     asked = ASKED.replace(layout="PP2 x TP2")
     here, there = (ask(asked.replace(prefill_machine=one)).request for one in (None, ASKED.machine))
     assert there.prompt_joules == pytest.approx(here.prompt_joules)

@@ -65,7 +65,7 @@ def test_users_of_a_loop_are_as_many_as_arrivals_times_their_time():
 
 
 def test_a_router_that_looks_needs_fewer_machines():
-    """Equal services, two machines: the wait of the join-shortest-queue rule is well below that of dice."""
+    """Equal services, two machines: the wait with join-shortest-queue is well below the wait with random routing."""
     costs = Costs(lambda n: (SHORT, 0.0), inf, (1,), (1,), (1.0,), (1.0,))
     at, n = came(1.5, 20_000), 20_000
     means = []
@@ -150,7 +150,7 @@ def held(copy, policy):
 
 
 def packed(copy, costs, policy):
-    """What a copy reads in a step."""
+    """The prompt tokens that a copy prefills in a step."""
     budget = policy.max_num_batched_tokens - (len(copy.run) if policy.rides else 0)
     found = []
     for r in [*copy.read, *copy.line]:
@@ -167,7 +167,7 @@ def packed(copy, costs, policy):
 
 
 def by_steps(costs, policy, asks, made, most, again):
-    """The same engine, step by step and token by token, by another hand: requests, and all times between two tokens."""
+    """A second implementation, step by step and token by token: returns requests, and all times between two tokens."""
     copies = [SimpleNamespace(line=[], read=[], run=[], waited=0) for _ in range(costs.in_step)]
     clock, requests, gaps = 0.0, [], []
 

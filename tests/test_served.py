@@ -19,7 +19,7 @@ from tokenprice import ask, predictors
 SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
 COUNTS = tables.counts("served")
 # Random small models of many families as transformers 5.23.0 builds them: all parameters (with the corrections of
-# routers), and of some the values that its cache holds after a prompt of so many tokens.
+# routers), and of some the values that its cache holds after a prompt of this many tokens.
 SMALL = json.loads((Path(__file__).parent / "small_models.json").read_text("utf-8"))
 NAMED = [entry for entry in SMALL if "tensors" in entry]
 QWEN8, QWEN36, QWEN235 = "Qwen/Qwen3-8B", "nvidia/Qwen3.6-27B-NVFP4", "nvidia/Qwen3-235B-A22B-NVFP4"

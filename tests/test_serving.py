@@ -101,12 +101,13 @@ SISTERS = [
 @pytest.mark.parametrize("weights", ["bf16", "fp8", "int8", "int4", "fp4"])
 @pytest.mark.parametrize(("slow", "fast", "most"), SISTERS)
 def test_more_bandwidth_is_never_slower(slow, fast, most, weights):
-    """A format that one chip was timed in and its sister was not came out faster on the sister."""
+    """A format that was timed on one of two sister chips once came out faster on the other."""
     pairs = zip(steps_of(slow, weights), steps_of(fast, weights), strict=True)
     assert max(after / before for before, after in pairs) <= most
 
 
-# Timings that cannot be right: a kernel of prompts that nobody timed, and a fallback that no server runs; who lends.
+# Timings that cannot be right: a kernel of prompts that nobody timed, and a fallback that no server runs; the chips
+# whose timings are used.
 ODD = {
     ("A100 80GB", "delta state serving", "H100 SXM"),
     *(("RTX PRO 6000", f"{kind} serving 4096 {weights} fp8", "B200")
@@ -213,7 +214,7 @@ def test_cards_on_pcie_share_a_box():
 
 @pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
-    """A full machine ends a request in each of its seconds a request: a hundred more users wait a hundred of those."""
+    """A full machine finishes a request every ``machine_seconds``, so 100 more users wait 100 times that."""
     ways = {"weights": "fp8", "layout": layout, "prompt_tokens": 8000, "output_tokens": 2000}
     full = ask(model, "8x H200", concurrency=10**6, **ways).request.concurrency
     one, more = (ask(model, "8x H200", concurrency=full + n, **ways).request for n in (0, 100))
@@ -458,7 +459,8 @@ def test_room_by_hand():
 
     Or nine tenths of what the weights leave, less that.
 
-    One user needs room for the whole answer; of many, who are at all places of theirs, the mean length counts.
+    One user needs room for the whole answer; with many users, at different places of their answers, the mean length
+    counts.
     """
     weights, token, served = 2 * MODEL.n_params, 327680, Deployment(MODEL, BOX)
     have, kept = 8 * 81559 * 2**20, 8 * 4e9
@@ -515,7 +517,7 @@ def test_a_protocol_says_when_the_first_token_comes():
     alone = calm.prompt.total
     # a tenth of the others comes in the burst, and no longer at random
     assert 0.9 < (burst.ttft - calm.ttft) / (31 / 20 * alone) < 1
-    # one waits for the step in progress, and is read with another; in a row each of these reads a prompt
+    # a prompt waits for the step in progress and is prefilled with another; each step of a row prefills one
     one, row = (
         request(MODEL, BOX, 4096, 512, 1, requests_per_user=1),
         request(MODEL, BOX, 4096, 512, 3, fixed_lengths=True),
@@ -561,7 +563,7 @@ REQUEST = request(MODEL, BOX, 4096, 512, 32, cached=1024)
 
 
 def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
-    """In pieces it is later by a step for each but the first."""
+    """A chunked prompt ends later by one step for each chunk but the first."""
     apart = request(MODEL, BOX, 4096, 512, 32, cached=1024, prefill_machine=BOX)
     assert apart.tpot == pytest.approx(apart.step.total) and apart.tpot < REQUEST.tpot
     assert apart.ratio == pytest.approx(32 * apart.prompt.total / (512 * apart.step.total))

@@ -1,4 +1,4 @@
-"""What a source does not describe, and what does not fit: it says so, with its reason, and guesses nothing."""
+"""A source gives a reason, and no guess, for a question that it does not describe or that does not fit."""
 
 import pytest
 from facts import lines, options_of

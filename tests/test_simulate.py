@@ -41,7 +41,7 @@ def drawn(seed, n):
 
 
 def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
-    """Of machines without copies that share experts below 85 % load; so many as FLEETS says, thirty if nothing."""
+    """Of machines without copies that share experts below 85 % load; ``FLEETS`` of them (default 30)."""
     n, off = int(os.environ.get("FLEETS", 30)), {"tpot": [], "ttft": []}
     for found in drawn(seed=48, n=n):
         many = found.fleet

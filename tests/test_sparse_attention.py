@@ -194,7 +194,7 @@ def test_an_answer_says_what_it_lacks_and_what_must_change():
     assert "the state of Mamba 2" in str(asked(NANO, "L40S", "fp8").warnings)
     own, borrowed = asked(M3, "H100 SXM"), asked(M3, "A100 80GB")
     assert "no serving run of nvidia/MiniMax-M3-NVFP4" in str(borrowed.warnings)
-    # said, and counted
+    # the caution is shown, and widens the interval
     assert "no timings of such attention on A100 80GB; using those of H100 SXM" in borrowed.warnings
     assert own.factor < borrowed.factor
     assert "such attention" not in str(asked(GLM, "H200").warnings)
@@ -216,7 +216,7 @@ def test_an_answer_says_what_it_lacks_and_what_must_change():
 
 
 def test_a_measured_row_lies_inside_its_interval():
-    """Of all scored rows, and of a model that had no say in the factor, 75 % and more lie inside."""
+    """Of all scored rows, and of a model that was left out of the factor, 75 % and more lie inside."""
     table = sparse_attention_rows.predicted()
     table = table[table.token.notna()]
     inside = defaultdict(list)

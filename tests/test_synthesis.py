@@ -1,4 +1,4 @@
-"""Everybody asked the same: common terms add up, gains have the limits they must have, nobody is guessed for."""
+"""All models asked the same question: common terms add up, gains keep their limits, and no answer is guessed."""
 
 import json
 import re
@@ -57,7 +57,7 @@ test_argument_checks = refused(
 # --- Common terms ----------------------------------------------------------------------------------------
 @EVERYBODY
 def test_every_term_of_every_room_has_a_common_name(key):
-    """On all questions of the grid: a new room whose terms nobody knows shows up here."""
+    """Checked on all questions of the grid; a new source with unknown terms fails here."""
     asked = grid.questions()
     for name, formats in asked["formats"].items():
         model, chip = load_model(name), load_chip("H200")
@@ -168,7 +168,7 @@ def test_own_constants_are_the_source_s():
 
 
 def test_same_constants_are_peaks():
-    """With the same constants all read the same cache in the same time, whatever they think of memory."""
+    """With the same constants all read the same cache in the same time, whatever their own assumptions about memory."""
     dense = ("principles", "pope2022", "erdil2025", "liminal2025")
     cache = [predictors.ask(key, *ASKED, constants="same").terms["cache"] for key in dense]
     assert np.ptp(cache) < 1e-9
@@ -208,7 +208,7 @@ def test_half_the_latency_by_hand():
 @pytest.mark.parametrize(
     ("change", "work"),
     [
-        ("half the batch", Workload(1, 1024)),  # half of one sequence is no question
+        ("half the batch", Workload(1, 1024)),  # a batch of half a sequence cannot be asked
         ("half the bytes of weights and cache", Workload(1, 64, "fp4")),  # no format is half as wide
     ],
 )
@@ -248,7 +248,7 @@ const shown = () => parts.tbody.children.map((tr) => tr.children.map((td) => td.
 
 
 def opened(page, *before):
-    """A page's own script at work: what runs a line, and what tells a value."""
+    """Run a page's own script; return functions that run a line and that return a value."""
     from py_mini_racer import MiniRacer
 
     assert page.count("</script>") == 1
@@ -260,7 +260,7 @@ def opened(page, *before):
 
 @pytest.fixture
 def fruit():
-    """The page's own script on a small table: what does, and what looks."""
+    """The page's own script on a small table: functions that run a line and that return a value."""
     linked = {"at": ["2.html", "", "2.html"]}
     return opened(filter_table.Finder(FRUIT, "Fruit", ("n",), linked, page=2)._repr_html_())
 
@@ -300,7 +300,7 @@ SECTIONS = {
     ("MFU definition", "Words: Utilisation (MFU)"), ("how many GPUs for 70B", "2. A price · How many machines?"),
 ])  # fmt: skip
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
-    """A status holds a tau as well, Table 5 a 3; a section's own title comes first; words that ask are left out."""
+    """A status holds a tau as well, Table 5 a 3; a section's own title comes first; question words are ignored."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
     config = json.dumps({"id": "x", "ranked": True, "page": 9, "noun": "rows", "rows": rows})
     script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()

@@ -50,7 +50,7 @@ def verdicts_of(chapter):
 
 
 def line(verdict, weights, cached):
-    """What the words of a verdict say of a format and a cached share."""
+    """The line of a verdict about a format and a cached share."""
     share = f"{cached.rstrip('%')} %"
     return re.search(
         rf"- weights in {re.escape(weights)}, (?:{share} cached|whatever is cached): (.*)", verdict.markdown
@@ -58,7 +58,7 @@ def line(verdict, weights, cached):
 
 
 def read(said, users):
-    """What such a line says of a load, and what to be sure: read range by range."""
+    """Parse such a line: the choice at a load, by the estimate and to be sure."""
     found = []
     for ranges in said.split(". To be sure: "):
         ends = [(part, re.search(r" up to (\d+)", part)) for part in ranges.split("; ")]
@@ -68,7 +68,7 @@ def read(said, users):
 
 
 def by_hand(verdict, users, weights, cached):
-    """What the kernel model says of the same load, each choice asked alone."""
+    """The kernel model's choice at the same load, with each choice asked separately."""
     case, found = verdict.case.replace(concurrency=users, weights=weights, cached=cached), {}
     for name, change in verdict.choices.items():
         answer = ask(change(case) if callable(change) else case.replace(**change))
@@ -115,7 +115,7 @@ def test_a_verdict_holds_under_its_condition_at_other_loads_formats_and_shares(c
 
 
 def test_a_copy_without_users_is_paid_as_well():
-    """For one user a second box costs as much as the first and serves nobody."""
+    """For one user a second box costs as much as the first and serves no user."""
     one = introduction.REQUEST.replace(concurrency=1)
     dollars = [ask(verdicts.machine(8, copies)(one)).request.dollars for copies in (1, 2)]
     assert dollars[1] == pytest.approx(2 * dollars[0])

@@ -1,4 +1,4 @@
-"""What people type is read whole or refused, as a second reader says that knows no patterns; so does the page."""
+"""Typed text is read whole or refused, in agreement with a second parser without patterns and with the page."""
 
 import json
 import random
@@ -56,7 +56,7 @@ FOREIGN = ("k", "%", "ms", "/s", "tokens", "usd", "h", "gb")
 
 @pytest.fixture(scope="module")
 def page():
-    """The readers of the page: a list of words to what each is read to, None where it is refused."""
+    """The parsers of the page: from a list of texts to their values, None for a refused one."""
     engine = MiniRacer()
     engine.eval(calculator_page.core() + "const A=inferlibAsk(D);")
 
@@ -68,7 +68,7 @@ def page():
 
 
 def typed(name, units, draw):
-    """A number, a unit and what slips in, in the spellings of people."""
+    """A random number with a unit, in people's spellings, with a slip now and then."""
     unit = draw.choice([*units, *units, draw.choice(FOREIGN)])
     if name in MONEY:
         unit = draw.choice(("", "", "$", "usd")) + unit
@@ -105,7 +105,7 @@ def number(text, commas):
 
 
 def second(name, text):
-    """What a reader gives that splits behind the last digit, and looks both parts up; None where it refuses."""
+    """Parse by splitting after the last digit and looking both parts up; None if refused."""
     _, units, (least, most, whole) = FIELDS[name]
     text, usd = text.strip().lower(), name in MONEY
     if usd and text.startswith("$"):

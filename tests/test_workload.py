@@ -1,4 +1,4 @@
-"""Mixes of requests: what files say, what a cache still holds, and formula and simulation of one queue."""
+"""Mixes of requests: trace files, prompts that a cache still holds, and formula and simulation of one queue."""
 
 import gzip
 import random
@@ -28,7 +28,7 @@ def recorded(name, **more):
 
 
 def at_random(asked):
-    """The requests of a trace with what a cache holds of them, if they came at random and in no order."""
+    """The requests of a trace with their cached tokens, if they arrived at random and in random order."""
     machines = ask(asked).fleet.replicas
     shared = with_prefix_cache(asked, asked.on(asked.machine), machines).cached
     return asked.replace(trace=None, cached=shared, replicas=machines)
@@ -124,7 +124,7 @@ def test_a_file_that_is_none_says_what_is_wrong(tmp_path, text, words, capsys):
 
 
 def even(path, n, **more):
-    """A file of so many requests, one every half second."""
+    """A trace file of this many requests, one every half second."""
     rows = [{"arrival": k / 2, "prompt": 500, "output": 50, **more} for k in range(n)]
     pd.DataFrame(rows).to_json(path, orient="records", lines=True)
     return Question("Llama 3 8B", "H100", trace=path)
@@ -164,7 +164,7 @@ def test_stored_traces_are_the_beginnings_of_public_ones(name):
 
 
 def by_hand(blocks, room):
-    """A cache of so many blocks, block by block."""
+    """A cache of this many blocks, played block by block."""
     used, found = OrderedDict(), []
     for names in blocks:
         found.append(next((n for n, name in enumerate(names) if name not in used), len(names)))
@@ -238,20 +238,20 @@ def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_requests_of_a_trace_that_come_at_random_wait_as_long_in_the_formula(name):
-    """So many, since the longest prompts of Mooncake are few and decide much."""
+    """Many requests are needed: the longest prompts of Mooncake are few and decide much."""
     found = off(simulate(at_random(recorded(name)), requests=20_000, seed=1))
     assert abs(found["gaps"]) < 0.2 and abs(found["first"]) < 0.2
 
 
 def test_requests_that_come_in_bursts_wait_longer_than_the_formula_says():
-    """Those of people who talk come almost at random; those of editors, by the hundred."""
+    """Requests of conversations arrive almost at random; requests of editors arrive by the hundred."""
     talk, code = (simulate(recorded(f"azure_{name}"), requests=4000) for name in ("conv", "code"))
     assert abs(off(talk)["first"]) < 0.15 and off(code)["first"] < -0.9
     assert "times as uneven" in str(code.answer) and talk.answer.question.trace.bursts < 2
 
 
 def test_one_length_many_times_is_that_length():
-    """A spread of nothing is the question without it, answers equally long."""
+    """A distribution without spread gives the answer of a fixed length, with answers equally long."""
     mixed, plain = (
         ASKED.replace(prompt_tokens="2k-2k", output_tokens="500-500"),
         ASKED.replace(fixed_lengths=True),

@@ -1,7 +1,8 @@
-"""The price of a token: how fast a model runs on a machine, how sure that is, what it costs, what would help.
+"""The price of a token: how fast a model runs on a machine, how certain that is, what it costs, what would help.
 
-``ask`` answers a :class:`Question`; ``change`` says what must change to keep an :class:`SLO`; ``decide`` says what
-to rent; ``check`` says whether a benchmark is what it should be; ``simulate`` follows single requests through a fleet;
+``ask`` answers a :class:`Question`; ``change`` finds what must change to meet an :class:`SLO`; ``decide`` finds what
+to rent; ``check`` tells whether a benchmark is as fast as it should be; ``simulate`` follows single requests through
+a fleet;
 ``sweep`` asks at every point of a grid; ``models`` and ``chips`` list what is known by name.
 The command ``tokenprice`` has the same names and words.
 """

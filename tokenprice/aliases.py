@@ -40,7 +40,7 @@ REFUSED = {
 def resolve(options):
     """Replace aliases by the options' own names; ValueError if an option is given twice, or is another quantity.
 
-    As in the engines, ``quantization`` decides over ``dtype``.
+    As in the engines, ``quantization`` takes precedence over ``dtype``.
 
     Examples
     --------

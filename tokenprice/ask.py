@@ -36,7 +36,7 @@ OVERLOAD_MESSAGE = (
     "{machines} {some} would be loaded to {load} of capacity; above {most} the slow end of the interval has "
     "no steady state; {enough} are enough"
 )
-LATER = "kernels of {name} were timed to start later"
+LATER = "{name} kernels have longer fixed times"
 # Remarks on a question; the page shows them too.
 REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
@@ -104,12 +104,12 @@ class Answer(Screen):
 
     @property
     def low(self) -> float | None:
-        """The fast end of the interval."""
+        """Fast (short) end of the interval, in seconds."""
         return self.interval[0]
 
     @property
     def high(self) -> float | None:
-        """The slow end of the interval."""
+        """Slow (long) end of the interval, in seconds."""
         return self.interval[1]
 
     @property
@@ -180,7 +180,7 @@ class Answer(Screen):
 
     @property
     def max_sequences(self) -> int | None:
-        """Users (or sequences of a step) that fit in memory beside the weights; None if memory is unlimited."""
+        """Users (or sequences of a step) that fit in memory with the weights; None if memory is unlimited."""
         if self.by != KERNELS or not self.feasible or self.machine.chip.memory_capacity is None:
             return None
         places = self.question.max_sequences(self.question.deployment)
@@ -512,7 +512,7 @@ def _unfit(q, deployment, copies):
 
 
 def _note_if_16_bit_is_faster(q, step):
-    """Note that bf16 would be faster than the requested format, whose kernels were timed to start later."""
+    """Note that bf16 would be faster than the requested format, whose timed kernels have longer fixed times."""
     name = calibration.format_name(q.formats[0])
     if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()

@@ -27,7 +27,7 @@ GENERATION = {
     "A100 80GB": 8, "L40S": 8, "H100 SXM": 9, "H200": 9, "B200": 10, "B300": 10, "GB200 NVL72": 10, "GB300 NVL72": 10,
     "RTX PRO 6000": 12,
 }  # fmt: skip
-FAR = 6  # ratio to the same operator on other chips beyond which a timing is not trusted
+FAR = 6  # timings that differ from the same operator on other chips by a larger ratio are not trusted
 
 
 @frozen
@@ -41,7 +41,7 @@ class Operators(Record):
     reduce: Mapping = field(default_factory=dict)
     library: Mapping = field(default_factory=dict)
     blocks: Mapping = field(default_factory=dict)
-    lenders: Mapping = field(default_factory=dict)  # kind and format not timed on the chip: whose kernel
+    lenders: Mapping = field(default_factory=dict)  # (kind, format) not timed -> chip of the kernel
     chip: str = ""
 
     def timed(self, kind, name):
@@ -231,7 +231,7 @@ def kin_of(chip, has):
 
 
 def _multiplying(kernel, name, lent_by, chip, own):
-    """Adapt a kernel of another chip: if it multiplies in another format, use the own chip's share of that peak."""
+    """Adapt another chip's kernel: if that chip multiplies in another format, take this chip's shares of the peak."""
     theirs, ours = (
         next((format for format in FORMATS[name].multiplied if format in load_chip(of).peaks), "bf16")
         for of in (lent_by, chip)
@@ -333,7 +333,7 @@ def block_fallback_chip(chip, kind):
 
 
 class Later(Mapping):
-    """A mapping that makes its values from another mapping's, on first use."""
+    """A lazy mapping: converts each value of another mapping on first use."""
 
     def __init__(self, of, make):
         self._of, self._make, self._made = cache(of), make, {}
@@ -354,7 +354,7 @@ class Later(Mapping):
 
 
 def blocks_of(chip):
-    """All blocks of a chip; of kinds that were not timed on it, those of its fallback."""
+    """All timed blocks of a chip; for kinds not timed on it, the blocks of its fallback chip."""
 
     def rows():
         kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)

@@ -83,7 +83,8 @@ class Change:
     """Change of one resource alone.
 
     ``factor``: multiplier that the resource needs (above 1 for bandwidths and peaks, below 1 for times and prices);
-    None if no factor is enough or the resource does not matter. ``limit``: what remains if it is as good as can be.
+    None if no factor is enough or the resource does not matter. ``limit``: the time or price that is left if this
+    resource is ideal.
     """
 
     resource: str

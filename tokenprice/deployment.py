@@ -125,7 +125,7 @@ class Deployment(Record):
         at = self.layout
         uneven = next((n for n in heads(self.model) if n % at.tp), None)
         if uneven:
-            return f"{format_layout(at)} cuts {uneven} heads in {at.tp} parts, which cannot be"
+            return f"{format_layout(at)} cannot split {uneven} heads evenly into {at.tp} parts"
         if at.ep > 1 and not self.model.sparse:
             return f"{format_layout(at)} spreads experts, but the model has none"
         return self.not_described
@@ -220,7 +220,7 @@ class Deployment(Record):
         return self.room(self.sequence(mean), self.sequence(longest))
 
     def room(self, mean, longest):
-        """Number of sequences that fit, given the bytes of a mean and of the longest sequence; one is the longest."""
+        """Number of sequences that fit: one of the ``longest``, the others of mean size; both in bytes."""
         weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
         if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")

@@ -31,30 +31,30 @@ def from_the_roofline():
     return derivation_steps(
         "The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.",
         sp.Eq(left, bound),
-        "Kernels reach shares of both, known from timings.",
+        "Kernels reach a measured share of the bandwidth and of the peak.",
         sp.Eq(left, attained),
-        "Every kernel has a start, and a pipeline as deep as its inner dimension.",
+        "Every kernel has a fixed start time, and a time that grows with its inner dimension.",
         sp.Eq(left, kernel),
         "After attention and after the block comes an all-reduce, whose time grows with the message.",
         sp.Eq(left, reduced),
-        "The engine adds what no kernel hides.",
+        "The engine adds software time that no kernel hides.",
         sp.Eq(left, whole),
-        "With attention and experts as kernels of their own, the same by name:",
+        "The same sum by name, with attention and experts as kernels of their own:",
         sp.Eq(left, kernels.step_time(*names)),
     )
 
 
 @derivation(proves=prefill.prefill_interference)
 def prompts_of_others():
-    """In a closed loop, the time of all users' machine adds up to what each of them waits."""
+    """In a closed loop, the machine time of all users' requests adds up to the time that each user waits."""
     users, output, reading, step = map(_symbol, ("users", "output_tokens", "prompt_time", "step"))
     shared = users * request.machine_time(reading, output, step, users)
     waits = _symbol("others")
     own = reading + output * (step + waits)
     return derivation_steps(
-        "While one user asks and is answered, the machine reads a prompt of each and makes one answer of all.",
+        "During one user's request the machine prefills one prompt of every user and decodes their answers together.",
         sp.Eq(_symbol("seconds"), sp.expand(shared)),
-        "In that time the user sees their own prompt read, and waits for every token.",
+        "In the same time the user waits for the prefill of their own prompt and then for every token.",
         sp.Eq(_symbol("seconds"), own),
         "Both are the same time.",
         sp.Eq(waits, sp.factor(sp.solve(sp.Eq(own, sp.expand(shared)), waits)[0])),
@@ -63,17 +63,17 @@ def prompts_of_others():
 
 @derivation(proves=prefill.prompts_ahead)
 def burst_and_steady_state():
-    """Prompts ahead of one's own, in a closed loop whose users all begin at once."""
+    """How many prompts are ahead of a new one, in a closed loop whose users all begin at once."""
     i = sp.Symbol("i")
     users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
     first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
     whole = burst * first + (1 - burst) * group
     return derivation_steps(
-        "In the burst the groups of prompts are read one after the other: half are ahead of the mean user.",
+        "In the burst the groups of prompts are prefilled one after another: on average half of them are ahead.",
         sp.Eq(ahead, sp.factor(first)),
-        "Afterwards only the prompts of users who ask one after another are read.",
+        "After the burst only the prompts of the same group are ahead.",
         sp.Eq(ahead, group),
-        "The mean over all requests, a part of which is the burst.",
+        "The mean over all requests, of which the burst is a part:",
         sp.Eq(ahead, sp.collect(sp.expand(whole), burst)),
     )
 
@@ -98,16 +98,16 @@ def output_over_input():
 
 @derivation()
 def capacity_of_a_copy():
-    """Requests a second of a copy that is never idle, with the prompts of a step named."""
+    """How many requests per second a copy serves that is never idle."""
     sequences, output, again, copies = map(_symbol, ("sequences", "output_tokens", "again", "copies"))
     prompts, slowest, group = _symbol("prompts"), _symbol("longest_pack"), 1 + again
     begun = sequences / output * group
     served = queueing.capacity(sequences, output, _symbol("step"), _symbol("prompt_time"), copies, again)
     return derivation_steps(
-        "As many prompts begin in a step as answers end; where memory is full, some are read again.",
+        "In a step as many prompts begin as answers end; where memory is full, some prompts are prefilled again.",
         sp.Eq(prompts, begun),
-        "Copies in step wait for the copy that reads most prompts.",
+        "Copies in lockstep wait for the copy that prefills most prompts.",
         sp.Eq(slowest, queueing.longest_pack(prompts, copies, group, _symbol("most"))),
-        "So a copy serves the answers that end in a step, over the time of the step and its prompts.",
+        "So the rate of a copy is the answers that end in a step, divided by the time of the step and its prefills.",
         sp.Eq(_symbol("capacity"), served.subs(queueing.longest_pack(begun, copies, group), slowest)),
     )

@@ -23,8 +23,8 @@ from tokenprice.signatures import AskOptions
 
 NAMED = 2  # largest number of explanations listed
 BETTER = 1.03  # smallest speedup for which a flag is suggested
-NEAR = 1.25  # an explanation must bring all numbers within this many widths; several numbers add noise
-FAR = 3.0  # more widths than this cannot be chance
+NEAR = 1.25  # widths within which a cause must bring all numbers; several numbers add noise
+FAR = 3.0  # a miss of more interval widths than this cannot be chance
 PLACES = (
     0.85  # fewer running sequences than this share of the users mean that the limit of sequences is reached
 )
@@ -167,10 +167,10 @@ class Check:
             lines.append(f"  {one.says}: {', '.join(each)}")
         if self.outside and not self.explained:
             asked = ", ".join(cause["name"] for cause in table()["cause"])
-            more = "; this far off something else differs, or the model is wrong" if self.far else ""
+            more = "; a miss this large has another cause, or the model is wrong" if self.far else ""
             lines.append(
-                f"Nothing that was asked explains it ({asked}); a clock, a power limit or other work on the chips "
-                f"would make all times longer alike{more}"
+                f"None of these causes explains it ({asked}); a clock, a power limit or other work on the chips "
+                f"would lengthen all times alike{more}"
             )
         for flag, one in self.next:
             gives = (
@@ -320,7 +320,7 @@ def _answers(rows, q, seen):
 
 
 def _explained(found):
-    """Return the causes that bring every number near its interval, the closest first."""
+    """Return the causes with which every number is near its interval, best match first."""
     explained = []
     for row, answer in _answers(table()["cause"], found.answer.question, found.benchmark):
         misses = replace(found, answer=answer).misses.values()

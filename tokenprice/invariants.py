@@ -36,22 +36,22 @@ STEP = (
 )
 # Bounds of a request, simulated ones too.
 SERVED = (
-    _at_most("a token takes at least its step alone", "alone", "token"),
-    _at_most("a first token takes at least its own prompt", "reading", "first_token"),
+    _at_most("TPOT is at least one step alone", "alone", "token"),
+    _at_most("TTFT is at least the prefill of its prompt", "reading", "first_token"),
 )
 # Bounds of a request with its throughput.
 REQUEST = (
     *STEP,
     *SERVED,
-    _at_most("a machine makes no more tokens than it has time for", "paced", "made"),
+    _at_most("users get no more tokens than a busy machine makes", "paced", "made"),
     _equal("the parts of a request add up", "machine", "parts"),
     _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
     _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
 )
 # Bounds of a closed loop.
 LOOP = (
-    _at_most("a first token waits for all prompts and for answers ahead at most", "first_token", "everybody"),
-    _at_most("users get no more tokens than one of them in his time (Little's law)", "tokens", "received"),
+    _at_most("TTFT is at most all prompts and the answers ahead", "first_token", "everybody"),
+    _at_most("throughput is at most users × output over latency (Little's law)", "tokens", "received"),
 )
 PAID = (_equal("a request costs chips × hours × price", "dollars", "rented"),)
 KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid": PAID}

@@ -21,7 +21,7 @@ POPULARITY = (
 class Kernel(Record):
     """Timing constants of one operator on one chip: a matrix product, a block of experts, or attention."""
 
-    start: float = quantity("time of a kernel that no bytes explain", "s", zero=True)
+    start: float = quantity("fixed time of a kernel", "s", zero=True)
     share: float = quantity("share of the memory bandwidth that a kernel reaches", maximum=2)
     depth: float = quantity(
         "time that one more inner dimension adds to a product, or one more expert to a block", "s", default=0
@@ -52,8 +52,8 @@ class Block(Kernel):
 class Link(Record):
     """All-reduce constants of a group of tensor-parallel chips."""
 
-    latency: float = quantity("time of an all-reduce that no bytes explain", "s", zero=True)
-    bandwidth: float = quantity("bytes of the message over the further time of an all-reduce", "B/s")
+    latency: float = quantity("fixed time of an all-reduce", "s", zero=True)
+    bandwidth: float = quantity("bytes of the message over the rest of an all-reduce's time", "B/s")
 
 
 @frozen
@@ -65,13 +65,11 @@ class Engine(Record):
     sequence: float = quantity("time for every sequence of the batch", "s", default=0)
     together: float = quantity("time for every sequence and every doubling of the chips", "s", default=0)
     shared: float = quantity(
-        "time of a block with a shared expert whose other experts lie whole on chips", "s", default=0
+        "time of a block with a shared expert, where each routed expert is whole on one chip", "s", default=0
     )
     box: float = quantity("time of an all-reduce for every doubling beyond a box", "s", default=0)
-    host: float = quantity(
-        "least time of a layer of a prompt, where attention is not the plain one", "s", default=0
-    )
-    door: float = quantity("time on the way in and out of a service", "s", default=0)
+    host: float = quantity("least time of a layer in prefill, unless its attention is plain", "s", default=0)
+    door: float = quantity("time for a request to enter and leave the server", "s", default=0)
     name: str = ""
 
 

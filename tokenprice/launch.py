@@ -71,7 +71,7 @@ def known(name, engine=None):
 
 
 def unknown(name, engine):
-    """Return the error for a flag that the engine lacks; it suggests the engine's flag of the same meaning."""
+    """Return the error for a flag that the engine lacks; it suggests the engine's own flag with the same meaning."""
     from difflib import get_close_matches
 
     own, others = flags(engine), [kind for kind in ENGINES if plain(name) in flags(kind)]
@@ -148,7 +148,7 @@ class Launch:
 
     def _file(self, flag, name):
         if name not in self.files and not isfile(name):
-            self.beyond[flag] = f"what {name} holds is not in the text"
+            self.beyond[flag] = f"the content of {name} is not given"
             return
         for key, one in yaml(self.files.get(name) or open(name, encoding="utf-8").read()).items():
             self.take(key, one)

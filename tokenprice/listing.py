@@ -77,7 +77,7 @@ def _model(name):
         [f"no serving run of {unscored}"] * bool(unscored) + list(sparse_attention.cautions(model))
     )
     if not beyond and new_model(model):
-        beyond = "no step of it was measured"
+        beyond = "no measured step of this model"
     return {
         "model": name, "kind": kind(model), "format": format_dtype(checkpoint_formats(model)[0]),
         "context": model.max_context, "parameters": float(model.n_params), "active": float(model.n_active),

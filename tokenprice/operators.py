@@ -54,7 +54,7 @@ class KernelCall(NamedTuple):
 class AllReduce(NamedTuple):
     """All-reduce over the chips of a tensor-parallel instance."""
 
-    latency: float  # seconds that an empty one takes
+    latency: float  # seconds of an all-reduce without bytes
     sending: float  # further seconds for its bytes
     tp: float
 

@@ -200,7 +200,7 @@ def parse_fraction(name, value) -> float:
 def parse_cached(name, value) -> float | str:
     """Parse the cached tokens of a prompt; a share of the prompt is kept as text.
 
-    A bare number up to 1 is a share, because nobody means one token of a prompt.
+    A bare number up to 1 is a share of the prompt, never one token.
 
     Examples
     --------

@@ -429,7 +429,7 @@ class Question(ParsedRecord):
     def max_sequences(self, deployment) -> float:
         """Sequences that fit in memory beside the weights; below 1 if none fits."""
         mean = self.workload.context
-        # context grows evenly, so it ends as far above the mean as it begins below
+        # context grows evenly, so its end is as far above the mean as its start is below
         return deployment.max_sequences(mean, self.longest, 2 * mean - (self.prompt_tokens or mean))
 
     @property
@@ -599,7 +599,7 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
 
 
 def recorded(q, cached):
-    """Return notes on what the closed form uses of the trace and what only a simulation plays."""
+    """Return notes: what the closed form uses of a trace, and what only a simulation replays."""
     trace, come = q.trace, ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
         uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"

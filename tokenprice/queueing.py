@@ -26,12 +26,12 @@ MONTH = 730  # hours
 MAX_ITERATIONS = 60  # of the fixed point in Server.steady
 NEVER = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a divisor
 UNLIMITED = 1e15  # prompts per step without a token budget
-NEGLIGIBLE_STEP = 1e-6  # share of a prompt's time: a step without decoding sequences
-REQUESTS = 2000  # simulated for a mean, times the unevenness of prompts
+NEGLIGIBLE_STEP = 1e-6  # time of a step without decoding sequences, as a share of a prompt's time
+REQUESTS = 2000  # requests simulated for a mean, times the unevenness of prompts
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of a copy's sequences
 LEAST_WARM = 300
 ROOMY = 0.8  # share of the mean number of sequences in memory at which it is rarely full
-WORTH_SAYING = 1.05  # gain in requests a second from which on an answer says it
+WORTH_SAYING = 1.05  # smallest gain in requests per second that an answer mentions
 MEMORY_FULL = (
     "prompts are read again when the load rises; with max_num_seqs {most} a machine serves {gain} × as many "
     "requests"
@@ -174,7 +174,7 @@ class Server:
 
     @cached_property
     def again(self) -> float:
-        """How often a prompt is prefilled again in a copy that is never idle."""
+        """Mean number of times that a copy which is never idle prefills a prompt again."""
         full = self.sequences >= max(self.costs.tokens / self.held, 1) and not self.scheduler.reserve
         return prompts_read_again(self.sequences, self.output, self.fresh) if full and self.fresh else 0.0
 
@@ -332,9 +332,10 @@ def prefill_server(read, deployment) -> Server:
 class Fleet(Screen):
     """A number of machines for a request rate, in steady state.
 
-    ``estimate`` is the state of one machine, ``slow_end`` the one at the slow end of the interval of a step, ``factor``
-    times as slow. Where ``prefill_machine`` is given, ``prefill_replicas`` of those read the prompts, each of which is
-    ``server_that_reads``. ``request`` is the mean request, with its price, and with intervals that hold the slow end.
+    ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
+    times as slow. If ``prefill_machine`` is given, ``prefill_replicas`` such machines prefill the prompts;
+    ``server_that_reads`` is one of them. ``request`` is the mean request, with its price, and with intervals that
+    hold the slow end.
     ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
     that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """

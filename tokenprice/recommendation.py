@@ -41,7 +41,7 @@ DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
-# Offers that are simulated if percentiles are promised, and requests of each.
+# Offers that are simulated if the SLO has percentiles, and requests simulated for each.
 SIMULATED, REQUESTS = 3, 3000
 OFFERS_SHOWN = 5  # offers shown
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
@@ -62,7 +62,7 @@ class Offer(formatting.Screen):
 
     @property
     def asked(self):
-        """What it adds to the question: machine, layout, and a limit of sequences if the engine's own is not best."""
+        """Fields that this offer sets: machine, layout, and ``max_num_seqs`` if the engine's own limit is not best."""
         limit = {"max_num_seqs": self.fleet.max_num_seqs} if self.fleet and self.fleet.max_num_seqs else {}
         return {"machine": self.system, "layout": self.layout, **limit}
 
@@ -94,7 +94,7 @@ class Offer(formatting.Screen):
 
     @property
     def unsure_reason(self):
-        """Why it is ranked by the slow end of its interval (kernels that were not timed there); ``""`` if it is not."""
+        """Why this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if it is not."""
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
@@ -109,12 +109,12 @@ class Offer(formatting.Screen):
 
     @property
     def warnings(self):
-        """Cautions: respects in which it is beyond the measurements."""
+        """Cautions: respects in which the offer is beyond the measurements."""
         return self.request.warnings
 
     @property
     def notes(self):
-        """Notes below the table: cautions, and why it is ranked by its slow end."""
+        """Notes below the table: cautions, and why the offer is ranked by its slow end."""
         slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
         slow += [LIMITED] if self.fleet and self.fleet.max_num_seqs else []
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
@@ -337,22 +337,21 @@ def decide(
     Parameters
     ----------
     question : Question, or a model
-        Requests without a machine: prompt and output. Words as for :func:`tokenprice.ask`, those of the promise
-        among them.
+        Requests without a machine: prompt and output. Options as for :func:`tokenprice.ask`, and those of the SLO.
     promise : SLO
     chips : str, list of str or Accelerator, or Mapping of name to Accelerator, optional
-        Which to try; default: every chip of the catalogue that has timed operators and a
-        price. A Mapping holds chips of your own, which are tried beside those.
+        Chips to try; default: every chip of the catalogue that has timed operators and a price. A Mapping holds chips
+        of your own, which are tried in addition.
     counts : list of int, optional
         Chips of a machine; powers of two within the chip's scale-up domain when not given.
     layouts : callable or list of Layout, optional
-        Of model, chip and count: the layouts to try; :func:`tokenprice.deployment.layouts` when not given. Of a list,
-        those that fill the machine.
+        Function of model, chip and count that returns the layouts to try (default:
+        :func:`tokenprice.deployment.layouts`); from a list, those that use all chips of the machine are tried.
     prices : Mapping, optional
-        Chip to dollars for one chip and hour, beside the catalogue's: a number, a pair (lowest, highest), or a
-        Mapping of sellers to numbers. The lowest counts; what the highest makes of it is said beside.
+        Chip to dollars per chip-hour, in addition to the catalogue's: a number, a pair (lowest, highest), or a
+        Mapping of sellers to numbers. Offers use the lowest; the result at the highest is given as well.
     sure : bool
-        Whether the slow end of the interval must keep the promise too, not the estimate alone.
+        Whether the SLO must be met at the slow end of the interval too, not only at the estimate.
 
     Returns
     -------
@@ -436,7 +435,7 @@ def _fewer_bits(q):
 
 
 def _in_fewer_bits(model, weights, offer, less):
-    """What keeps the promise with weights in another format, and a checkpoint of the model in it, in words."""
+    """Describe the machine that meets the SLO with narrower weights, and a checkpoint of the model in that format."""
     stem = f"/{model.name.rpartition('/')[2].replace(' ', '-')}-".lower()
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
@@ -545,7 +544,8 @@ class _Search:
             limited = q.replace(machine=at.machine, layout=at.layout, max_num_seqs=limit[0])
             other = fleet(limited, limited.deployment, **how)
             found.append(other and replace(other, max_num_seqs=limit[0]))
-        # All of one price; of as many chips, those that keep the promise at the slow end as well come first.
+        # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
+        # first.
         best = min(
             filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
         )
@@ -638,7 +638,7 @@ class _Search:
         return replace(offer, request=request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
-        """Explain which p99 is missed with the most machines, or with the fewest users, that were tried."""
+        """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
         waits = {what: last.percentile(what, 99) for what in self.promise.percentiles}
         times = {what: wait / self.promise.percentiles[what] for what, wait in waits.items()}
         what = max(times, key=times.get)

@@ -112,9 +112,9 @@ class Replica:
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
         self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
-        self.load = self.n = self.steps = 0  # requests in it, and sequences that decode
+        self.load = self.n = self.steps = 0  # requests in the replica; sequences that decode
         self.pause = 0.0  # seconds without decoding
-        self.later = {}  # how many sequences joined after how many of these seconds
+        self.later = {}  # seconds of pause so far -> number of sequences that joined then
 
     def add(self, request, copy=None):
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
@@ -171,7 +171,7 @@ class Replica:
         if n:
             base, copy.slope = self.costs.step(n)
             copy.base = base + copy.slope * copy.contexts / n
-            if not self.scheduler.reserve and n > 1:  # one alone is never preempted
+            if not self.scheduler.reserve and n > 1:  # a single sequence is never preempted
                 copy.full = (self.costs.tokens - copy.kept - copy.contexts) / n
 
     def pack(self, copy):

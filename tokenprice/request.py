@@ -285,7 +285,7 @@ class PrefillProfile:
 
 
 def with_prefix_cache(q, deployment, machines=1):
-    """Set the cached tokens that this number of machines still holds, if a trace states shared prefixes."""
+    """Set the prompt tokens that the caches of this many machines still hold, if a trace states shared prefixes."""
     if q.trace is None or not q.trace.blocks:
         return q
     return q.replace(cached=q.trace.cached(q.max_sequences(deployment) * q.workload.context * machines))

@@ -1,4 +1,4 @@
-"""Ask one question at every point of a grid, of the kernel model, the sources or all of them."""
+"""Ask the kernel model, the sources or all of them one question at every point of a grid."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ NONE = "none"  # no value of the axis has an answer or meets the limit
 
 
 class Sweep(sweeps.Sweep):
-    """Answers over named axes; :meth:`best` finds the best value of an axis, and ties."""
+    """Answers over named axes; :meth:`best` finds the best value of an axis, and the values that tie with it."""
 
     __slots__ = ()
 

@@ -11,7 +11,7 @@ from functools import cache
 from inferlib import progress
 
 BENCHMARK = (
-    "what it printed, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may stand below the command"
+    "a benchmark's output, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may follow the command"
 )
 EXIT = "Exit code 0: answered; 1: no answer, with the reason; 2: a mistake in the question."
 # Aliases of the terminal only; all others are in tokenprice.aliases.
@@ -60,7 +60,7 @@ def _print(text):
 
 
 class _Once(argparse.Action):
-    """An option that is given once at most, whichever of its names stands there."""
+    """An option that may be given only once, under any of its names."""
 
     def __call__(self, parser, given, value, flag=None):
         if (first := getattr(given, self.dest)) is not self.default:
@@ -163,7 +163,7 @@ def _command(name):
     add = command.add_argument
     add("--json", action="store_true", help="numbers in SI units, for programs")
     if name in ("models", "chips"):
-        add("word", nargs="?", help="only names that hold this")
+        add("word", nargs="?", help="only names that contain this")
         return command
     _options(command, Question, leave_out={*CHOSEN} - {"concurrency"} if decide else ())
     if name not in ("ask", "check", "sweep"):
@@ -175,10 +175,10 @@ def _command(name):
             metavar="NAME=A,B",
             help="an option and its values, e.g. 'layout=TP8,PP2 TP4'",
         )
-        add("--of", help="what is least: seconds (default), ttft, usd_per_million or usd_per_request")
-        add("--tpot", help="choose only what keeps this TPOT (default any), e.g. '50 tokens/s'")
+        add("--of", help="quantity to minimise: seconds (default), ttft, usd_per_million or usd_per_request")
+        add("--tpot", help="choose among answers with at most this TPOT (default any), e.g. '50 tokens/s'")
     if decide:
-        add("--sure", action="store_true", default=None, help="keep the promise at the slow end too")
+        add("--sure", action="store_true", default=None, help="meet the targets at the slow end too")
         add("--chips", *ALSO["chips"], help="chips to try (default: all timed), e.g. 'H100, B200'")
         add("--counts", help="chips per machine (default: powers of two), e.g. 1,2,4,8")
         add("--top", default=5, help="how many offers to print (default 5), e.g. 10")
@@ -186,8 +186,8 @@ def _command(name):
     if name in ("ask", "decide"):
         add("--link", action="store_true", help="print the calculator's address for this question")
     if name == "simulate":
-        add("--requests", type=int, help="how many are counted (default 5000), e.g. 20000")
-        add("--seed", type=int, help="of the random numbers (default 0), e.g. 1")
+        add("--requests", type=int, help="requests that count (default 5000), e.g. 20000")
+        add("--seed", type=int, help="seed of the random numbers (default 0), e.g. 1")
     if name == "ask":
         mine = "measurements, a benchmark's printout, or a CSV (default none), e.g. 'users 32: 21.3 ms'"
         add("--measured", action="append", help=mine)
@@ -295,9 +295,9 @@ def _decide(model, top, why, **given):
 COMMANDS = {
     "ask": "How fast is this model on these chips, how sure is that, what does it cost, what would help?",
     "change": "What must change, each resource alone, to reach a time or a price?",
-    "decide": "What is the cheapest machine that keeps a promise of speed and of the first token?",
-    "simulate": "What do single requests wait in a fleet, and what does a token cost that kept its promise?",
-    "check": "Is a benchmark what it should be, what would explain it if not, and which flag is next?",
+    "decide": "What is the cheapest machine that meets targets for TPOT and TTFT?",
+    "simulate": "How long does each request wait in a fleet, and what does a token within its targets cost?",
+    "check": "Is a benchmark as fast as it should be; if not, what would explain it, and which flag to try next?",
     "sweep": "Which of several values is best at every point of a grid, and where do they tie?",
     "models": "The models known by name.",
     "chips": "The chips known by name.",

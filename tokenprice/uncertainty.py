@@ -19,7 +19,7 @@ def load_calibration():
 def error_bar(model, layout=None, engine=None):
     """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
     copies = layout is not None and layout.dp > 1
-    chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)  # that work on one step
+    chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)  # that share one step
     one, part = stated_factor(engine)
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
     token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
@@ -31,7 +31,7 @@ def error_bar(model, layout=None, engine=None):
 
 
 def stated_factor(engine=None):
-    """Return the factor on one chip for an engine or any, and by which part each doubling of chips widens it."""
+    """Return the factor on one chip, for an engine or any, and the part by which each doubling of chips widens it."""
     old = calibration.engine(engine).name == "python-2024"
     known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
     return load_calibration()["factor"][known]

@@ -295,7 +295,7 @@ class Walk(Equations):
         head = head.replace(f"[{row.function}]({row.chapter}.ipynb)", linked, 1)
         told = f"{head} {self._used(row)}".strip()
         if formula.count("\n") > WRITTEN_OUT:
-            return f'{told} It is too long for this page, and stands in <a href="{where}">the chapter of equations</a>.'
+            return f'{told} It is too long for this page; see <a href="{where}">the chapter of equations</a>.'
         return f"{told}\n\n{formula}"
 
     def _used(self, row):

@@ -168,7 +168,8 @@ def forget(source):
     for name, module in tuple(sys.modules.items()):
         if name.startswith((f"book.papers.{source}.", f"inferlib.papers.{source}.")):
             for one in vars(module).values():
-                # files that were read call no equation, and to read them again is an input of what is made next
+                # keep files in the cache: reading calls no equation, and reading again would count as an input of the
+                # next product
                 if hasattr(one, "cache_clear") and one is not equation.load_source:
                     one.cache_clear()
 

@@ -183,7 +183,7 @@ def notes(source: str | None = None) -> pd.DataFrame:
 
 
 def _texts(kind, source):
-    forbid_override("the list of errata, which holds print against what was printed,")
+    forbid_override("the list of errata, which compares corrections with print,")
     rows = [row for key in _chosen(source) for kind_of, *row in _filled(key) if kind_of == kind]
     return pd.DataFrame(rows, columns=["source", *_ERRATUM, "rows"])
 

@@ -183,7 +183,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const cut = (m, l) => {
     const uneven = every(m, "n_heads").find((one) => one % l.tp);
-    return uneven ? words(l) + " cuts " + uneven + " heads in " + l.tp + " parts, which cannot be" : "";
+    return uneven ? words(l) + " cannot split " + uneven + " heads evenly into " + l.tp + " parts" : "";
   };
   const asked = (S) => {
     const m = model(S), l = layout(S), n = S.n_chips, none = (refused, at) => ({ refused, at });

@@ -88,7 +88,7 @@ globalThis.inferlibCheck = function (D, A) {
     else if (value == null || (value === false && row.switch)
       || listed(row.none).includes(text.toLowerCase())) return;
     else if (row.says === "file") {
-      if (!has(found.files, text)) found.beyond[flag] = `what ${text} holds is not in the text`;
+      if (!has(found.files, text)) found.beyond[flag] = `the content of ${text} is not given`;
       else settings(found.files[text]).forEach(([name, one]) => take(found, name, one));
     } else if (row.says) {
       set(row.says, !row.as ? value : row.as === "truth" ? truth(flag, text) : row.as === "format"

@@ -485,9 +485,9 @@ globalThis.inferlibPage = function (root, D) {
     const few = left.map((name) => names[name]).join(", ");
     html("numbers", table("Numbers", "", ["", "expected", "yours", "", "of the middle"], rows)
       + note(`Expected in ${CASES} of cases.${few && ` Not compared: ${few}; give prompt and output.`}`));
-    const none = `Nothing that was asked explains it (${K.causes.join(", ")}); a clock, a power limit or `
-      + "other work on the chips would make all times longer alike";
-    const wrong = far ? "; this far off something else differs, or the model is wrong" : "";
+    const none = `None of these causes explains it (${K.causes.join(", ")}); a clock, a power limit or `
+      + "other work on the chips would lengthen all times alike";
+    const wrong = far ? "; a miss this large has another cause, or the model is wrong" : "";
     const each = (e) => numbers.filter((n) => n.name in e.told).map((n) =>
       `${names[n.name]} ${said(n.name, e.told[n.name][0])}`).join(", ");
     html("explained", !off.length ? note("Nothing has to be explained.") : !explained.length

@@ -142,7 +142,7 @@ def kernels():
                     entry[kind][format] = str(error)
                 else:
                     entry[kind][format] = [getattr(kernel, field) for field in fields]
-                    if words := known.stands_in(kind, format):  # the page says the rest of the sentence
+                    if words := known.stands_in(kind, format):  # the page adds the rest of the sentence
                         entry["stands_in"][f"{kind} {format}"] = words.rpartition("those ")[2].rstrip(")")
         for kind in ("reduce", "library"):
             links = getattr(known, kind)

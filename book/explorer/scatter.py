@@ -26,8 +26,9 @@ class Scatter:
 
     ``x`` and ``y`` are lists of axes (label, low, high; ``right`` if a line marks correct answers); the menu named in
     ``by`` chooses one. A dot has values for each axis (``x``, ``y``), its option in every menu that filters it (``f``),
-    a title, an address and a colour. A line has points, and factors of its interval. ``asks`` has, by menu, what each
-    of its options is in a link to the calculator. The same script draws the initial state at build time.
+    a title, an address and a colour. A line has points, and factors of its interval. ``asks`` maps each menu to the
+    name that each of its options has in a link to the calculator. The same script draws the initial state at build
+    time.
     """
 
     title: str

@@ -95,7 +95,7 @@ def draw_static(body):
     return EMPTY.sub(filled, body)
 
 
-# Lines of JavaScript without texts and patterns, and blanks that say nothing there.
+# Lines of JavaScript without strings and regular expressions, and blanks in them that have no meaning.
 CODE = re.compile(r"""^(?!.*\$\{)[^"'`/\\\n]+$""", re.MULTILINE)
 BLANKS = re.compile(r" ?([,{}?:*<>=;()]) ?")
 

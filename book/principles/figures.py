@@ -191,7 +191,7 @@ def draw_one_cache(case):
 
 
 def fits_data(case, *chips):
-    """The largest batch by context, a column for the case's machine and for as many of each other chip."""
+    """The largest batch by context: a column for the case's machine, and for the same number of each other chip."""
     work, machine = case.workload, case.machine
     works = {n: Workload(1, n, work.weights, work.cache) for n in (1024 * 2**i for i in range(8))}
     systems = {chip.name: System(chip, machine.count) for chip in (machine.chip, *chips)}

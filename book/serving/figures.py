@@ -216,7 +216,7 @@ NONE = "it fits on none of these, or has no price"  # in place of a curve
 
 
 def reading(answers):
-    """What a million tokens of prompt cost over the time that a prompt takes, a point for each number of chips."""
+    """Dollars per million prompt tokens over the prefill time of a prompt, a point for each number of chips."""
     read = {n: one.request for n, one in answers.items() if one.feasible and one.question.price_per_chip_hour}
     at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
     if not at:
@@ -230,7 +230,7 @@ def reading(answers):
 
 
 def over_users(table):
-    """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
+    """Dollars for a million tokens, and the time that a user waits, over the users that share a machine."""
     if table.empty:
         return style.nothing(NONE)
     ax = style.axes(None, figsize=(6.4, 3.4))

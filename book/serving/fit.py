@@ -43,7 +43,7 @@ CONFIDENCE = 0.8
 FROZEN = "2026-11-28"  # rows of later days are a trial of all constants
 # Judgements that no row decides, and what was changed after scores of rows were seen that fit nothing.
 JUDGED = tomllib.loads((files("book.serving") / "judged.toml").read_text("utf-8"))
-LEAST = 1.1  # no distance from the measurements widens an interval by less
+LEAST = 1.1  # least factor by which distance from the measurements widens an interval
 DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 SCATTERED = (
     "DeepSeek V3",
@@ -282,7 +282,7 @@ def napkin(table):
 
 
 def napkins(by=None):
-    """Logarithms of predicted over measured by six constants, on today's rows: shown, or with every group left out."""
+    """Log(predicted / measured) of the napkin model on today's rows: fitted to all, or with each group left out."""
     table = data()[today()]
     seen = table[table.copies == 1]
     if by is None:
@@ -417,7 +417,7 @@ def _forget():
 def spread(logs, rows):
     """Width of an interval on one chip, a logarithm, and the part by which each doubling of chips makes it wider.
 
-    The part by which misses of groups grow is the likeliest if they are spread as Laplace says.
+    The part is the maximum-likelihood estimate for misses of groups with a Laplace distribution.
     """
     from scipy.optimize import minimize_scalar
 
@@ -438,7 +438,7 @@ def today():
 
 
 def stated_factors():
-    """Of engines known and not: the factor on one chip, and by which part each doubling of chips makes it wider."""
+    """Return for known and unknown engines the factor on one chip, and the part by which each doubling widens it."""
     rows, old, found = data()[today()], slices()["python-2024"], {}
     for known, engine in ENGINE.items():
         logs = pd.concat(
@@ -831,7 +831,7 @@ def calibration_toml():
         *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which are equal on any CPU
         f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]",
     ]  # fmt: skip
-    lines += ["", "[changed] # after scores were seen of rows that fit nothing: when, was, held, now"]
+    lines += ["", "[changed] # judged anew after scoring rows that fit nothing: date, old, what it gave, new"]
     lines += [
         f'{name} = ["{day}", {was}, "{held}", {now}]'
         for name, (day, was, held, now) in JUDGED["changed"].items()

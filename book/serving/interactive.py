@@ -162,7 +162,7 @@ def answers_over_measurements(answers, rows, mine=()):
 
 
 def every_row(most=60):
-    """All rows of the kernel model's fit, each left out by publisher; at most ``most`` of one publisher and model."""
+    """All rows of the fit, each predicted without its own publisher; at most ``most`` per publisher and model."""
     table = fit.data()
     points = table.assign(predicted=np.exp(fit.left_out("publisher")) * table.measured)
     points = points.sort_values(["publisher", "model", "hardware", "measured"])

@@ -48,7 +48,7 @@ def residuals(ids, path=None):
     """
     table = comparison.rows(path)
     closed = measurements.serving() if path is None else table.iloc[:0]
-    lines = [f"{len(table)} rows, all as the schema wants them."]
+    lines = [f"{len(table)} rows, all valid by the schema."]
     for i in ids:
         if i in closed.index:
             lines += _serving(i)
@@ -59,9 +59,9 @@ def residuals(ids, path=None):
                   f"{row.context:,.0f} tokens, measured {1e3 * row.tpot:.2f} ms ({row.use})", ""]  # fmt: skip
         answers = comparison.answers(table=table.loc[[i]])
         if answers.empty:
-            lines.append("Nobody can be asked: no time, no formats, or a model without a published shape.")
+            lines.append("No model can answer: no time, no formats, or a model without a published shape.")
             continue
-        lines += ["| who | predicted | error |", "|---|---|---|"]
+        lines += ["| model | predicted | error |", "|---|---|---|"]
         for answer in answers.itertuples():
             told = f"{1e3 * answer.predicted:.2f} ms | {100 * answer.error:+.0f} %"
             refused = f"{answer.status} | {answer.reason}"

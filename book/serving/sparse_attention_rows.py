@@ -95,8 +95,8 @@ def _errors(row):
 def factor(logs, whose):
     """The factor that holds ``confidence`` of rows, each way, every group of the same weight.
 
-    Of a further group so many rows are expected inside (the pooled distribution of groups: Dunn, Wasserman and Ramdas,
-    "Distribution-free prediction sets for two-layer hierarchical models", 2023).
+    This share of a further group's rows is expected inside (the pooled distribution of groups: Dunn, Wasserman and
+    Ramdas, "Distribution-free prediction sets for two-layer hierarchical models", 2023).
     """
     away, whose = np.abs(logs).sort_values(), pd.Series(whose, index=logs.index)
     weight = 1 / whose[away.index].map(whose.value_counts())

@@ -145,9 +145,11 @@ def errors():
 
 
 def intervals(many=20):
-    """By class and way of leaving out: rows inside intervals that other groups give, in per cent, and interval scores.
+    """Return by class and way of leaving out: rows inside the intervals that other groups give (%), and interval
+    scores.
 
-    Beside all rows the group of ``many`` rows and more of which least lie inside. The less a score the better.
+    Rows inside are stated for all rows, and for the group with the fewest inside among those of at least ``many`` rows.
+    A lower score is better.
     """
     found = []
     for by in ("publisher", "model"):
@@ -193,13 +195,13 @@ def kin(most=8):
     return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
 
 
-# Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens
-# of a prompt, and for their square, where it can be told from nothing.
+# Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens of
+# a prompt, and for their square, where it differs significantly from zero.
 EPOCH = {"GPT-5.6 Terra": (5.5426, 8.0265), "GPT-5.6 Sol": (11.566, 10.416)}
 
 
 def crossings(*names):
-    """Million tokens of a prompt at which the square in its time overtakes what is linear: measured, and computed."""
+    """Million tokens of prompt at which the quadratic part of its time exceeds the linear one: measured, computed."""
     found = {f"{name}, measured": line / square for name, (line, square) in EPOCH.items()}
     box = System(inferlib.load_chip("B200").replace(memory_capacity=None), 8)
     lengths = np.linspace(50e3, 850e3, 9)

@@ -78,7 +78,7 @@ def latency_over_batch(table):
 
 
 def gains_range(found):
-    """From the lowest to the highest gain of the sources, for every change, in two cases.
+    """Draw the range of the sources' gains, lowest to highest, for every change in two cases.
 
     The answers fitted to real servers are marked above the bar of the first. ``found``: names to tables as
     :func:`book.synthesis.shared_findings.buys` returns them.

@@ -63,10 +63,10 @@ def system_for(model, chip, weights):
 
 
 def grid(*, constants="own", **given):
-    """Everybody's answer on a grid of models, chips, batches and contexts.
+    """All models' answers on a grid of models, chips, batches and contexts.
 
-    ``given``: other values of ``who``, ``model``, ``chip``, ``batch`` or ``context`` than everybody and those of
-    ``questions.toml``. ``constants``: as for :func:`inferlib.papers.source.ask`. Over these five axes:
+    ``given``: values of ``who``, ``model``, ``chip``, ``batch`` or ``context`` (default: all models, and the values of
+    ``questions.toml``). ``constants``: as for :func:`inferlib.papers.source.ask`. Over these five axes:
     ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``, ``status`` and ``reason``. Numbers are NaN
     where there is no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
@@ -138,7 +138,7 @@ def tabled(steps):
 
 
 def over_batch(model, system, workload):
-    """Everybody's milliseconds a token by batch (columns, of ``questions.toml``); NaN where there is no answer."""
+    """All models' milliseconds per token by batch (columns, of ``questions.toml``); NaN where there is no answer."""
     batches = questions()["batches"]
     steps = {batch: decomposition(model, system, workload.replace(batch=batch)) for batch in batches}
     found = pd.DataFrame({batch: table.loc["total"] for batch, table in steps.items()})

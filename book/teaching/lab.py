@@ -12,7 +12,7 @@ BANDS = ((0.1, 3), (0.25, 2), (0.6, 1))
 
 
 def questions(student, path=None, count=6):
-    """Return measured decode steps as questions, each with the configuration and what marks a prediction.
+    """Return measured decode steps as questions, each with the configuration and the data that mark a prediction.
 
     ``student``: the name decides which rows are drawn, one publisher after the other. ``path``: a file with the columns
     of the book's own measurements, whose times are public.

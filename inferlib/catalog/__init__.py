@@ -166,7 +166,7 @@ def _own_chip(path, name, entry):
     if not name.isprintable() or len(name) > 80:
         raise ValueError(f"{where} needs a name of at most 80 printable characters")
     if known:  # otherwise its answers would count as measured
-        raise ValueError(f"{where} is called like {known!r} of the catalogue; rename yours")
+        raise ValueError(f"{where} has the name of the catalogue's {known!r}; rename yours")
     sources = entry.get("sources", {})
     if not isinstance(sources, Mapping) or not all(isinstance(text, str) for text in sources.values()):
         raise ValueError(f"{where} has sources {config.shown(sources)}, but they must be texts by field")

@@ -174,7 +174,7 @@ def parse(content, where="config.json"):
     >>> parse('{"hidden_size": NaN}')
     Traceback (most recent call last):
     ...
-    ValueError: config.json is not JSON: NaN is no number of it
+    ValueError: config.json is not JSON: NaN is not a JSON number
     """
 
     def refused(constant):
@@ -182,7 +182,7 @@ def parse(content, where="config.json"):
             constant == "Infinity"
         ):  # published files have it as a limit of time steps; no count can be infinite
             return float("inf")
-        raise ValueError(f"{constant} is no number of it")
+        raise ValueError(f"{constant} is not a JSON number")
 
     def once(items):
         found = dict(items)

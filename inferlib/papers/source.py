@@ -243,7 +243,7 @@ def with_constants(key, answer, system, constants):
     try:
         chip = source_package(key).load_chip(system.chip)
     except (ValueError, LookupError):
-        chip = None  # not a chip of this source: its decode_step will say so
+        chip = None  # not a chip of this source; its decode_step raises the error
     # only an Accelerator takes the constants
     if isinstance(chip, Accelerator):
         system = system.replace(chip=with_values(chip, same()))

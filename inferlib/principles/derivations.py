@@ -76,7 +76,7 @@ def prefill():
 
 @derivation()
 def two_bounds():
-    """How far the bound of a whole step lies below that of operators which run in turn: less than twice."""
+    """How far the bound with full overlap lies below the bound of operators in turn: less than a factor of two."""
     overlapped = roofline.overlapped_time(CHIP, DENSE, 1, BATCH, CONTEXT)
     in_turn = roofline.in_turn_time(CHIP, DENSE, 1, BATCH, CONTEXT)
     multiplying = roofline.arithmetic_time(CHIP, BATCH * DENSE.token_flops, 1)
@@ -92,7 +92,7 @@ def two_bounds():
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x")
     return derivation_steps(
-        "If all of a step overlaps, it takes the longer of all its reading and all its arithmetic.",
+        "If all of a step overlaps, it takes all its reading or all its arithmetic, whichever is longer.",
         equals("overlapped_time", overlapped),
         "If attention waits for the matrices, each takes the longer of its own two, and the two add.",
         equals("in_turn_time", in_turn),

@@ -41,7 +41,7 @@ def with_latencies(at_8=None, at_128=None):
 
 @lru_cache(maxsize=1)
 def readings():
-    """The paper's set, then every reading tried, each one change away from it: (what about, change) to Reading."""
+    """The paper's set, then every reading tried, each one change away from it: (subject, change) to Reading."""
     tried = tomllib.loads((files("book.papers.liminal2025") / "readings.toml").read_text("utf-8"))
     changed = {(about, name): _changed(**how) for about, more in tried.items() for name, how in more.items()}
     return {("", "as printed"): AS_PRINTED} | changed

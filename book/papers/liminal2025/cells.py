@@ -73,7 +73,7 @@ def latencies(assumptions=PRINTED):
 
 @lru_cache(maxsize=256)
 def cells(reading=AS_PRINTED):
-    """Every cell of Tables 4 to 7: (artefact, row, column) to (value in SI units or None, what it is written in)."""
+    """Every cell of Tables 4 to 7: (artefact, row, column) to (value in SI units or None, form in print)."""
     contexts = {label: k * reading.kilotoken for label, k in CONTEXTS.items()}
     with ExitStack() as changed:
         for equation, function in reading.equations:

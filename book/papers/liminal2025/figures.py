@@ -17,7 +17,7 @@ from inferlib.units import factor
 TB, NS = factor("TB/s"), factor("ns")
 
 
-# What says how many collectives an operator ends in, and the field of an application that counts such layers.
+# Kind of collective that an operator ends in -> the field of an application that counts such layers.
 _WAITS = {kind: f"{kind}_layers" for kind in ("head", "latent", "dense", "moe")}
 
 

@@ -10,7 +10,7 @@ SPEEDS = (1_000, 10_000, 100_000)
 
 
 def speed_or_reason(app, chip, batch, context, n, t_tp):
-    """Tokens per second of one user, in words; or what does not fit."""
+    """Format the tokens per second of one user, or why the model does not fit."""
     room, needed = n * chip.capacity, model.capacity_needed(app, batch, context)
     if needed > room:
         return f"infeasible: needs {needed / 1e9:,.0f} GB, {n} chips have {room / 1e9:,.0f}"

@@ -25,7 +25,7 @@ FAMILIES = tomllib.loads((files("book.papers.liminal2025") / "families.toml").re
 
 
 def architecture(name):
-    """What a model is made of, in the paper's words: ``GQA+MLP``, or with a star where layers differ."""
+    """The parts of a model in the paper's words: ``GQA+MLP``, or with a star where layers differ."""
     shape = transformer(name)
     attention = shape.layers[0].attention.kind
     kinds = {isinstance(group.feed_forward, Experts) for group in shape.layers}
@@ -104,7 +104,7 @@ def _cells_of(artefact, assumptions):
 
 
 def _too_large(name, column, assumptions, read):
-    """No number, and why."""
+    """Return a value for a cell whose model does not fit: None, with the reason."""
     n, gb = int(column.rpartition("TP")[2]), factor("GiB")
     weights = model.stored_weights(load_model(name, assumptions), assumptions)
     held = named(f"memory of {n} HBM3 chips", n * load_chip("HBM3").capacity, "B")

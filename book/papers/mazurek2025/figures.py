@@ -113,7 +113,7 @@ def figure_14(capped, literal):
 
 
 def figure_15():
-    """Figure 15: the speed of Kimi K2, and by how much it is that of DeepSeek V3."""
+    """Figure 15: the speed of Kimi K2, alone and relative to DeepSeek V3."""
     _, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained")
     own, over = axis("own", 1, 1024, 61), {"over": "sequences on a GPU", "colours": COLOURS}
     ratios = xr.Dataset({name: systems.kimi_over_deepseek(own, name) for name in COLOURS})

@@ -47,7 +47,7 @@ def chip_of(column):
 
 
 def reckoned_parameters(name):
-    """Parameter count by which the paper computes utilisation: that in a model's name, the full one for PaLM 540B."""
+    """Parameter count by which the paper computes utilisation: as in a model's name, for PaLM 540B the full one."""
     return stated()["named"].get(name) or parameters(load_model(name))
 
 
@@ -59,7 +59,7 @@ def tokens_of(read, table, column, batch):
 
 
 def utilisation(read, table, column, batch, time):
-    """The utilisation that a time of a table means, by the rule that the paper's cells follow."""
+    """The utilisation that corresponds to a time of a table, by the rule of the paper's own cells."""
     tokens = tokens_of(read, table, column, batch)
     n_params = reckoned_parameters("PaLM 540B" if column.startswith("PaLM") else "MT-NLG 530B")
     return mfu(chip_of(column), COLUMNS[column], n_params, tokens, time)
@@ -99,7 +99,7 @@ def totals(table):
 
 
 def on_the_frontier(rows):
-    """Which of the :func:`totals` no other beats in both latency and utilisation, as appendix D defines: ties stay."""
+    """Mark the :func:`totals` that no other beats in both latency and utilisation, as in appendix D; ties stay."""
     return [not ((rows.time < row.time) & (rows.printed > row.printed)).any() for row in rows.itertuples()]
 
 

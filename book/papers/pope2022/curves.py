@@ -84,7 +84,7 @@ def figure_1(phases, quantity="cost"):
 
     Lines are frontiers of the two-constant model, dashed with 16-bit weights; rings are what the paper prints,
     squares where its weights have 16 bits. A line is faint where no printed run of the model is as fast: the
-    model of a step knows no time of a hop, and so goes on to more chips than the paper's fastest runs used.
+    model of a step has no time per hop, so it continues to more chips than the paper's fastest runs used.
     The ends of each line say the chips (C) and the batch (B).
     """
     _, both = axes((7.2, 3.8), columns=2)

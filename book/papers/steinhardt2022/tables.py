@@ -96,7 +96,7 @@ def power_of_two(value):
 
 
 def counts(edge):
-    """Machines and chips that the post's widths take in blocks of an edge for each machine: two pairs."""
+    """Numbers of machines and of chips for the post's widths, if each machine has a block of this edge."""
     a100, widths = load_chip("A100"), Reader("steinhardt2022", "Justification")("width of many models")
     machines = tuple(model.blocks_needed(d, edge) for d in widths)
     return machines, tuple(a100.chips * n for n in machines)

@@ -1,4 +1,4 @@
-"""Chapters in plain Markdown, without what only the book resolves: for slides, lecture copies and downloads."""
+"""Chapters in plain Markdown, without links that only the book resolves: for slides, lecture copies and downloads."""
 
 import json
 import re

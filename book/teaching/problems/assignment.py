@@ -32,7 +32,7 @@ PREDICTIONS = 6  # the session whose sheet asks for measured times
 FORM = """Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, with a decimal point and
 three digits. The last cell says how your answers are read; run it before you hand the sheet in."""
 GRADED = """Nothing here says whether an answer is right; the book's page of problems does, with other numbers. In a
-chain, whoever goes on rightly from a wrong answer gets the later points."""
+chain, an answer that follows correctly from a wrong earlier one gets its points."""
 PREDICT = """Predict each time before you see it. The last cell prints a seal of your predictions: send it to your
 teacher before the times are shown, and change nothing afterwards. A prediction within 10 % of the measurement gets
 three points, within 25 % two, within 60 % one."""

@@ -47,7 +47,7 @@ def units_of(unit):
 
 
 def told(asked):
-    """Return what a marker needs of a problem, here, in the page and in a key file: numbers in the unit asked for."""
+    """Return the data that mark a problem, here, in the page and from a key file: numbers in the unit asked for."""
     key = asked.key
     if asked.options:
         return {

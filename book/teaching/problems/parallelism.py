@@ -49,7 +49,7 @@ def experts_held(model, weights):
         / model.n_params,
         f"a weight in {weights} has {bits}": held * 2 if weights == "fp8" else held / 2,
     }
-    worked = f"All experts are kept, whoever is asked: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits"
+    worked = f"All experts are kept, whichever are used: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits"
     return Key(held, worked, mistakes)
 
 
@@ -100,13 +100,13 @@ def all_experts_awake(model):
 )
 def exchange(model, chip, batch, latency):
     """A layer of {model} exchanges one 16-bit vector of {width} numbers for each of {batch} sequences over a link
-    of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Beside {latency:us}
-    that no bytes explain, how long does that take?"""
+    of {chip}. The data sheet prints its bandwidth of both directions together, {twice:GB/s}. Including a fixed time
+    of {latency:us}, how long does that take?"""
     data, link = vectors(model, batch), chip.scale_up_bandwidth
     time = exchange_time(latency, data, link)
     mistakes = {
         "that bandwidth counts both directions; bytes go one way": exchange_time(latency, data, 2 * link),
-        "the time that no bytes explain comes on top": time - latency,
+        "the fixed time comes on top": time - latency,
         "a value of 16 bits has two bytes": exchange_time(latency, data / 2, link),
     }
     parts = f"{say(data, 'MB')} / {say(link, 'GB/s')} + {say(latency, 'us')}"
@@ -217,7 +217,7 @@ def cache_over_heads(model, batch, context, count):
     held = pope2022.cache_over_heads(pope2022.load_model(model), count, batch, context)
     whole, heads = batch * model.cache_bytes(context), model.n_kv_heads
     worked = (
-        f"Only {heads} parts can be told apart, the other chips hold copies: {say(whole, 'GB')} / {heads}"
+        f"There are only {heads} distinct parts, the other chips hold copies: {say(whole, 'GB')} / {heads}"
     )
     mistakes = {
         "there are fewer key/value heads than chips: the others hold copies": whole / count,
@@ -275,7 +275,7 @@ def between_stages(model, chip, stages, batch, latency):
     data, link, steps = vectors(model, batch), chip.scale_out_bandwidth, stages - 1
     one, half = (exchange_time(latency, sent, link) for sent in (data, data / 2))
     mistakes = {
-        "there is one step less than stages": stages * one,
+        "there is one transfer fewer than stages": stages * one,
         "vectors go over once a stage, not once a layer": model.n_layers * one,
         "a value of 16 bits has two bytes": steps * half,
     }

@@ -182,14 +182,13 @@ def who_gathers():
 
 @network("pope2022#po-attention", "1", session=4)
 def copies_of_cache():
-    """The cache of Llama 3 70B is cut over heads on 64 chips. How many times as large is the part of a chip as if no
-    part were held twice?"""
+    """The cache of Llama 3 70B is cut over heads on 64 chips. How many times as large is each chip's part as
+    it would be without copies?"""
     model = pope2022.load_model(LLAMA)
     times = pope2022.cache_over_heads(model, 64, 64, 4096) / pope2022.cache_over_batch(model, 64, 64, 4096)
     return Key(
         times,
-        f"{model.kv_heads} heads can be told apart, all other chips hold copies; cut over 64 sequences "
-        f"there are none.",
+        f"{model.kv_heads} heads are distinct, all other chips hold copies; cut over 64 sequences there are no copies.",
         {"only key/value heads have a cache": 1.0, "that many chips hold the same": 64.0},
     )
 

@@ -123,7 +123,7 @@ def optimal_instance():
         Step("Collect the instance size.", sp.Eq(N_GPU ** sp.Rational(3, 2), power), number="11"),
         Step("Solve for it.", equals("n_gpu", optimum), number="12"),
         Step(
-            "Less than one GPU is not on offer, so where this is below one, the answer is one.",
+            "An instance has at least one GPU, so where this is below one, the answer is one.",
             equals("optimal_n_gpu", sp.Max(power, 1) ** sp.Rational(2, 3)),
             number="13",
         ),
@@ -139,7 +139,7 @@ def _fastest():
 
 @cached_by_equations
 def _several():
-    """The smallest latency where several GPUs give it."""
+    """The smallest latency if more than one GPU is best."""
     return sp.expand(sp.powsimp(sp.expand(_latency(_fastest()[1])), force=True))
 
 
@@ -150,7 +150,7 @@ def _bound():
 
 @derivation(proves=toy.minimum_latency)
 def minimum_latency():
-    """The smallest token latency, and when several GPUs give it."""
+    """The smallest token latency, and when more than one GPU is best for it."""
     slope, size = _fastest()
     border = sp.solve(sp.Eq(size, 1), READING)[0]
     single = _latency(sp.Integer(1))
@@ -235,7 +235,7 @@ def waiting():
 
 @derivation(proves=toy.minimum_latency_large)
 def large_instance():
-    """What the smallest latency of a large instance comes to, and how much too long that is."""
+    """The smallest latency in the limit of a large instance, and by how much that limit is too long."""
     left, ratio = _left("minimum_latency"), sp.Symbol("x")
     measured = sp.expand(sp.simplify(_several().subs(READING, ratio * HOPS) / HOPS))
     lead = sp.limit(measured / sp.cbrt(ratio), ratio, sp.oo)
@@ -269,7 +269,7 @@ def root_law():
         "A model whose latency is known fixes the constant.",
         sp.Eq(depth, started),
         Step(
-            "Inserted, everything but the sizes falls out.",
+            "Inserted, everything but the sizes cancels.",
             equals("square_root_law", sp.simplify(shaped.subs(depth, started))),
             number="19",
             form="approximation",

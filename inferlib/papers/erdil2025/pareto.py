@@ -1,6 +1,6 @@
 """Erdil 2025: the frontier of speed against cost, over the paper's grid of instances and batches.
 
-A frontier has a few hundred points. Most cells of the grid are seen to be off it before they are searched.
+A frontier has a few hundred points. Bounds exclude most cells of the grid before they are searched.
 """
 
 import numpy as np
@@ -122,8 +122,9 @@ def cheapest_below(latency, cost):
 def _latencies(search, n_gpu, batch):
     """Latencies of the cells of a grid that may be on its frontier, infinite elsewhere, and their drafts.
 
-    Some cells first, evenly spread; what they cost says how fast every other cell must be to count, and so again with
-    more of them. ``search`` gives the latencies of cells that are not above a limit, and the drafts of each.
+    Evenly spread cells are searched first. Their costs bound how fast every other cell must be to lie on the frontier;
+    the same is then repeated with more cells. ``search`` gives the latencies of cells that are not above a limit, and
+    the drafts of each.
     """
     latency, gamma = np.full(n_gpu.shape, np.inf), np.ones(n_gpu.shape, dtype=int)
 

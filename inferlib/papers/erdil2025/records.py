@@ -53,7 +53,7 @@ class Model(Record):
         )
 
     def replace(self, **changes):
-        """Return a copy with other values; a shape takes on its format, and a model with other sums has no shape."""
+        """Return a copy with other values; the shape takes on a new format, and is dropped if counts change."""
         if self.shape is not None and "shape" not in changes:
             same = {name: changes[name] for name in ("weight_bytes", "name") if name in changes}
             changes["shape"] = self.shape.replace(**same) if len(same) == len(changes) else None
@@ -280,7 +280,7 @@ class Assumptions(Record):
     hop_halved: bool = True
     # Latent attention reads more than twice its parameters.
     latent_as_coded: bool = True
-    # A verification yields one token more than the accepted drafts (Leviathan et al. 2023); equation 46 has no such.
+    # A verification yields one token more than the accepted drafts (Leviathan et al. 2023); equation 46 leaves it out.
     free_token: bool = False
     # Target and draft must fit into memory together.
     joint_capacity: bool = False
@@ -293,7 +293,7 @@ class Assumptions(Record):
 
     @classmethod
     def corrected(cls):
-        """What the errata and notes name fixed, where it is an error and not a simplification."""
+        """Assumptions with the errors fixed that errata and notes name; simplifications stay."""
         return cls(
             whole_sparsity=False,
             embedding_multiplied=False,
@@ -355,10 +355,10 @@ class Cut(Record):
 
 @frozen
 class ToyAssumptions(Record):
-    """What section 2 assumes beyond its equations. The default is what Table 1 was computed with."""
+    """Assumptions of section 2 beyond its equations. The default is the set that made Table 1."""
 
     t_hop: float = quantity("time from one GPU to the next, once", "s", default=1e-6, zero=True)
-    t_base: float = quantity("time of an all-reduce that no hop explains", "s", default=0.0)
+    t_base: float = quantity("fixed time of an all-reduce, besides its hops", "s", default=0.0)
     least_gpus: float = quantity("fewest GPUs of an instance in the frontier's grid", default=1e-6)
     capped: bool = False  # attainable fractions of the peaks in place of the peaks
     # four all-reduces a layer even where attention and feed-forward are parallel
@@ -376,7 +376,7 @@ class ToyAssumptions(Record):
 
     @classmethod
     def figure_1(cls):
-        """What Figure 1 was drawn with: a base latency that no equation of the paper has."""
+        """Assumptions of Figure 1, with a base latency that is in none of the paper's equations."""
         return cls(t_base=6e-6)
 
     def applied_to(self, model, chip):

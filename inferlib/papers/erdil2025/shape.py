@@ -13,7 +13,7 @@ class Shape(Record):
 
     ``latent`` says whether attention is multi-head latent attention (then ``kv_rank`` and ``q_rank`` are the
     widths of its latents and ``group_size`` is 1); ``parallel_attention`` whether attention and feed-forward
-    block stand beside each other.
+    block run in parallel.
     """
 
     n_layers: float = quantity("layers")

@@ -109,7 +109,7 @@ def in_symbols(expression, *names):
 
 @derivation()
 def with_overhead():
-    """Equation 8: the constant that a fit finds, and the one that equation 4 stands for."""
+    """Equation 8: its constant as a fit finds it, and as equation 4 implies it."""
     layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i")
     n, measured, roofline = sp.Symbol("n"), *map(sp.IndexedBase, ("m", "R"))  # type: ignore[misc]
     slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
@@ -119,11 +119,11 @@ def with_overhead():
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = sp.solve(sp.Eq(real, limit), layer)[0]
     return derivation_steps(
-        Step("A measured constant stands for all that is exposed.", equals("real_time", real), "8"),
+        Step("A measured constant replaces all exposed time.", equals("real_time", real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
         sp.Eq(slopes, 0),
         "Solved: the constant is the mean surplus over the roofline, for one layer.",
         sp.Eq(layer, sp.simplify(sp.solve(slopes, layer)[0])),
-        "Equations 8 and 1 say the same with this constant: what equation 4 charges a layer.",
+        "Equations 8 and 1 agree with this constant, the time that equation 4 charges per layer.",
         sp.Eq(layer, same),
     )

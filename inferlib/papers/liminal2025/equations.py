@@ -198,7 +198,7 @@ class Assumptions(Record):
     t_real: float = quantity("exposed time of one layer, measured (equation 8)", "s", default=None)
     power_per_mm2: float = _power("power_per_mm2", "W", "power of one square millimetre")
     die_area: float = _power("die_area", "1", "square millimetres of a chip")
-    server_power: float = _power("server_power", "W", "power of one server but for its chips")
+    server_power: float = _power("server_power", "W", "power of one server without its chips")
     server_chips: float = _power("server_chips", "1", "chips of one server")
     counting: tuple = AS_PRINTED
 
@@ -238,9 +238,9 @@ class Application(Record):
     """
 
     layers: float = quantity("layers")
-    resident: float = quantity("weights stored, but for routed experts")
+    resident: float = quantity("weights stored, without routed experts")
     loaded: float = quantity("weights every step loads")
-    used: float = quantity("weights a token is multiplied with, but for routed experts")
+    used: float = quantity("weights a token is multiplied with, without routed experts")
     expert: float = quantity("weights of one routed expert, of all layers together", zero=True)
     n_experts: float = quantity("routed experts of a layer")
     routed_share: float = quantity("chance that a token reaches a given expert: k of E", maximum=1)
@@ -704,7 +704,7 @@ def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
         del memory["cache"]
     overlapped = {"memory": memory, "arithmetic": compute_time(*at)}
     if assumptions.t_real is not None:
-        # equation 8: what was measured stands for everything that is exposed
+        # equation 8: the measured time replaces all exposed times
         return overlapped, {"overhead": measured_overhead(app, assumptions.t_real)}
     t_tp = collective_latency(tp, assumptions)
     network = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)

@@ -113,7 +113,7 @@ def reach():
 
 @derivation(proves=eq.fullest_gpu_experts)
 def balls_into_bins():
-    """The fullest GPU, if active experts fell there like balls into bins."""
+    """The active experts on the fullest GPU, if experts fell on GPUs like balls into bins."""
     active, t = left("active"), sp.Symbol("t")
     one = sp.factor((1 / N) * (1 - 1 / N))
     mean, variance = active / N, active * one
@@ -126,10 +126,10 @@ def balls_into_bins():
         sp.Eq(sp.Symbol(r"\sigma^2"), variance),
         "With many GPUs the variance is the mean.",
         sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), many),
-        "Treat the counts as normal. Leaving out the slowly varying factor of the tail, so many GPUs lie more than "
-        "t standard deviations above the mean:",
+        "Treat the counts as normal. Leaving out the slowly varying factor of the tail, "
+        "this many GPUs lie more than t standard deviations above the mean:",
         sp.Eq(sp.Symbol("n_{>t}"), _beyond(t)),
-        "The fullest GPU stands where one is left.",
+        "The fullest GPU is where this number is one.",
         sp.Eq(t, reach()),
         "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
         equals("fullest_gpu_experts", sp.expand(mean + sigma * reach())),
@@ -148,14 +148,14 @@ def attention_outweighs():
     all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
     layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
     return derivation_steps(
-        "Every GPU holds all of attention, and so many experts of each layer that both weigh the same:",
+        "Every GPU holds all of attention. Its experts weigh the same if it holds this many of each layer:",
         sp.Eq(held, sp.expand(layer)),
         "For DeepSeek V3 that is, in experts:",
         sp.Eq(held, sp.Float(number, 5)),
         "Experts are whole. A GPU that holds four has less, one that holds five has more. It holds five as long "
         "as its even share is more than four.",
         sp.Gt(total / N, sp.floor(number)),
-        "So attention outweighs the experts of a GPU when there are more GPUs than these.",
+        "So attention outweighs the experts of a GPU when there are more GPUs than this.",
         sp.Eq(N, sp.floor(total / sp.floor(number))),
     )
 

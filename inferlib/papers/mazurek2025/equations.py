@@ -120,7 +120,7 @@ def attention_weights(model: Model, assumptions: Assumptions = DEFAULT):
 
 @equation(unit="B")
 def cache_per_token(model: Model, assumptions: Assumptions = DEFAULT):
-    """What one token of context keeps in the cache: 2 (d_c + d_h^R) L, a latent and a rotary key a layer.
+    """Bytes that one token of context keeps in the cache: 2 (d_c + d_h^R) L, a latent and a rotary key a layer.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def attention_activations(model: Model, batch, assumptions: Assumptions = DEFAUL
 def attention_traffic(
     model: Model, deployment: Deployment, batch, context, assumptions: Assumptions = DEFAULT
 ):
-    """What one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
+    """Bytes that one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
     activations = attention_activations(model, own, assumptions)
     weights, cache = attention_weights(model, assumptions), cache_traffic(model, own, context, assumptions)
@@ -270,8 +270,9 @@ def held_experts(model: Model, deployment: Deployment):
 def loaded_experts(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
     """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
 
-    The source prints what a GPU holds and what a batch wakes there, and not how they join: that the smaller counts is
-    our reading, without which (``Assumptions.uncapped()``) the model fits SGLang's H100s at their true length.
+    The source prints how many experts a GPU holds and how many a batch uses there, but not how to combine the two.
+    Taking the smaller is our reading; without it (``Assumptions.uncapped()``) the model fits SGLang's H100s at their
+    true length.
     """
     active = active_experts(model, batch)
     if assumptions.without_replacement:
@@ -380,7 +381,7 @@ def expert_activations(model: Model, deployment: Deployment, batch, assumptions:
 
 @equation(unit="B")
 def expert_traffic(model: Model, deployment: Deployment, batch, assumptions: Assumptions = DEFAULT):
-    """What the fullest GPU moves for everything that is not attention.
+    """Bytes that the fullest GPU moves for everything but attention.
 
     Sections 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our reading.
     """
@@ -446,7 +447,7 @@ def messages(model: Model, assumptions: Assumptions = DEFAULT):
 
 @equation(unit="B")
 def tokens_traffic(model: Model, tokens, assumptions: Assumptions = DEFAULT):
-    """So many tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
+    """Traffic of some tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
     return both * tokens * messages(model, assumptions) * model.d_model * layers
@@ -608,7 +609,7 @@ def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptio
 
 @equation(unit="s")
 def overhead_time(model: Model, assumptions: Assumptions = DEFAULT):
-    """What the layers of one micro-batch cost beyond work: launches, kernels without work (not in the source)."""
+    """Time of one micro-batch's layers besides work: launches, kernels without work (not in the source)."""
     return model.n_layers * assumptions.overhead
 
 

@@ -64,7 +64,7 @@ def models():
 def load_model(model):
     """A model as the source counts it, of the catalogue (by name, or a Transformer); its own record passes through.
 
-    Raises ``ValueError`` for what is no mixture of gated experts with latent attention for keys and queries.
+    Raises ``ValueError`` for a model without gated experts, or without latent attention for keys and queries.
     """
     return load("model", model, Model, models(), catalog.load_model, _counted)
 
@@ -235,13 +235,13 @@ class Assumptions(Record):
     combine_bytes: float = _assumed("combine_bytes", "B", "bytes of one value on its way back")
     flop_per_weight: float = _assumed("flop_per_weight", "FLOP", "a multiplication and an addition")
     value_flop: float = _assumed("value_flop", "FLOP", "FLOP counted for one product with a value")
-    memory_inefficiency: float = _assumed("memory_inefficiency", "1", "time on memory over that at the peak")
+    memory_inefficiency: float = _assumed("memory_inefficiency", "1", "time on memory over the time at the peak")
     attention_inefficiency: float = _assumed(
-        "attention_inefficiency", "1", "time on attention's arithmetic over that at the peak")
+        "attention_inefficiency", "1", "time on attention's arithmetic over the time at the peak")
     expert_inefficiency: float = _assumed(
-        "expert_inefficiency", "1", "time on experts' arithmetic over that at the peak")
+        "expert_inefficiency", "1", "time on experts' arithmetic over the time at the peak")
     arithmetic_penalty: float = _assumed("arithmetic_penalty", "1", "factor on both arithmetic times")
-    network_inefficiency: float = _assumed("network_inefficiency", "1", "time on the network over that at the peak")
+    network_inefficiency: float = _assumed("network_inefficiency", "1", "time on the network over the time at the peak")
     overhead: float = quantity(
         "time of one layer and micro-batch that is no work (not in the source)", "s", default=0.0
     )

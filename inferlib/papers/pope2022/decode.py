@@ -115,7 +115,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
 def best_plan(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
     """The best of the :func:`sharding_plans` to cut a model at this batch; among equals, the one that moves least.
 
-    Raises ValueError if nothing fits; the reason is that of the way that comes nearest.
+    Raises ValueError if nothing fits, with the reason of the plan that comes nearest.
 
     Examples
     --------

@@ -117,7 +117,7 @@ def switch_from_2d():
         sp.Eq(sp.Symbol(r"T_{\text{saved}}"), saved),
         "The weights of the X axis come in: this much is spent.",
         sp.Eq(sp.Symbol(r"T_{\text{spent}}"), spent),
-        "Only what is saved grows with the tokens.",
+        "Only the saving grows with the tokens.",
         sp.Eq(saved, spent),
         "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
         equals("switch_to_x", point),

@@ -497,8 +497,8 @@ def step_time(
 ):  # fmt: skip
     """Seconds of one forward pass by the two-constant model, in one of :data:`LAYOUTS`.
 
-    Activations hide behind nothing. Gathered weights are known long before they are needed, so their journey
-    hides behind arithmetic, or arithmetic behind it.
+    Activations hide behind nothing. Gathered weights are known long before they are needed, so their transfer hides
+    behind arithmetic, or arithmetic behind the transfer.
     """
     at = model, chip, mesh, constants, tokens
     exposed = model.layers * (exchange_time(model, chip, mesh, tokens, layout=layout) + constants.overhead)

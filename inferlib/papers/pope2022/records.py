@@ -20,7 +20,7 @@ stated = partial(inferlib.equation.load_source, "pope2022")
 class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
-    ``parallel`` says that attention and feed-forward work side by side on the same input.
+    ``parallel`` means that attention and feed-forward run in parallel on the same input.
     """
 
     layers: float = quantity("layers")
@@ -137,9 +137,9 @@ def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, pa
     """A model as the paper counts it: one of :func:`models`, or the catalogue's (by name, or a Transformer).
 
     ``weights``, ``cache``: number formats, of 16 bits if not given; activations have 16 bits. ``parallel`` says whether
-    attention and feed-forward work side by side; few models but PaLM do. ``padded`` gives PaLM 540B 64 heads in place
-    of 48, as it was run on 64 and more chips; no other model can be padded. Raises ValueError if the model has
-    experts, latent or windowed attention, or unequal layers: the paper has none.
+    attention and feed-forward run in parallel; few models but PaLM have it. ``padded`` gives PaLM 540B 64 heads instead
+    of 48, as it was run on 64 and more chips; no other model can be padded. Raises ValueError if the model has experts,
+    latent or windowed attention, or unequal layers: the paper has none.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def multihead(model):
 
 
 def serial(model):
-    """The same model with attention before feed-forward in each block, not beside it."""
+    """The same model with attention before feed-forward in each block, not in parallel."""
     return model.replace(parallel=False, name=f"{model.name}, serial")
 
 

@@ -171,7 +171,7 @@ def waste():
     memory, arithmetic, network = (sp.simplify(time(useful, block / k, batch / k)) for time in times)
     bandwidth = model.useful_bandwidth(MACHINE)
     return derivation_steps(
-        "Take the best block and batch for a network of which x is of use, and shrink both by k. Arithmetic "
+        "Take the best block and batch for a network with the useful bandwidth x, and shrink both by k. Arithmetic "
         "falls with the cube of k.",
         equals("arithmetic_time", arithmetic),
         "Memory traffic falls with the square.",

@@ -1,4 +1,4 @@
-"""What a reader can move in the page."""
+"""Explorers of Tiny 2026."""
 
 from inferlib.papers.tiny2026.equations import reading_time
 

@@ -8,13 +8,13 @@ from inferlib.transformer import Transformer
 
 @frozen
 class Assumptions(Record):
-    """What the source assumes; nothing of it is wrong."""
+    """Assumptions of the source; no erratum changes them."""
 
     reads: float = quantity("times that a token reads all weights", default=1.0)
 
     @classmethod
     def corrected(cls):
-        """The same."""
+        """Return the same assumptions: nothing is corrected."""
         return cls()
 
 

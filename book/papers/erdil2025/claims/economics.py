@@ -145,7 +145,7 @@ def _economics(read, holds):
         "instances shrink to half with each new generation of GPUs",
         round(math.prod(shrunk.values()) ** 0.5) == 2,
         f"GPUs at one cost, 0.5 to 10 dollars a million, older over newer: {format_items(shrunk, '.2f')}",
-        fair="on the mean of both steps, which is what the row of the number holds",
+        fair="on the mean of both generations, as in the row of this number",
     )
     holds(
         "Figure 5 and the tables assume 2 dollars for a GPU and hour",

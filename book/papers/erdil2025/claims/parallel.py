@@ -64,7 +64,7 @@ def saved(without, with_it):
     return float((1 - costs[1] / costs[0]).max())
 
 
-MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # per second: above, capacity cannot be short
+MEMORY_READS = H100.memory_bandwidth / H100.memory_capacity  # tokens/s: faster steps cannot read all memory
 
 
 @cache
@@ -164,5 +164,5 @@ def _parallelism(read, holds):
         "experts are spread whenever GPUs are fewer than experts",
         always == rule,
         f"the notebook waits for micro-batches of twice s; Table 2's batches over that: {format_items(spread, '.3f')}; "
-        f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s so and {1 / always:.0f} as the text has it",
+        f"DeepSeek-V3 on 14 GPUs at batch 1 makes {1 / rule:.0f} tokens/s by this rule, {1 / always:.0f} by the text",
     )

@@ -79,7 +79,7 @@ def _text_3_1_2(read, holds):
         "balls into bins works fairly well where many experts are active",
         lambda read: eq.fullest_gpu_experts(at, MODEL.n_routed) < 1.5 * MODEL.n_routed / at.n_gpus,
         f"{full:.1f} routed experts where {held:.0f} are held, 4x8 H100 at full activation (asked: within a half); "
-        f"for it speaks that speeds computed so come within {near:.0%} of SGLang's fourteen points on H100s",
+        f"in its favour, speeds computed this way come within {near:.0%} of SGLang's fourteen points on H100s",
     )  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def bytes_read(shape: Shape, parameters_read, activations_read):
 
 @equation("33")
 def activations_read(cache_elements_read, inputs_and_outputs_read):
-    """Activations that memory delivers: the cache, and what the multiplications take and give."""
+    """Activations that memory delivers: the cache, and inputs and outputs of the multiplications."""
     return cache_elements_read + inputs_and_outputs_read
 
 
@@ -147,5 +147,5 @@ def all_reduce_latency(protocol: Protocol, n_gpu, all_nodes):
 
 @equation("45", price="1 > 0")
 def value(speed, price, alpha):
-    """What a customer maximises: worth of a token over its price."""
+    """The quantity that a customer maximises: the worth of a token over its price."""
     return speed**alpha / price

@@ -150,7 +150,7 @@ def square_root_law(n_params, known_params, known_latency):
 
 @equation(unit="1/s", latency="s > 0")
 def throughput(batch, latency):
-    """Tokens per second of an instance; the frontier keeps it within what all users together ask for."""
+    """Tokens per second of an instance; the frontier keeps it within the demand of all users."""
     return batch / latency
 
 
