@@ -184,7 +184,7 @@ def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, scram
 
 
 def test_a_tree_holds_what_the_number_was_made_from_and_no_more():
-    """By hand on three equations: a ratio has two trees, a maximum the tree of its larger value, a plain number none."""
+    """By hand, three equations: a ratio has two trees, a maximum the tree of the larger value, a plain number none."""
     at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
     def compute():

@@ -300,7 +300,7 @@ SECTIONS = {
     ("MFU definition", "Words: Utilisation (MFU)"), ("how many GPUs for 70B", "2. A price · How many machines?"),
 ])  # fmt: skip
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
-    """"Status" contains tau, and Table 5 a 3; a section's own title comes first; question words are ignored."""
+    """The word status contains tau, Table 5 a 3; a section's own title comes first; question words are ignored."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
     config = json.dumps({"id": "x", "ranked": True, "page": 9, "noun": "rows", "rows": rows})
     script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()
