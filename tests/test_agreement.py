@@ -101,7 +101,7 @@ def printed_twice():
 
 @pytest.mark.parametrize("table", cases.TWICE)
 def test_each_table_of_the_first_case_is_what_its_assumptions_give(printed_twice, table):
-    """Two of six changes are the row of Table 5, rounded as printed."""
+    """Undoing two of six changes gives the row of Table 5, rounded as printed."""
     off = cases.computed_twice().loc[f"assumptions of {table}"] - printed_twice.loc[table]
     assert off.abs().max() <= 0.5
     assert abs(off["price of a million tokens"]) <= 0.005

@@ -148,7 +148,7 @@ def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_ve
     ids=["step", "request"],
 )
 def test_a_second_answer_does_its_work_once(more, most):
-    """Calls of Python functions, whatever the load: checks at the door, plain numbers inside."""
+    """Function calls are counted, not time: arguments are checked once, and plain numbers are passed on."""
     calls = []
 
     def count(frame, event, _):

@@ -76,7 +76,7 @@ def test_every_machine_is_an_offer_or_a_miss():
 
 
 def test_without_a_promise_memory_sets_the_number_of_users():
-    """By hand: what 72.7 GB of weights and 4 GB of workspace leave of nine tenths of four times 143,771 MiB."""
+    """By hand: nine tenths of four times 143,771 MiB, less 72.7 GB of weights and 4 GB of workspace."""
     found = decide(LLAMA, **ASKED, weights="fp8", chips=["H200"], counts=(4,)).best
     by_hand = (4 * (0.9 * 143771 * 2**20 - 4e9) - 72.7e9) / (80 * 2 * 8 * 128 * 2 * 2250)
     assert found.concurrency == pytest.approx(by_hand, rel=2e-3)
@@ -189,7 +189,7 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
 
 
 def test_layouts_by_hand_and_what_is_tried():
-    """Powers of two to the domain, and that; eight chips where none is stated, 72 at most; 8,192 users."""
+    """Chips: powers of two up to the domain, and the domain; eight if not stated, 72 at most. Users: 8,192 at most."""
     h100, gb200 = load_chip("H100"), load_chip("GB200")
     assert [format_layout(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
     assert [format_layout(at) for at in layouts(DEEPSEEK, h100, 8)] == [
@@ -227,7 +227,7 @@ test_refusals_name_the_argument = refused(
 
 
 def test_copies_read_prompts_together():
-    """Prompts that fall into one step; Little's law: what all users wait is what the machine does for all of them."""
+    """Prompts of copies share a step. Little's law: all users wait as long as the machine works for all of them."""
     asked = {"prompt_tokens": 4096, "output_tokens": 512, "concurrency": 64, "cached": 1024, "weights": "fp8"}
     r = ask(DEEPSEEK, "8x H200", layout="DP8 EP8", **asked).request
     passes = 512 * (1 - (1 - 8 / 512) ** 8)

@@ -132,7 +132,7 @@ def test_what_binds_at_long_context(model, case, binding):
 
 
 def test_speculation_never_hurts_and_needs_acceptance():
-    """Scoring g + 1 positions costs a little more and yields the free token: never slower when all is right.
+    """Scoring g + 1 positions costs a little more and yields the free token: never slower if all drafts are accepted.
 
     The expected tokens are a truncated geometric series.
     """

@@ -54,7 +54,7 @@ def general_latency(shape, chip, n_gpu, batch, context):
 
 @pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])
 def test_printed_equations_are_the_2d_layout(name):
-    """Equations 30 to 44 put together, and one layout of the general model read literally."""
+    """Equations 30 to 44 together equal one layout of the general model, read literally."""
     shape, draw = e.load_model(name).shape, random.Random(4)
     chip = computing_at(H100, shape)
     for _ in range(100):

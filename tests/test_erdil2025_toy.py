@@ -52,7 +52,7 @@ def test_no_instance_beats_the_optimum():
 
 
 def test_the_fastest_instance_costs_nearly_three_times_as_much():
-    """Of its arithmetic alone: 3, less 2 over the root of its GPUs."""
+    """Its cost over the cost of its arithmetic alone is 3, less 2 over the root of its GPUs."""
     size, arithmetic = e.optimal_n_gpu(LLAMA, H100, HOP), e.arithmetic_time(LLAMA, H100, 1, 1)
     cost = e.cost_at_minimum_latency(LLAMA, H100, HOP)
     assert cost / arithmetic == pytest.approx(3 - 2 / math.sqrt(size))

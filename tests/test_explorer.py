@@ -352,7 +352,7 @@ def test_a_widget_answers_at_both_ends_of_every_slider_and_shows_its_start(make)
             shown.evaluate(**shown.within(**start | {name: at}))
         assert "must be" not in shown.answered(**start | corner)
     for i, control in zip(shown.inputs, shown.widget().children, strict=False):
-        if isinstance(i, Slider):  # a notebook shows the nearest step, and the answer is that of the start
+        if isinstance(i, Slider):  # a notebook shows the nearest step, but answers for the start
             steps = (i.position(i.value) - control.min) / control.step
             assert control.value == pytest.approx(i.value) and steps == pytest.approx(round(steps), abs=1e-6)
 

@@ -169,7 +169,7 @@ def scrambled(source, monkeypatch):
 
 @SOURCES
 def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, scrambled):
-    """It starts with what is printed and what is computed; a computed row's holds a value that leads to it."""
+    """A tree starts with the printed and the computed value; a computed row's tree holds a value that leads to it."""
     found, computed = {}, CARDS[source].set_index(PLACE).reproduced
     for _, row in CARDS[source].iterrows():
         tree = audit.explain(row)
@@ -184,7 +184,7 @@ def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, scram
 
 
 def test_a_tree_holds_what_the_number_was_made_from_and_no_more():
-    """Worked by hand on three equations: a ratio has two trees, the larger one its own, what is not used none."""
+    """By hand, three equations: a ratio has two trees, a maximum the tree of the larger value, a plain number none."""
     at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
     def compute():

@@ -31,7 +31,7 @@ def box():
 def test_an_exchange_by_hand(chips, beyond, bandwidth):
     """80 layers exchange twice: 5 us and two vectors of 8,192 values each.
 
-    One doubling beyond eight chips takes what the engine's class was fitted to, and the network is slower.
+    One doubling beyond eight chips adds the fitted time of the engine's class, and the network is slower.
     """
     sent = 2 * (chips - 1) / chips * 100 * 8192 * 2
     found = box().evaluate(n_chips=chips, batch=100)

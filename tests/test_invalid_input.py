@@ -60,7 +60,7 @@ def test_what_is_no_count_is_refused(call, bad):
 
 
 def test_narrow_columns_are_counted_right():
-    """70,553,706,496 parameters do not fit into 32 bits, nor do products of a room."""
+    """70,553,706,496 parameters do not fit into 32 bits, nor do products in the equations of a source."""
     columns = (np.array([n], dtype=np.int32) for n in (80, 8192, 28672, 64, 8, 128, 128256))
     assert Transformer.dense(*columns).n_params.tolist() == [70_553_706_496.0]
     assert Transformer.dense([80], 8192, 28672, 64, 8, 128, 128256).n_params.tolist() == [70_553_706_496.0]

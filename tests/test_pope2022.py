@@ -271,7 +271,7 @@ def test_axis_by_axis_is_the_volume_at_each_axis_bandwidth():
 
 
 def test_gathering_is_bound_by_the_links_at_few_tokens():
-    """Weights of 118 layers over the links of the gathered axes, 90 GB/s each, and what activations are left."""
+    """Weights of 118 layers over the links of the gathered axes, 90 GB/s each, plus the activations that remain."""
     layer = 2 * 18432 * (2 * (64 + 1) * 256 + 3 * 73728)
     for n, layout, axes in ((4, "WG X", 1), (16, "WG XY", 2), (64, "WG XYZ", 3)):
         gather = 118 * layer * n / 64 * (1 - 1 / n) / (axes * 90e9)

@@ -35,7 +35,7 @@ def test_a_chapter_with_other_inputs_strikes_out_what_no_longer_holds(monkeypatc
 
 
 def test_the_page_shows_what_the_chapter_computed():
-    """The comment is gone, and a number that the text has wrong is said as it was computed."""
+    """The comment is gone, and a wrong number of the text is replaced by the computed one."""
     paragraph = nodes.paragraph(
         "",
         "",

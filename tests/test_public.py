@@ -48,5 +48,5 @@ def test_workflows_need_no_password_and_few_rights(path):
         assert set(rights) <= {"pages", "id-token"}, name
         uses = [step["uses"] for step in job["steps"] if "uses" in step]
         assert all(re.fullmatch(r"[\w-]+/[\w-]+@(v\d+|release/v1)", action) for action in uses), name
-        # who may publish runs nothing of the repository
+        # the job that may publish runs no code of the repository
         assert not rights or not any("run" in step for step in job["steps"]), name

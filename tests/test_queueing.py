@@ -54,7 +54,7 @@ def test_a_full_machine_answers_as_many_requests_as_its_capacity(prompt, output,
 
 
 def answered(server, n=3000):
-    """Requests a second of a machine to which all come at once, in between, and how often each is read again."""
+    """Requests per second of a machine if all arrive at once, and how often each prompt is prefilled again."""
     found, fleet = play(server.costs, server.scheduler, [0.0] * n)
     ends = sorted(one.end for one in found)
     low, high = int(0.3 * n), int(0.7 * n)
@@ -116,7 +116,7 @@ def test_one_distribution_of_answers_whatever_the_words():
 
 
 def test_long_answers_fill_the_memory():
-    """Tokens see the longer part of answers behind them, so fewer fit than if all were equal."""
+    """Long answers are in progress more often, so fewer sequences fit than if all were equal."""
     asked = Question("Llama 3.1 8B", "1x H100", prompt_tokens=200, output_tokens=2000, request_rate=1)
     drawn, equal = (ask(asked.replace(fixed_lengths=one)).fleet.server.sequences for one in (None, True))
     assert equal / drawn == pytest.approx((200 + 2000) / (200 + 1000), rel=0.03)
@@ -145,7 +145,7 @@ def test_decide_offers_no_fleet_that_collapses(seed):
     ("arrivals", "reader"), [(0.1, None), (3, None), (30, None), (30, "2x H200"), (30, "4x H100")]
 )
 def test_nothing_is_lost(arrivals, reader):
-    """What all requests pay is what all machines cost, and users get as many tokens as come in."""
+    """All requests together pay for all machines, and users get as many tokens as arrive."""
     found = ask(ASKED.replace(request_rate=arrivals, prefill_machine=reader))
     many = found.fleet
     paid = found.request.dollars * arrivals * 3600

@@ -63,7 +63,7 @@ def test_liminal_reads_twice_the_cache_as_if_it_were_another_sequence():
 
 
 def test_a_closed_form_refuses_and_its_derivation_says_why():
-    """Vectors that stay on the chip leave the memory its weights alone: no block is then too narrow for it."""
+    """If vectors stay on the chip, memory reads weights only, and no block is too narrow for it."""
     a100 = st.load_chip("A100")
     with st.memory_traffic.replaced(lambda machine, m, b: machine.weight_word * m**2):
         assert st.memory_time(a100, 1000, 1) == pytest.approx(1e-6)
@@ -133,7 +133,7 @@ def test_blocks_nest_and_end_also_after_an_error():
 
 @pytest.mark.filterwarnings("ignore:.*closed form of")
 def test_a_closed_form_under_a_variant_is_the_minimum_that_it_stood_for():
-    """Half as much again for every hop is the same as hops of half as much again."""
+    """A variant with 1.5 times the hops' time equals hops that are 1.5 times as long."""
     at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     forms = erdil2025.optimal_n_gpu, erdil2025.minimum_latency, erdil2025.cost_at_minimum_latency
     expected = [form(*at, 1.5e-6) for form in forms]

@@ -37,7 +37,7 @@ def config(name, **changes):
 
 
 def stored_as(section, name=QWEN8, **changes):
-    """The formats of a model whose file says so of its quantization."""
+    """The formats of a model whose file has this quantization section."""
     return read_config(SERVED[name]["config"] | {"quantization_config": section} | changes).formats
 
 
@@ -142,7 +142,7 @@ def test_a_state_space_layer_writes_and_asks_its_matrix():
 # --- Formats ------------------------------------------------------------------------------------------------
 
 
-# DeepSeek's and Moonshot's own are of eight bits and a scale for each block, whatever they are called here; the last
+# DeepSeek's and Moonshot's own checkpoints have eight bits and a scale for each block, whatever name is typed; the last
 # words of a name may say the format.
 @pytest.mark.parametrize(("name", "parts"), lines("formats_of_parts"))
 def test_every_part_has_its_own_format(name, parts):

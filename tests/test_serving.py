@@ -29,7 +29,7 @@ IDEAL = calibration.Operators(1, gemm=ANY, experts=ANY, attention=ANY, reduce=LI
 
 
 def test_experts_are_reached_as_timings_of_traffic_say():
-    """Time with the loads of traffic over time with even loads, by rows: aiconfigurator 0.12, power_law_1.01."""
+    """Time with realistic expert loads over time with even loads, by rows: aiconfigurator 0.12, power_law_1.01."""
     for rows, least, most in ((4, 0.95, 1), (16, 0.81, 0.92), (64, 0.82, 0.91), (256, 0.93, 1)):
         for n, k in ((128, 8), (256, 8)):
             even = n * (1 - (1 - k / n) ** rows)
@@ -126,7 +126,7 @@ def test_every_operator_is_held_against_its_kin():
 
 @pytest.mark.parametrize(("users", "ms"), [(1, 9.92), (4, 14.44), (8, 19.37), (24, 32.64)])
 def test_a_card_is_lent_the_blocks_that_it_was_timed_badly_in(users, ms):
-    """V4 Flash on two cards by jasl/vllm-ds4-sm120-harness (c911a0e): 7.6 to 40 times too slow by their own timings."""
+    """V4 Flash by jasl/vllm-ds4-sm120-harness (c911a0e): the two cards' own timings are 7.6 to 40 times too slow."""
     asked = {
         "layer_formats": {"experts": "mxfp4"},
         "kv_cache_dtype": "fp8",
@@ -301,7 +301,7 @@ def test_widths_of_made_rows():
 
 
 def test_an_engine_has_a_version():
-    """AccelMark's vLLM of early 2025, of which the fit has seen no row, is that of 2024 and not that of today."""
+    """AccelMark's vLLM of early 2025, of which the fit has seen no row, has the constants of 2024 and not of today."""
     own = fit.slices()["python-2024"]
     known, blind = (np.abs(fit.left_out("publisher", engine)[own]).mean() for engine in (None, "serving"))
     assert known < blind / 2
@@ -591,7 +591,7 @@ def test_caches_that_every_chip_keeps_whole_and_a_step_fits_as_long_as_there_is_
         assert served.max_sequences(10_000) == pytest.approx(free / a_chip, rel=0.03)
     for model, system, layout in (
         (MODEL, BOX, None),
-        (MODEL, System(CHIP, 16), None),  # more chips than heads of keys
+        (MODEL, System(CHIP, 16), None),  # more chips than key/value heads
         (DEEPSEEK, H200, None),
         (DEEPSEEK, System(H200.chip, 16), Layout(1, 1, 16, 16)),
     ):

@@ -68,7 +68,7 @@ def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
 
 
 def test_answers_many_times_fewer_than_users():
-    """Users above the tokens of an answer: the engine reads as many prompts a step as answers end."""
+    """With more users than tokens in an answer, the engine prefills as many prompts per step as answers end."""
     asked = Question("Llama 3.1 8B", "1x H100", prompt_tokens=300, output_tokens=300, concurrency=900)
     found = simulate(asked, requests=4000)
     assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.1)

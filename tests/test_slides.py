@@ -90,7 +90,7 @@ def printed(slide):
 
 
 def asked_for(slide):
-    """What the room is to find on a slide: the answer of its guess, the numbers of its board; no count below ten."""
+    """Numbers that the room is to find on a slide: the answer of its guess, those of its board; no counts below ten."""
     boxes = [box for kind, box in slide.show if kind == "html" and "inferlibGuess" in box]
     answers = [float(found) for box in boxes for found in ANSWER.findall(box)]
     answers += [float(numbers()[name].replace(",", "")) for name in slide.finds]

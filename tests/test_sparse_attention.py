@@ -76,7 +76,7 @@ UNREAD = ("embeddings", "positions", "norms", "connections")
 
 @pytest.mark.parametrize("name", [name for name in SERVED if "/" in name and "Step-3.7" not in name])
 def test_every_weight_is_read_once(name):
-    """One chip, 16 bits, so many tokens that every expert is needed: what is read is what the model has."""
+    """One chip, 16 bits, and enough tokens to need every expert: the bytes read are all weights of the model."""
     model = load_model(name)
     at = laid(model, endless("B200", 1), Workload(1e5, 1))
     read = Counter()
@@ -148,7 +148,7 @@ def test_sparse_attention_grows_with_the_keys_of_its_indexer_only():
     full, borrowed = (decode_step(model, box, work).terms for model in (GLM, GLM52))
     assert borrowed["cache"] < 0.6 * full["cache"]
     assert 0.2 < borrowed["selection"] / full["selection"] < 0.6
-    # a prompt of it grows less than one of all pairs
+    # its prefill grows more slowly than with all pairs
     served, pairs = (Deployment(m, box, None, "fp8", "fp8") for m in (V32, V3)), "attention arithmetic"
     runs = [[one.prefill(n).terms[pairs] for n in (16384, 131072)] for one in served]
     chosen, every = (long / short for short, long in runs)

@@ -111,7 +111,7 @@ def test_records_of_sweeps_are_no_keys_and_layouts_are_equal_by_value():
      ("2.mlp.shared_experts.up_proj", False), ("2.self_attn.o_proj", True), ("2.mlp.o_proj", False)],
 )  # fmt: skip
 def test_a_pattern_stands_for_a_tensor_or_a_module_that_holds_it(name, kept):
-    """As in published lists of what stays in 16 bits: a star is anything, a layer its own, half a word no module."""
+    """As in published lists of 16-bit tensors: a star matches anything, a layer only itself, half a word nothing."""
     patterns = formats._Patterns(["model.layers.1.mlp*", "*.shared_expert", "self_attn"])
     assert patterns.match([f"layers.{name}"]) == kept
 
@@ -138,7 +138,7 @@ def test_a_batch_of_one_is_the_largest_where_no_second_fits():
 
 
 def test_a_prompt_pays_for_every_token_what_a_step_pays_for_one():
-    """What does not look back (connections between residual streams, routers, blocks) costs each token the same."""
+    """Parts that do not look back (connections between residual streams, routers, blocks) cost each token the same."""
     streams = 0
     for name in ("deepseek-ai/DeepSeek-V4-Pro", "Llama 3 70B"):
         model = inferlib.load_model(name)
@@ -163,7 +163,7 @@ def test_the_speed_that_a_fleet_prints_is_one_token_over_its_time(fleet):
 
 
 def test_machines_that_read_are_as_busy_as_all_prompts_make_them(fleet):
-    """Little's law: what arrives in a second, times the seconds of one, over the machines that share it."""
+    """Little's law: requests per second, times the seconds of one, over the machines that share them."""
     at_once = 50 * fleet.request.fresh_seconds
     assert fleet.fleet.prefill_replicas > at_once
     assert fleet.fleet.prefill_load == pytest.approx(at_once / fleet.fleet.prefill_replicas)

@@ -196,7 +196,7 @@ def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
 
 
 def test_half_the_latency_by_hand():
-    """LIMINAL at one microsecond a collective: two in each of 80 layers, beside a transfer that stays."""
+    """LIMINAL at one microsecond a collective: two in each of 80 layers, plus a transfer that is not halved."""
     before = predictors.ask("liminal2025", *ASKED, constants="same").total
     gain = grid.speedup("liminal2025", grid.LATENCY, *ASKED)
     assert gain == pytest.approx(before / (before - 80 * 2 * 0.5e-6))
@@ -300,7 +300,7 @@ SECTIONS = {
     ("MFU definition", "Words: Utilisation (MFU)"), ("how many GPUs for 70B", "2. A price · How many machines?"),
 ])  # fmt: skip
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
-    """A status holds a tau as well, Table 5 a 3; a section's own title comes first; question words are ignored."""
+    """The word status contains tau, Table 5 a 3; a section's own title comes first; question words are ignored."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
     config = json.dumps({"id": "x", "ranked": True, "page": 9, "noun": "rows", "rows": rows})
     script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()
@@ -309,7 +309,7 @@ def test_a_search_finds_by_stems_symbols_and_places(typed, first):
 
 
 def test_a_broken_equation_says_the_same():
-    """Put the named parts back in, the last first: it is the equation again."""
+    """Substituting the named parts back, the last first, gives the equation again."""
     from book.audit.number_format import WIDTH, _short, _width, wrap_lines
     from inferlib.equation import EQUATIONS, latex
 

@@ -24,7 +24,7 @@ VERDICTS = [
 
 
 def test_eight_bits_make_a_token_sooner_than_a_second_box_whomever_one_asks():
-    """The synthesis' purchase on which all sources agree, the kernel model with them."""
+    """The purchase in the synthesis on which all sources and the kernel model agree."""
     case = introduction.RUNNING
     narrow, copies = (
         case.replace(weights="fp8"),

@@ -205,7 +205,7 @@ def test_more_memory_holds_more_until_it_holds_all_that_is_shared():
 
 
 def test_what_does_not_fit_is_read_again():
-    """Two machines hold more than one, and what is held costs less time of them."""
+    """Two machines hold more than one, and prompts that are held take less machine time."""
     many = [ask(recorded("mooncake_conversation", replicas=n)).request for n in (2, 4)]
     assert many[0].cached_tokens < many[1].cached_tokens < recorded("mooncake_conversation").trace.shared
     assert many[0].fresh_seconds > many[1].fresh_seconds

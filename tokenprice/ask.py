@@ -194,7 +194,7 @@ class Answer(Screen):
         q = self.question
         if q.trace is None or self.fleet is None:
             return page_link(q)
-        # the number of machines decides what remains in the prefix cache
+        # the number of machines decides how much remains in the prefix cache
         machines = self.fleet.replicas if q.trace.blocks else q.replicas
         return page_link(q.replace(replicas=machines), cached=self.fleet.request.cached_tokens)
 

@@ -101,7 +101,7 @@ def work_time(kernel: Kernel, chip: Accelerator, work):
 
 @equation(width="1 > 0")
 def block_share(kernel: Kernel, width):
-    """Share of the arithmetic peak that experts of a width reach; narrow experts sort and move as many rows."""
+    """Share of the arithmetic peak that experts of a width reach; narrow ones move as many rows for less work."""
     return kernel.prefill * width / (width + kernel.half)
 
 

@@ -54,7 +54,7 @@ def plain(name):
 
 
 def row_of(kind, name):
-    """Return the row of a flag or of a dotted setting (its own, else that of the enclosing setting), or None."""
+    """Return the row of a flag or of a dotted setting (its own row, else the enclosing setting's), or None."""
     rows, name = flags(kind), plain(name)
     holder = rows.get(name.partition(".")[0])
     if holder is not None and name not in rows:  # nested inside a setting that has a value or no effect

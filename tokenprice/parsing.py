@@ -20,7 +20,7 @@ _SPEED = ("/s", "tok/s", "token/s", "tokens/s")
 _RATE = {f"{word}/{each}": by for word in ("", "req", "requests") for each, by in (("s", 1), ("min", 60))}
 _SHARE = {"": 1, "%": 100}
 _USD = ("", "$", "usd")
-# What a dollar amount is per, by field; all other fields are dollars per chip-hour.
+# Unit that a dollar amount is paid for, by field; all other fields are dollars per chip-hour.
 _PAID = {
     "electricity": ("/kwh",),
     "usd_per_million": ("/m", "/mtok", "/million"),

@@ -78,7 +78,7 @@ class ArrivalProcess(Record):
 
     @property
     def group(self):
-        """Prompts prefilled up to and including one's own, without those of the burst and of random arrivals.
+        """Prompts prefilled up to and including the request's own, without the burst and random arrivals.
 
         With fixed lengths, users ask one after another, so each step that a prompt waits for prefills another prompt.
         """
@@ -90,7 +90,7 @@ STEADY = ArrivalProcess()
 
 @equation()
 def prompts_ahead(burst, group, users):
-    """Prompts prefilled up to and including one's own: the group, and on average half of the burst at the start.
+    """Prompts prefilled up to and including the request's own: the group, and on average half of the burst.
 
     ``burst``: the share of requests that belong to the burst.
 
@@ -124,7 +124,7 @@ def queued_prefills(others, between, pieces):
     mean length ``r / 2(1 - r)`` at load ``r``; an arriving user sees the queue of the other users (mean value analysis
     in Schweitzer's form, a quadratic equation). An answer ends at the end of a step, when the next of the ``pieces`` of
     a prompt begins: at random times half a piece would remain, so half a piece is added. If a step holds several
-    prompts (``pieces`` below 1), others that arrive in one's own step and fit are prefilled with it.
+    prompts (``pieces`` below 1), others that arrive in the same step and fit are prefilled with it.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
 
 @equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
 def first_token_time(door, ahead, prompt_time, turn, step):
-    """Time to first token: service overhead, prefills up to one's own, and the steps in between."""
+    """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
     return door + ahead * prompt_time + turn + STEPS * step
 
 

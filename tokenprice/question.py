@@ -460,7 +460,7 @@ class Question(ParsedRecord):
     def hourly(self, chip, price=None) -> float | None:
         """Dollars per chip-hour, with electricity at rated power; None if no price is known.
 
-        The question's ``price`` is that of its machine's chip; a prefill machine of another chip has its own.
+        The question's ``price`` is for its machine's chip; a prefill machine of another chip has its own price.
         """
         mine = self.machine is None or chip.name == self.machine.chip.name
         price = price or (self.price if mine and self.price is not None else chip.price)

@@ -168,7 +168,7 @@ class Request(Screen):
     def price_interval(self):
         """Factors from a price to both ends of its interval, from machine time and the most expensive seller.
 
-        The number of machines in a fleet is fixed, so its price varies only with that of its chips.
+        The number of machines in a fleet is fixed, so its price varies only with the price of its chips.
         """
         factor = 1.0 if any(self.slow_end) else self.step_factor
         return 1 / factor, factor * self.price_ratio
@@ -425,7 +425,7 @@ def time_to_first_token(
     """
     group = minimum(users, group)
     ahead = prompts_ahead(burst, group, users)
-    # a step has tokens for answers too
+    # a step also has tokens of decoding sequences
     taken = pieces if most is None else maximum(pieces, output_tokens / most)
     reading = chunked_time(taken, prompt_time, step)
     # there are no random arrivals in the burst

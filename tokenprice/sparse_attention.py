@@ -166,7 +166,7 @@ def state(at, attention, kind, flop):
         inputs, kept = 2 * attention.kernel * inputs * at.tokens, (1 + at.tokens) * kept
     else:
         inputs, kept = 2 * inputs * at.tokens, 2 * kept
-    # The state of Mamba 2 was not timed: that of the gated delta rule stands in for it.
+    # The state of Mamba 2 was not timed; timings of the gated delta rule are used.
     timed = "delta state" if kind == "mamba" else f"{kind} state"
     for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
         block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
@@ -184,7 +184,7 @@ def load_rows():
 
 
 def measured_as(model):
-    """Return a model's kind in ``sparse_attention.toml``: that of its least certain layers; ``""`` if none."""
+    """Return a model's kind in ``sparse_attention.toml``: the kind of its least certain layers; ``""`` if none."""
     kinds = [group.attention for group in model.layers]
     if any(isinstance(attention, StateSpace) for attention in kinds):
         return "borrowed"  # the state of Mamba 2 was not timed

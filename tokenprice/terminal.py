@@ -293,7 +293,7 @@ def _decide(model, top, why, **given):
 
 
 COMMANDS = {
-    "ask": "How fast is this model on these chips, how sure is that, what does it cost, what would help?",
+    "ask": "How fast is this model on these chips, how certain is that, what does it cost, what would help?",
     "change": "What must change, each resource alone, to reach a time or a price?",
     "decide": "What is the cheapest machine that meets targets for TPOT and TTFT?",
     "simulate": "How long does each request wait in a fleet, and what does a token within its targets cost?",

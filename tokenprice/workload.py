@@ -210,7 +210,7 @@ class Trace(Record):
         return self.cached(float_info.max)
 
     def routes(self, cached, lines) -> list:
-        """Assign a machine to each request: the one that caches half of its prompt, else that in ``lines``."""
+        """Assign a machine to each request: one that caches half of its prompt, else the machine in ``lines``."""
         where: dict = {}
         found = []
         for number, drawn in enumerate(lines):

@@ -271,7 +271,7 @@ def _computed(source, artefact):
             raise LookupError(f"{place} was read to reproduce itself")
     for label, value in _claimed(source, artefact).items():
         if (artefact, label, "") in published(source):
-            raise LookupError(f"{source} claims {label!r} of {artefact}, which stands in published.csv too")
+            raise LookupError(f"{source} claims {label!r} of {artefact}, which is in published.csv too")
         values[label, ""] = value
     return values
 

@@ -153,7 +153,7 @@ def rows(identity, blocks, **filled):
         elif name in known or name in TEXTS:
             made.append(_row(identity, name, about, known.get(name), mode))
         else:
-            raise LookupError(f"{name} has no row in page.html, and is no number")
+            raise LookupError(f"{name} has no row in page.html, and is not a number")
     return "".join(made).format(id=identity, **filled)
 
 

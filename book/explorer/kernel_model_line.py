@@ -17,7 +17,7 @@ FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
 
 
 def ask_row(shown):
-    """Return what the page needs to know of an explorer's question; None if it has none."""
+    """Return the data with which the page asks an explorer's question; None if it has none."""
     if shown.asks is None:
         return None
     known = {i.name: i for i in shown.inputs}

@@ -164,7 +164,7 @@ def _marked(view):
 
 
 def _curve_colours(view):
-    """Return the colour of each curve: that of its term in bars, else one that no term has."""
+    """Return the colour of each curve: the colour of its term in bars, else a colour of no term."""
     found = _coloured(view.outputs)
     return [found[name] for name in view.outputs]
 

@@ -1,1 +1,1 @@
-"""What the five sources print: each its numbers, claims, errata, tables, figures and boxes."""
+"""The five sources as the book shows them: printed numbers, claims, errata, tables, figures and boxes."""

@@ -32,7 +32,7 @@ def critical_batch():
         equals("arithmetic_time", calculating),
         "Every weight is used once for each token, in two FLOP.",
         equals("arithmetic_time", once),
-        "Both are equal at one batch, in which the size of the model has dropped out.",
+        "The two are equal at one batch, which does not depend on the size of the model.",
         equals("critical_batch", solution),
     )
 

@@ -16,7 +16,7 @@ equation = partial(equation, "principles")
 
 @equation(unit="s", data="B", n_chips="1 > 0")
 def memory_time(chip: Accelerator, data, n_chips):
-    """Least time to read ``data`` bytes that lie evenly in the memories of ``n_chips`` chips; seconds."""
+    """Least time to read ``data`` bytes spread evenly over the memories of ``n_chips`` chips; seconds."""
     return data / (n_chips * chip.memory_bandwidth)
 
 

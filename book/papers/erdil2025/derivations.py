@@ -47,6 +47,6 @@ def network_batch():
         equals("node_all_reduce_latency", latency),
         "and then moves the batch's activations.",
         equals("extra_all_reduce_time", moving),
-        "Up to one batch waiting is the longer of the two. It does not depend on the model's depth.",
+        "Up to this batch, waiting takes longer than moving. It does not depend on the model's depth.",
         equals("network_batch", solution),
     )

@@ -20,7 +20,7 @@ def best(model, chip, hop):
 
 
 def layer_times(model, chip, hop):
-    """Microseconds that one layer reads and waits, by GPUs; the best size stands among them."""
+    """Microseconds that one layer reads and waits, by GPUs; the best size is among them."""
     size, rows = round(best(model, chip, hop)[0]), {}
     for n in sorted({size, 1, 2, 8, 128, LARGEST}):
         waiting = toy.network_time(model, toy.grid_all_reduce_time(n, hop))
@@ -71,7 +71,7 @@ def draw_cuts(side):
 def ring(n):
     """Simulate an all-reduce round a ring of n GPUs, hop by hop: the part that each sends, and what all then hold.
 
-    What they hold has a row per GPU and a column per part of the vector: the number of terms in its sum.
+    The second array has a row per GPU and a column per part of the vector: the number of terms in its sum.
     """
     hops = [(None, np.ones((n, n), dtype=int))]
     for hop in range(2 * (n - 1)):

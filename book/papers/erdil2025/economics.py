@@ -171,7 +171,7 @@ def seconds_at(setting, point):
 
 
 def unprinted(number):
-    """Return what one of Tables 2 to 6 does not print of its points: utilisation, number of drafts, and layout."""
+    """Return quantities that one of Tables 2 to 6 does not print: utilisation, number of drafts, and layout."""
     cells = table(number)
     heads = {"mfu": "utilisation of the peak", "gamma": "drafts", "kind": "cut"}
     shown = {3: heads, 2: ["gamma", "kind"], 4: []}.get(number, ["mfu"])
@@ -199,7 +199,7 @@ def switched(model, chip, context=0, network=False, waits=DEFAULT, draft=None):
 
 
 def widths(model, chip):
-    """Return the price of 90 % of the top speed, and of the top speed, over that of the cheapest token.
+    """Return the price of 90 % of the top speed, and of the top speed, over the price of the cheapest token.
 
     Also with an unlimited network.
     """

@@ -55,7 +55,7 @@ def figure_1(shown, chip, hop):
 
 
 def served_points():
-    """What the paper quotes of Fireworks: model, tokens per second, dollars per million tokens."""
+    """The offers of Fireworks that the paper quotes: model, tokens per second, dollars per million tokens."""
     read = Reader("erdil2025", "Text 2.2.2")
     return [
         (

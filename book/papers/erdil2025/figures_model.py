@@ -15,7 +15,7 @@ from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
 def figure_settings(number):
     """Return the settings of the curves in Figures 3, 4 and 6 to 10: label to arguments of :func:`economics.curve`.
 
-    Figure 7 is drawn with the program of its table and with that of the others.
+    Figure 7 is drawn with the program of its table and with the program of the others.
     """
     if number in (3, 4):
         draft = DRAFT if number == 4 else None

@@ -17,7 +17,7 @@ class CellGrid:
     title = "Which of the 320 cells survive?"
 
     def data(self):
-        """What the page holds: the cells, what is printed, and for each reading the texts that differ."""
+        """Data of the page: the cells, the printed texts, and for each reading the texts that differ."""
         printed = cells.printed_cells()
         labels, found = list(printed), []
         for (about, change), reading in ablation.readings().items():

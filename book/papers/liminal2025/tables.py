@@ -140,7 +140,7 @@ def _architectures(read, holds):
         stated, kinds = its["architecture"], {name: architecture(name) for name in its["models"]}
         # the star marks models of dense and sparse layers
         starred, mixed = stated.endswith("*"), any(kind.endswith("*") for kind in kinds.values())
-        fair = "but for the star, which stands for dense and sparse layers in one model" * (starred != mixed)
+        fair = "except for the star, which marks models with dense and sparse layers" * (starred != mixed)
         right = [kind.strip("*") == stated.strip("*") for kind in kinds.values()]
         primary = f"{family}: the primary architecture is {stated}"
         holds(primary, sum(right) > len(right) / 2, grading.format_items(kinds, ""), fair)

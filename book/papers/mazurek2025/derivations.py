@@ -6,7 +6,7 @@ import sympy as sp
 
 from inferlib.equation import derivation, derivation_steps
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, those of the library stand here too
+from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library's derivations are here too
     CHIP,
     EXACT,
     MODEL,

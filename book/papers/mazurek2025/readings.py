@@ -48,7 +48,7 @@ def clues():
         ("experts of a GPU: a quotient, rounded up", "3.1.2", "capped",
          f"No GPU reads experts that it does not hold: {held} of a layer on {OWN_MACHINE}. Physics, not a minimum."),
         ("“Extension to Small Batch Sizes”", "3.1.2", "capped",
-         "The formula without a limit stands under this heading, as an addition to the one with."),
+         "Under this heading the formula without a limit is an addition to the formula with one."),
         ("beyond 128 tokens “we can assume the model is loaded in full”", "3.1.2", "capped",
          f"In full is {held} experts; literally the fullest GPU then loads {fullest:.1f}."),
         ("“This should work fairly well given larger numbers of activated experts”", "3.1.2", "literal",

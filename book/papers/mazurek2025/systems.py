@@ -125,7 +125,7 @@ def corrected_ceiling(name):
 
 
 def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, counts=(8, 16, 32, 72, 144)):
-    """What one H100 gains when the experts are spread over more of them."""
+    """Gain in speed of one H100 when the experts are spread over more of them."""
     gpu, rows = gpu or setup("4x8 H100").gpu, {}
     for n in counts:
         at = deployment(n, n // 8, extra_experts=(-model.n_routed) % n)

@@ -46,7 +46,7 @@ def costs(read, holds):
         "loading the cache takes longest at 2048 tokens and a batch of 512",
         lambda read: pope.memory_time(TPU, held["multihead"]) > pope.memory_time(TPU, weights),
         f"weights {1e3 * pope.memory_time(TPU, weights):.1f} ms, {times}",
-        fair="of multihead attention, which section 2.1 goes on to",
+        fair="for multihead attention, which section 2.1 discusses next",
     )
 
 
@@ -129,6 +129,6 @@ def conclusions(read, holds):
     holds(
         "the best latencies are reached on 64 or more chips",
         times.idxmin() >= 64,
-        "by the two-constant model, which knows no time of a hop: "
+        "by the two-constant model, which has no time per hop: "
         + ", ".join(f"{ms:.1f} ms on {n}" for n, ms in times.items()),
     )

@@ -133,7 +133,7 @@ def described(case):
 def run_of(case):
     """Model, chip and mesh of a Question: as the paper ran or states them, where it does.
 
-    ValueError where the paper describes no such model. Chips that are no slice of TPU v4 stand in the box that is
+    ValueError where the paper describes no such model. Chips that are not a slice of TPU v4 form the box that is
     nearest to a cube, every axis with all the bandwidth.
     """
     name, count, chip = case.model.name, case.machine.count, case.machine.chip
@@ -329,7 +329,7 @@ def megatron(table, batch, constants):
 
 
 def megatron_table(constants):
-    """The 27 totals of MT-NLG 530B, held out of the fit, in ms; those of Table D.4 stand in the other column there."""
+    """The 27 totals of MT-NLG 530B, held out of the fit, in ms; those of Table D.4 are in the other column there."""
     rows = []
     for table in TABLES:
         column = "PaLM total" if table == "Table D.4" else "MT-NLG total"

@@ -28,7 +28,7 @@ def fastest(name, **changed):
 
 @cache
 def generation_gains():
-    """What each GPU generation brings to Table 4's model at one cost: tokens per second, and GPUs saved.
+    """Gain of each GPU generation for Table 4's model at one cost: tokens per second, and GPUs saved.
 
     Of each pair the geometric mean of the speeds' ratio, its least and largest, and the mean of the sizes' ratio.
     """

@@ -117,7 +117,7 @@ def _intensities(read, holds):
         max(low.values()) < min(balance.values()) and long[top] < balance["HBM3"],
         f"at batch 32 at most {max(low.values()):.1f} FLOP/B at 4K and {long[top]:.0f} at 128K ({top}); chips are "
         f"balanced at {format_items(balance, '.0f')}",
-        fair="at 4K on all chips of DRAM, at 128K on the one of today",
+        fair="at 4K on all DRAM chips, at 128K on today's chip",
     )
 
 

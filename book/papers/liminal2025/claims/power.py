@@ -77,8 +77,8 @@ def _speeds(read, holds):
         "DeepSeekV3 and Kimi-K2 gain less than smaller models",
         max(latent) < min(small.values()),
         f"{max(latent):.1f} at 3D-DRAM's marker against {min(small.values()):.1f} and more",
-        fair="of large models, as the sentence before says: eight experts alone, the cause given, are no reason, since "
-        f"Qwen3-30B has eight too, and gains {small['Qwen3-30B']:.1f}",
+        fair="for large models, as the sentence before says: eight experts, the cause given, do not explain it, since "
+        f"Qwen3-30B has eight too and gains {small['Qwen3-30B']:.1f}",
     )
     sram = {name: speeds.sram_wins(name) for name in LARGE}
     hopless = [speeds.without_hops(name) > speed(name, "3D-DRAM", 1, LONG) for name in LARGE]

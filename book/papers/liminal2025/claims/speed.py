@@ -71,7 +71,7 @@ def _key_finding_4(read, holds):
         f"of one user for {len(user)} of {len(LARGE)} ({', '.join(user)}; 128K, 200 ns), {min(user.values()):.1f} to "
         f"{max(user.values()):.1f} times; of the system at capacity {min(system.values()):.2g} to "
         f"{max(system.values()):.2g} times",
-        fair="as a path to it: for one user of some large models, and for the system unless attention is latent",
+        fair="a path to it exists: for one user of some large models, and for the system unless attention is latent",
     )
 
 
