@@ -118,7 +118,7 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
     less = 1 - best.dollars / found.best.dollars
     assert (
         found.narrower
-        == f"With weights in fp8 (Qwen/Qwen3-32B-FP8), {chips} × H100 SXM would keep the promise for {less:.0%} less"
+        == f"With weights in fp8 (Qwen/Qwen3-32B-FP8), {chips} × H100 SXM would meet the SLO for {less:.0%} less"
     )
     assert less > 0.1
 
@@ -135,8 +135,7 @@ def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promis
     found = decide("zai-org/GLM-5.2", **asked, weights="bf16")
     assert not found.offers
     assert (
-        f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} would keep the promise"
-        in found.narrower
+        f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} would meet the SLO" in found.narrower
     )
 
 

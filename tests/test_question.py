@@ -159,7 +159,7 @@ def test_decide_and_change_are_those_of_python(capsys):
     found = tokenprice.decide(L33, **words, **offers)
     assert code == 0 and same(out, found) and len(found.offers) > 1
     _, told = run(capsys, *line, "--chips=H100, H200")
-    assert "\n5  " in told and "\n6  " not in told and "more machines keep the promise" in told
+    assert "\n5  " in told and "\n6  " not in told and "more machines meet the SLO" in told
     code, out = run(capsys, *(word.replace("40 tokens/s", "1us") for word in line), "--json")
     assert code == 1 and json.loads(out)["offers"] == []
     for name, value in (("tpot", "12 ms"), ("usd_per_million", "$2")):

@@ -251,7 +251,7 @@ def test_what_it_costs_to_be_sure_stands_beside_an_offer():
     )
     assert 1 / sure.request.tpot_interval[1] >= 40 and sure.request.ttft_interval[1] <= 0.5
     assert offer.sure.dollars_per_hour == sure.fleet.dollars_per_hour > offer.fleet.dollars_per_hour
-    assert offer.surely().startswith("Kept at the slow end too: ")
+    assert offer.surely().startswith("Meets the SLO at the slow end too: ")
     assert offer.cells()["$/month"] == f"{730 * offer.fleet.dollars_per_hour:,.0f}"
 
 

@@ -115,7 +115,7 @@ def test_terminal_and_refusals(capsys):
     ]
     assert main([*line, "--request-rate", "2", "--requests", "200", "--ttft", "300 ms"]) == 0
     printed = capsys.readouterr().out
-    assert "p99" in printed and "promise kept for" in printed
+    assert "p99" in printed and "SLO met by" in printed
     assert (
         main([*line, "--request-rate", "99", "--replicas", "1"]) == 2 and "steady" in capsys.readouterr().err
     )

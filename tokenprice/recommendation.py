@@ -122,11 +122,11 @@ class Offer(formatting.Screen):
     def surely(self):
         """Describe what meets the SLO at the slow end of the interval too, on the same chip."""
         if self.sure is None:
-            return f"At the slow end no number of {self.system.chip.name} keeps the promise."
+            return f"At the slow end no number of {self.system.chip.name} meets the SLO."
         if self.sure.machinery == self.fleet.machinery:
-            return "This keeps the promise at the slow end too."
+            return "This meets the SLO at the slow end too."
         lines = dict(self.sure.rows())
-        return f"Kept at the slow end too: {lines['Replicas']}, {lines['Rent']}."
+        return f"Meets the SLO at the slow end too: {lines['Replicas']}, {lines['Rent']}."
 
     def cells(self):
         """The columns of the table of offers: name to text."""
@@ -276,7 +276,7 @@ class Decision(formatting.Screen):
         """
         title, rows, below = "", [], []
         if self.best is None:
-            title = f"No machine keeps the promise for {self.question.model.name}."
+            title = f"No machine meets the SLO for {self.question.model.name}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
             footnotes = {}
@@ -293,10 +293,10 @@ class Decision(formatting.Screen):
             if self.best.simulations:
                 said += f"; p99 and kept: of {len(self.best.simulations[0].first):,} simulated requests"
             elif self.question.request_rate:
-                said += "; means of simulated requests: promise tpot_p99 or ttft_p99 for 99 of 100 requests"
+                said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
-                below.append(f"{len(self.offers) - most} more machines keep the promise.")
+                below.append(f"{len(self.offers) - most} more machines meet the SLO.")
         below += [f"{self.narrower}."] if self.narrower else []
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
@@ -442,7 +442,7 @@ def _in_fewer_bits(model, weights, offer, less):
     checkpoint = f" ({found[0]})" if found else ""
     count = offer.fleet.chips if offer.fleet else offer.system.count * max(offer.replicas, 1)
     chips = of_chip(count, offer.system.chip.name)
-    return f"With weights in {weights}{checkpoint}, {chips} would keep the promise{less}"
+    return f"With weights in {weights}{checkpoint}, {chips} would meet the SLO{less}"
 
 
 def _place(offer):

@@ -101,11 +101,11 @@ class Simulation(Screen):
         if self.preempted:
             below.append(f"{self.preempted:,} times a sequence was computed again, for want of memory")
         if self.slo.percentiles:
-            below.append(f"p99 as promised: {'yes' if self.meets_slo else 'no'}")
+            below.append(f"p99 within the SLO: {'yes' if self.meets_slo else 'no'}")
         if self.slo.tpot or self.slo.ttft or self.slo.percentiles:
             price = self.usd_per_million_within_slo
-            paid = f"; ${format_number(price)} per million tokens that kept it" if price else ""
-            below.append(f"promise kept for {self.slo_attainment:.1%} of requests{paid}")
+            paid = f"; ${format_number(price)} per million tokens that met it" if price else ""
+            below.append(f"SLO met by {self.slo_attainment:.1%} of requests{paid}")
         title = f"{self.answer.fleet or self.answer.request}"
         return (
             f"{title}\n{len(self.first):,} requests simulated, seed {self.seed}; milliseconds:",

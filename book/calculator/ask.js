@@ -862,7 +862,7 @@ globalThis.inferlibAsk = function (D) {
       return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l })));
     });
   };
-  // Whether a state is as promised, at its slow end where that must be.
+  // Whether a state is within the SLO, at its slow end where that must be.
   const late = (S, one) => one.first > (S.ttft || Infinity);
   const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one);
   const seenOf = (S, one) => (S.sure ? { token: one.tokenHigh, first: one.firstHigh } : one);
@@ -908,7 +908,7 @@ globalThis.inferlibAsk = function (D) {
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);
       if (!kept.length) return missed(serve(1), serve(1).million);
-      // Of as many chips, those that keep the promise at the slow end as well come first.
+      // Of as many chips, those that meet the SLO at the slow end as well come first.
       const slow = ({ many }) => asPromised(S, many.slow);
       const best = kept.sort((a, b) => a.many.chips - b.many.chips || slow(b) - slow(a))[0];
       return offer(best.again(best.many));
@@ -927,7 +927,7 @@ globalThis.inferlibAsk = function (D) {
     if (!ladder.includes(best)) out.points.push(best);
     return offer(best);
   };
-  // Weights of fewer bits that keep the promise for less on the best one's chip, or at all if nothing does.
+  // Weights of fewer bits that meet the SLO for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
     const m = model(S), own = formats(S, m).weights.bytes;
     const stem = `/${m.name.split("/").pop().replaceAll(" ", "-").toLowerCase()}-`;
@@ -939,11 +939,11 @@ globalThis.inferlibAsk = function (D) {
       const known = Object.keys(D.models).find((name) => name.toLowerCase().includes(stem)
         && name.toLowerCase().endsWith(w));
       const chips = ofChip(other.many ? other.many.chips : other.n, other.chip);
-      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would keep the promise`
+      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would meet the SLO`
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
-  // So many of the cheapest fleets are played, with as many machines as then keep the promise.
+  // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
   const playedOffers = (out, S, most) => {
     const rank = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
     const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || a.n - b.n || a.token - b.token);
@@ -1068,7 +1068,7 @@ globalThis.inferlibAsk = function (D) {
     const first = verb === "decide" ? [quote(name)] : [quote(name), ofChanged(box)];
     return `tokenprice.${verb}(${[...first, ...told].join(", ")})`;
   };
-  // Single requests of a fleet; the same step asked of the five sources too; a promise to 99 of 100 requests.
+  // Single requests of a fleet; the same step asked of the five sources too; an SLO for 99 of 100 requests.
   const simulate = (q) => python(q, "simulate");
   const everybody = (q) => python(q, "ask", { by: "all" });
   const percentiles = (q) => {

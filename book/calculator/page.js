@@ -546,13 +546,13 @@ globalThis.inferlibPage = function (root, D) {
     fleet: ["machines", "chips", "$ a month", "load, room", "tokens/s", "first token"],
     both: ["nearest measured", '<abbr title="cautions">⚠</abbr>'],
   };
-  // What keeps the promise at the slow end as well.
+  // What meets the SLO at the slow end as well.
   const surely = ({ chip, n, many, sure }) => {
     if (sure === undefined) return "";
-    if (!sure) return note("At the slow end no number of this chip's machines keeps the promise.");
+    if (!sure) return note("At the slow end no number of this chip's machines meets the SLO.");
     const [own, slow] = [[many, chip, n], [sure.many, sure.chip, sure.n]].map((of) => machinesOf(...of));
-    return note(own === slow ? "This keeps the promise at the slow end too."
-      : `Kept at the slow end too: ${slow}, ${monthly(sure.many)}.`);
+    return note(own === slow ? "This meets the SLO at the slow end too."
+      : `Meets the SLO at the slow end too: ${slow}, ${monthly(sure.many)}.`);
   };
   const drawDecision = (q, out, tried) => {
     shown = out;
@@ -560,10 +560,10 @@ globalThis.inferlibPage = function (root, D) {
     const f = best && best.many, fewer = narrower && note(`${esc(narrower)}.`);
     misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
-    if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing keeps the promise.")} ${tried} `
+    if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing meets the SLO.")} ${tried} `
       + `machines were asked: ${failed}.`) + fewer);
     else {
-      const among = `the cheapest of ${out.offers.length} that keep the promise; ${tried} machines asked`;
+      const among = `the cheapest of ${out.offers.length} that meet the SLO; ${tried} machines asked`;
       // a fleet's price is that of its machines, which are counted
       const ends = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
@@ -577,7 +577,7 @@ globalThis.inferlibPage = function (root, D) {
         + (f ? simulated("Means of simulated requests. For 99 of 100 of them:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
-    const side = (f ? "The second price keeps the promise at the slow end of the interval too; none: no "
+    const side = (f ? "The second price meets the SLO at the slow end of the interval too; none: no "
       + "number of that chip's machines does. " : "") + (offers.some((o) => o.at.spread === 1)
       ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + (offers.some((o) => o.many && o.many.limit) ? `${D.limit.chosen} ` : "")

@@ -25,7 +25,7 @@ SERVICES = {
 def machine_price(offer):
     """Return the machines of an offer, what they cost, and simulated p99."""
     if offer is None:
-        return "no machine keeps the promise"
+        return "no machine meets the SLO"
     slowest = offer.p99.get("first")
     wait = f", 99 of 100 first tokens within {format_time(slowest[0])}" if slowest else ""
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
@@ -44,7 +44,7 @@ def offers(model, chips, formats=None):
 
 
 def services(model, chips, **formats):
-    """:func:`offers` in words, beside what is asked and promised, and the cheapest fleet with weights in fp8."""
+    """:func:`offers` in words, with load and SLO, and the cheapest fleet with weights in fp8."""
     found = offers(model, chips, formats)
     narrow = offers(model, chips, formats | {"weights": "fp8"})
     rows = [
