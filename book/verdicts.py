@@ -14,6 +14,7 @@ from tokenprice.sweeps import NONE, choose
 
 USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
+PER_DOUBLING = 8  # loads tried between one number of users and twice as many
 WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
 COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none is the colour of a term
 
@@ -82,7 +83,8 @@ class Verdict(Text):
             return said(self.at(users, weights, cached))
 
         # even numbers, so that two copies share the users equally
-        loads, found = sorted({2 * round(2 ** (k / 8) / 2) or 1 for k in range(8 * len(USERS) - 7)}), []
+        steps = range(PER_DOUBLING * (len(USERS) - 1) + 1)
+        loads, found = sorted({2 * round(2 ** (k / PER_DOUBLING) / 2) or 1 for k in steps}), []
         for low, end in zip(loads, loads[1:], strict=False):
             while (here := state(low)) != state(
                 end

@@ -174,8 +174,8 @@ def same_answer(found, state):
 
 
 def test_random_states_of_the_page_are_answered_as_in_python():
-    """``STATES`` random states (default 150), with prices and mixed formats."""
-    states = list(drawn(seed=2026, n=int(os.environ.get("STATES", 150))))
+    """``STATES`` random states (default 100), with prices and mixed formats."""
+    states = list(drawn(seed=2026, n=int(os.environ.get("STATES", 100))))
     both = "[A.step(S,S.batch,S.context),A.request(S)].map((r)=>{delete r.at;return r})"
     answered, requests = 0, 0
     found = run(f"return {json.dumps(states)}.map((S)=>{both})")
@@ -341,7 +341,7 @@ def rented():
     """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` questions)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)] + [
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 100)) // 8)] + [
         START | FULL
     ]
     for state in loops + fleets:

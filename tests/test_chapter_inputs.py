@@ -20,6 +20,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from prose import notebook
 
+from book import verdicts
 from book.papers.erdil2025 import economics
 from inferlib import load_model, ops, variant
 from inferlib.papers import erdil2025, liminal2025
@@ -223,7 +224,7 @@ def run(statement, names):
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Erdil's frontiers on every sixteenth point of their grid, and few simulated requests, in this process alone."""
+    """Erdil's frontiers on every sixteenth point of their grid, few loads of a verdict, few simulated requests."""
     fine = pareto.grid
     monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
     monkeypatch.setattr(economics, "cached", lambda name, make, *patterns: make())
@@ -233,6 +234,7 @@ def coarse(monkeypatch):
     each = simulation.simulate_requests
     few = lambda found, slo, count, *more, **other: each(found, slo, min(count, 100), *more, **other)  # noqa: E731
     monkeypatch.setattr(simulation, "simulate_requests", few)
+    monkeypatch.setattr(verdicts, "PER_DOUBLING", 1)
     yield
     for name, module in list(sys.modules.items()):  # results kept in memory are coarse
         for value in vars(module).values() if name.startswith("book.papers") else ():

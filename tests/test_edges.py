@@ -1,5 +1,6 @@
 """Smallest valid inputs, and statements of an answer that are asked again as questions."""
 
+import os
 import random
 import shlex
 
@@ -67,8 +68,9 @@ def test_a_layout_that_fits_is_accepted():
 
 
 def test_as_many_machines_as_are_enough_answer():
-    choose, told = random.Random(2), 0
-    for _ in range(60):
+    """``FLEETS`` random fleets (default 30)."""
+    n, choose, told = int(os.environ.get("FLEETS", 30)), random.Random(2), 0
+    for _ in range(n):
         found = drawn(choose, "fleet")
         if found is None or not found.feasible or found.fleet.replicas == 1:
             continue
@@ -76,4 +78,4 @@ def test_as_many_machines_as_are_enough_answer():
         enough = int(fewer.reason.replace(",", "").split(" are enough")[0].rsplit(" ", 1)[-1])
         assert ask(found.question.replace(replicas=enough)).feasible
         told += 1
-    assert told > 8
+    assert told > n / 8

@@ -15,7 +15,6 @@ from inferlib.papers import erdil2025
 SOURCES = pytest.mark.parametrize("source", grading.sources())
 MISSES = ["1%", "5%", "20%", "off", "loosely worded", "does not hold"]
 PLACE = ["artefact", "row", "column"]
-CARDS = {source: audit.scorecard(source) for source in grading.sources()}
 
 
 def row_of_kind(source, kind):
@@ -151,7 +150,12 @@ def test_explain_shows_equations_inputs_sources_and_branches():
 
 
 @pytest.fixture
-def scrambled(source, monkeypatch):
+def card(source):
+    return audit.scorecard(source)
+
+
+@pytest.fixture
+def scrambled(source, card, monkeypatch):
     """Another number, or word, in the place of every printed model and claim row."""
     rows = {
         place: replace(row, text="123456") if row.kind in ("model", "claim") else row
@@ -168,10 +172,10 @@ def scrambled(source, monkeypatch):
 
 
 @SOURCES
-def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, scrambled):
+def test_every_row_has_a_tree_of_which_no_printed_result_is_a_part(source, card, scrambled):
     """A tree starts with the printed and the computed value; a computed row's tree holds a value that leads to it."""
-    found, computed = {}, CARDS[source].set_index(PLACE).reproduced
-    for _, row in CARDS[source].iterrows():
+    found, computed = {}, card.set_index(PLACE).reproduced
+    for _, row in card.iterrows():
         tree = audit.explain(row)
         at = grading.row_at(source, row.artefact, row.row, row.column)
         assert f"printed {at.text}" in tree.title

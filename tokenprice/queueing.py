@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import cache, cached_property, partial
 from math import ceil, floor, inf, isfinite
 
-from inferlib.equation import equation, frozen
+from inferlib.equation import equation, frozen, unchecked
 from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
 from inferlib.system import Layout, System
@@ -167,7 +167,7 @@ class Server:
         most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
         return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
 
-    @property
+    @cached_property
     def fresh(self) -> float:
         """Mean uncached tokens of a prompt."""
         return sum(self.costs.fresh) / len(self.costs.fresh)
@@ -230,7 +230,12 @@ class Server:
         room = max(policy.max_num_batched_tokens - n * policy.rides, 1)
         return room / self.fresh if self.fresh else UNLIMITED
 
-    def balance(self, each):
+    @cached_property
+    def balance(self):
+        """Keep what :meth:`found` finds: a search asks for one load many times."""
+        return cache(unchecked(self.found))
+
+    def found(self, each):
         """Find the fixed point at ``each`` requests per second per copy.
 
         Returns the time between two tokens, the prompts that arrive in it, the time of a step without prefill, and the
@@ -443,7 +448,7 @@ class Fleet(Screen):
 
 
 def fleet(
-    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None
+    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf
 ) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
@@ -453,7 +458,7 @@ def fleet(
     ``q``, ``deployment``: a question with a ``request_rate``, and the decoding deployment. ``reader``: the deployment
     that prefills (default: the same). ``machines``: their number, if it is given. ``kept``: whether a state meets the
     SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated; otherwise they come from
-    :meth:`Server.steady`, which finds the numbers ``near``.
+    :meth:`Server.steady`, which finds the numbers ``near``. ``most``: chips above which no fleet is wanted.
     """
     reads, copies = reader or deployment, deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
@@ -512,10 +517,17 @@ def fleet(
             return False
         return kept is None or kept(states(n, readers)[1] if sure else state(n, readers))
 
+    @cache
+    def least(of):
+        n = 1 if shared else max(int(of(1).load(q.request_rate) * factor), 1)
+        return smallest_number(lambda n: able(of, n), least=n)
+
     def smallest(of, good):
-        least = 1 if shared else max(int(of(1).load(q.request_rate) * factor), 1)
-        n = smallest_number(lambda n: able(of, n), least=least)
+        n = least(of)
         return n and (n if kept is None else smallest_number(good, least=n))
+
+    def chips(n):
+        return n * deployment.machine.count + (least(reading) or 0) * reader.machine.count
 
     if near:
         n, readers = near
@@ -526,7 +538,11 @@ def fleet(
                 break
             n, readers = (n, readers + 1) if readers and turn % 2 == 0 else (n + max(n // 20, 1), readers)
     else:
+        if reader and isfinite(most) and chips(least(server) or 0) > most:
+            return None
         n = machines or smallest(server, good)
+        if reader and n and isfinite(most) and chips(n) > most:
+            return None
         readers = n and reader and smallest(reading, partial(good, n)) or 0
     if not n or reader and not readers or not (state(n, readers) if machines else good(n, readers)):
         return None

@@ -539,7 +539,10 @@ class _Search:
         others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, at, *others)
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
-        found = [fleet(q, at, reader=one, **how) for one in readers]
+        found = []
+        for one in readers:
+            most = min((other.chips for other in found if other), default=inf)
+            found.append(fleet(q, at, reader=one, most=most, **how))
         if limit := found[0] and not q.max_num_seqs and found[0].server.better_limit:
             limited = q.replace(machine=at.machine, layout=at.layout, max_num_seqs=limit[0])
             other = fleet(limited, limited.deployment, **how)

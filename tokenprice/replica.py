@@ -115,6 +115,7 @@ class Replica:
         self.load = self.n = self.steps = 0  # requests in the replica; sequences that decode
         self.pause = 0.0  # seconds without decoding
         self.later = {}  # seconds of pause so far -> number of sequences that joined then
+        self.rides, self.holds = scheduler.rides, scheduler.dp_balance or scheduler.batching_wait_iters
 
     def add(self, request, copy=None):
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
@@ -177,7 +178,7 @@ class Replica:
     def pack(self, copy):
         """Return the prefill of this step, pairs of a request and tokens; admit waiting requests while memory lasts."""
         found, policy = [], self.scheduler
-        budget = policy.max_num_batched_tokens - (len(copy.running) if policy.rides else 0)
+        budget = policy.max_num_batched_tokens - (len(copy.running) if self.rides else 0)
         for r in copy.reading:
             take = min(r.left, budget)
             if take > 0:
@@ -212,14 +213,19 @@ class Replica:
 
     def event(self, until):
         """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
-        done, hold = [], self.held()
+        done, hold, read, reads = [], self.holds and self.held(), 0.0, False
         packs = [(copy, () if hold else self.pack(copy)) for copy in self.prompted]
-        read = max(
-            (sum(n / r.fresh * r.seconds for r, n in pack if r.fresh) for _, pack in packs), default=0.0
-        )
+        for _, pack in packs:
+            own = 0.0
+            for r, n in pack:
+                reads = True
+                if r.fresh:
+                    own += n / r.fresh * r.seconds
+            if own > read:
+                read = own
         each, grows = self.decode_time(packs)
-        pause, steps = bool(read) and not self.scheduler.rides, 1
-        if any(pack for _, pack in packs):
+        pause, steps = bool(read) and not self.rides, 1
+        if reads:
             seconds = read + (0.0 if pause else each)
         else:
             steps = 1 if self.pause else self.alike(until, hold, each, grows)
@@ -239,7 +245,7 @@ class Replica:
     def held(self):
         """Steps for which prompts are still held back."""
         policy, want = self.scheduler, self.prompted
-        if not want or not (policy.dp_balance or policy.batching_wait_iters) or any(c.reading for c in want):
+        if not want or any(c.reading for c in want):
             return 0
         waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in self.copies)
         hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
@@ -249,8 +255,8 @@ class Replica:
         """Seconds of a step without prefill, of the slowest copy, and the increase per further step."""
         each = grows = 0.0
         for copy in self.copies:
-            if copy.base + copy.slope * self.steps > each:
-                each, grows = copy.base + copy.slope * self.steps, copy.slope
+            if (seconds := copy.base + copy.slope * self.steps) > each:
+                each, grows = seconds, copy.slope
         if not each:
             shortest = next((r.prompt for _, pack in packs for r, _ in pack), 0.0)
             base, slope = self.costs.step(1)
@@ -287,10 +293,13 @@ class Replica:
 
     def prefilled(self, copy, pack, done):
         """Record prefilled tokens; a prompt that is complete yields its first token."""
+        changed = False
         for r, tokens in pack:
+            changed = changed or r.left == r.fresh  # it was admitted in this step
             r.left -= tokens
             if r.left > 0:
                 continue
+            changed = True
             copy.reading.remove(r)
             copy.kept -= 0 if self.scheduler.reserve else r.context
             if r.first is None:
@@ -299,7 +308,8 @@ class Replica:
                 self.finish(copy, r, done)
             else:
                 self.join(copy, r)
-        self.update(copy)
+        if changed:
+            self.update(copy)
         if not copy.line and not copy.reading:
             del self.prompted[copy]
 

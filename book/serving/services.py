@@ -31,22 +31,22 @@ def machine_price(offer):
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
 
 
-def offers(model, chips, formats=None):
+def offers(model, chips, formats=None, sure=(False, True)):
     """Return for each of the three services the cheapest fleet, and the one that meets its SLO at the slow end too.
 
-    ``formats``: fields of the question, such as ``weights`` (default: the checkpoint's).
+    ``formats``: fields of the question, such as ``weights`` (default: the checkpoint's). ``sure``: which of the two.
     """
     asked = {name: Question(model, **work, **(formats or {})) for name, (work, _) in SERVICES.items()}
     return {
-        name: [decide(one, **SERVICES[name][1], chips=chips, sure=sure).best for sure in (False, True)]
-        for name, one in asked.items()
+        name: [decide(question, **SERVICES[name][1], chips=chips, sure=one).best for one in sure]
+        for name, question in asked.items()
     }
 
 
 def services(model, chips, **formats):
     """:func:`offers` in words, with load and SLO, and the cheapest fleet with weights in fp8."""
     found = offers(model, chips, formats)
-    narrow = offers(model, chips, formats | {"weights": "fp8"})
+    narrow = offers(model, chips, formats | {"weights": "fp8"}, sure=(False,))
     rows = [
         (f"{name}: {_in_words(*SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
         for name in SERVICES
