@@ -1,7 +1,6 @@
 """Pope et al. 2022: its abstract, conclusions and captions, and sentences that need a charitable reading."""
 
 import math
-from functools import partial
 
 from book.audit.grading import reproduces
 from book.papers.pope2022 import benchmarks, curves, evidence, figures
@@ -10,7 +9,6 @@ from book.papers.pope2022.evidence import SLICE, TPU
 from book.papers.pope2022.text import LL
 from inferlib.papers import pope2022 as pope
 
-reproduces = partial(reproduces, "pope2022")
 PHASES = ("prefill", "decode")
 BATCH, CONTEXT = 512, 2048  # the case to which sections 2 and 3 return
 

@@ -1,7 +1,6 @@
 """Steinhardt 2022: its short answer and summary, and sentences that need a charitable reading."""
 
 import math
-from functools import partial
 
 from book.audit.grading import reproduces
 from book.papers.steinhardt2022.symbols import (
@@ -14,8 +13,6 @@ from book.papers.steinhardt2022.symbols import (
 from book.papers.steinhardt2022.tables import LINKS, POD, US, modern_machines, switch_ratio, warm_up
 from inferlib.papers.steinhardt2022 import derivations as s, equations as model
 from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as post_chip, stated
-
-reproduces = partial(reproduces, "steinhardt2022")
 
 
 @reproduces("Very short answer")

@@ -1,6 +1,6 @@
 """Erdil 2025, abstract and section 5.1 with their footnotes: everything their text prints, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 from itertools import chain, product
 
 import numpy as np
@@ -14,8 +14,6 @@ from book.papers.erdil2025.claims.toy import exponents, speed_up
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Cut, computing_at, load_chip, load_model
 from inferlib.units import factor
-
-reproduces = partial(reproduces, "erdil2025")
 
 
 @reproduces("Abstract")
@@ -125,18 +123,11 @@ def decoding_shares():
 
 @reproduces("Text 5.1")
 def _text_5_1(read):
-    cut = "more GPUs for one multiplication"
-    tensor, others = ("factor in 2D tensor parallelism", "factor in pipeline or data parallelism")
-    gpus = lambda read: read(cut, tensor) * read(cut, others)  # noqa: E731
     return {
         ("Groq over the fastest NVIDIA provider", "factor"): _groq,
         ("speed of a dense model", "exponent of parameters"): lambda read: -exponents()[-1],
-        (cut, "factor in GPUs"): gpus,
-        (cut, "factor in cost"): lambda read: gpus(read) / read(cut, "factor in speed"),
-        # Cut in four by tensor parallelism along two dimensions, each GPU reads half as much twice as often.
-        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / read(cut, tensor),
         ("drafts cut the latency at one cost", "factor"): _drafts,
-        ("latency saved by halving the precision", ""): _halved_precision,
+        "latency saved by halving the precision": _halved_precision,
         ("prefill utilisation over that of decoding", "factor"): _over_decoding,
     }
 
