@@ -58,7 +58,6 @@ def coloured(names):
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
 
 
-CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
 # Number of tensor-parallel chips: colour and marker, distinguishable in any theme.
 DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))
 SVG_METADATA = {"Date": None, "Creator": None}
@@ -339,6 +338,16 @@ def step_equation(step):
 def axes(ax, **size):
     """Return the given axes, or new ones."""
     return ax if ax is not None else plt.subplots(**size)[1]
+
+
+def panels(width, height, columns=1, rows=1, layout="constrained", **more):
+    """Return the axes of a new figure of so many inches, or an array of axes if there are several."""
+    return plt.subplots(rows, columns, figsize=(width, height), layout=layout, **more)[1]
+
+
+def box(ax, x, y, width, height, **look):
+    """Draw a rectangle from its lower left corner; ``look``: colours and lines of Matplotlib's Rectangle."""
+    ax.add_patch(plt.Rectangle((x, y), width, height, **look))
 
 
 def nothing(reason, ax=None):

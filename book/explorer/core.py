@@ -10,7 +10,6 @@ import itertools
 import math
 import re
 from functools import cached_property
-from inspect import signature
 from urllib.parse import quote
 
 import matplotlib.pyplot as plt
@@ -286,14 +285,6 @@ def _of_bar(view, label, output, arguments):
     for name, seconds in step.terms.items() if answered else ():
         yield before + name, seconds / factor(view.unit)
     yield f"{before}total", step.total / factor(view.unit) if answered else None
-
-
-def _call(function, arguments):
-    """Call a function with the arguments that it names (all, if it has ``**``)."""
-    wanted = signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
-        return function(**arguments)
-    return function(**{name: arguments[name] for name in wanted})
 
 
 def _ipywidget(ipywidgets, i):

@@ -1,6 +1,5 @@
 """Figures of the chapter on first principles: data first, pictures second; each draws the chapter's case."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -53,11 +52,11 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
     return table.rename(index=lambda name: f"{name} projection" if name in attention.matrices(d) else name)
 
 
-def draw_layer(case, ax=None):
+def draw_layer(case):
     """One layer as a column of operators: how long the case's chips together read and calculate each."""
     work, chip, count = case.workload, case.machine.chip, case.machine.count
     table = layer_operators(case.model, work.batch, work.context, work.weights, work.cache)
-    ax = style.axes(ax, figsize=(7, 0.62 * len(table) + 1.1))
+    ax = style.panels(7, 0.62 * len(table) + 1.1, layout=None)
     reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, count)
     cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, count)
     calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, count)
@@ -85,9 +84,9 @@ def _si(value, unit):
     return f"{value:.3g} {unit}"
 
 
-def draw_chip(chip, seconds=1e-3, ax=None):
+def draw_chip(chip, seconds=1e-3):
     """Draw a chip's memory, and what it can read and compute in some time, as squares on one scale: bytes, and FLOP."""
-    ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
+    ax = style.panels(7.0, 3.4)
     read = chip.memory_bandwidth * seconds
     parts = {
         "multipliers\ncould use": (roofline.ridge_point(chip) * read, style.ORANGE),
@@ -102,7 +101,7 @@ def draw_chip(chip, seconds=1e-3, ax=None):
         side = size**0.5
         x += max(wide - side, 0) / 2
         edge = style.BLUE if colour == "none" else colour
-        ax.add_patch(plt.Rectangle((x, 0), side, side, facecolor=colour, edgecolor=edge))
+        style.box(ax, x, 0, side, side, facecolor=colour, edgecolor=edge)
         ax.text(x + side / 2, -0.02 * wide, f"{name}\n{_si(size, 'B')}", ha="center", va="top", fontsize=9)
         x += side + max(wide - side, 0) / 2 + 0.05 * wide
     ax.set(xlim=(-0.05 * wide, x), ylim=(-0.75 * wide, wide / 0.3), aspect="equal")
@@ -110,9 +109,9 @@ def draw_chip(chip, seconds=1e-3, ax=None):
     return ax
 
 
-def draw_roofline(case, prompt=2048, ax=None):
+def draw_roofline(case, prompt=2048):
     """The roofline of the case's chip with decode steps of its model on it, and one prompt."""
-    ax, chip = style.axes(ax), case.machine.chip
+    ax, chip = style.panels(6.4, 3.8, layout=None), case.machine.chip
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
     points = intensity_over_batch(profile(case), (1, 8, 64, 512), (1, 4096, 32768))
@@ -175,7 +174,7 @@ def one_cache_data(prompt=2048, steps=(1, 256, 512, 1024)):
 def draw_one_cache(case):
     """One request's cache as its prompt writes it and each step reads and extends it."""
     table, each = one_cache_data(), case.model.cache_bytes(format=case.workload.cache)
-    _, ax = plt.subplots(figsize=(6.6, 2.9), layout="constrained")
+    ax = style.panels(6.6, 2.9)
     for y, row in enumerate(table.itertuples()):
         reads = f"reads {_si(each * row.read, 'B')}, " if row.read else ""
         ax.barh(y, row.read, 0.46, color=style.GREEN)
@@ -208,9 +207,9 @@ def intensity_over_batch(own, batches, contexts):
     return roofline.decode_intensity(own, at.batch, at.context)
 
 
-def draw_intensity(case, ax=None):
+def draw_intensity(case):
     """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
-    ax, chip = style.axes(ax), case.machine.chip
+    ax, chip = style.panels(6.4, 3.8, layout=None), case.machine.chip
     data = intensity_over_batch(profile(case), np.geomspace(1, 4096, 121), (0, 1024, 4096, 32768))
     for context, colour in zip(
         data.context.values, (style.BLUE, *style.shades(len(data.context) - 1)), strict=True

@@ -20,7 +20,7 @@ _PARTS = {
 
 def waterfall(table):
     """Draw the way from the bound to a measured step: the time that each kind adds."""
-    ax = style.axes(None, figsize=(6.8, 3.6))
+    ax = style.panels(6.8, 3.6, layout=None)
     left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
         whole = name in ("the bound", "predicted", "measured")
@@ -34,10 +34,10 @@ def waterfall(table):
     return ax
 
 
-def one_layer(table, system, ax=None):
+def one_layer(table, system):
     """Draw one layer as a profiler does: a row per chip, kernels one after another; arithmetic is a strip."""
     rows = range(min(system.count, 8))
-    ax = style.axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
+    ax = style.panels(7.2, 1.6 + 0.24 * len(rows), layout=None)
     if "no answer" in table:
         return style.nothing(table["no answer"][0], ax)
     for line in table.itertuples():
@@ -68,7 +68,7 @@ def one_layer(table, system, ax=None):
 
 def ladder(table):
     """Draw mean errors of ever more complete models: bars for models left out, dots for fitted rows; last the noise."""
-    ax = style.axes(None, figsize=(6.8, 3.4))
+    ax = style.panels(6.8, 3.4, layout=None)
     y = np.arange(len(table))
     for kind, colour, by in (("dense", style.BLUE, -0.18), ("experts", style.ORANGE, 0.18)):
         out = table[f"{kind}, left out"]
@@ -84,7 +84,7 @@ def ladder(table):
 
 def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
-    ax = style.axes(None, figsize=(6.0, 3.2))
+    ax = style.panels(6.0, 3.2, layout=None)
     for i, (name, own) in enumerate(table.groupby("system", sort=False)):
         colour = COLOURS[i]
         ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
@@ -122,7 +122,7 @@ def over_context(models, system, workload):
 # --- The price ------------------------------------------------------------------------------------------------
 
 
-def schedule(answer, pieces=8, seconds=2.0, axes=None):
+def schedule(answer, pieces=8, seconds=2.0):
     """Draw two seconds of a machine: prefill that stops decoding, that runs along, and on other machines.
 
     Under each lane are the tokens of one user.
@@ -132,7 +132,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
-    axes = axes if axes is not None else plt.subplots(3, figsize=(6.8, 3.6), sharex=True)[1]
+    axes = style.panels(6.8, 3.6, rows=3, layout=None, sharex=True)
     for ax, (name, (parts, along)) in zip(axes, ways.items(), strict=True):
         now, due, left, tokens, blocks = 0.0, every / 3, 0, [], []
         while now < seconds:
@@ -221,7 +221,7 @@ def reading(answers):
     at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
     if not at:
         return style.nothing(NONE)
-    ax = style.axes(None, figsize=(5.0, 3.0))
+    ax = style.panels(5.0, 3.0, layout=None)
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
         ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
@@ -233,7 +233,7 @@ def over_users(table):
     """Dollars for a million tokens, and what a user waits, over the users that share a machine."""
     if table.empty:
         return style.nothing(NONE)
-    ax = style.axes(None, figsize=(6.4, 3.4))
+    ax = style.panels(6.4, 3.4, layout=None)
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
         if name in table:  # a prompt without cached tokens has no price of a cache hit
             ax.plot(table.users, table[name], "o-", color=colour, label=name)
@@ -245,9 +245,9 @@ def over_users(table):
     return ax
 
 
-def first_token(answer, ax=None):
+def first_token(answer):
     """Draw measured against predicted TTFT, with each model left out of the fit; a line is one answer."""
-    ax = style.axes(ax, figsize=(5.6, 4.2))
+    ax = style.panels(5.6, 4.2, layout=None)
     table, logs = fit.first_rows(), fit.first_left_out("model")
     table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
     if answer.feasible:
@@ -272,7 +272,7 @@ def _against(ax, table, xlabel, ylabel):
 
 def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
-    ax = style.axes(None, figsize=(5.8, 3.0))
+    ax = style.panels(5.8, 3.0, layout=None)
     ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
     ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
     ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
@@ -281,9 +281,9 @@ def drafts(table):
     return ax
 
 
-def joules(ax=None):
+def joules():
     """Joules per token, computed with the model left out, against measured."""
-    ax = style.axes(ax, figsize=(5.6, 4.0))
+    ax = style.panels(5.6, 4.0, layout=None)
     table, measured = measured_energy.rows(), measured_energy.rows().joules_per_token
     table = table.assign(x=measured, y=measured * (1 + measured_energy.left_out()))
     return _against(ax, table, "measured joules per token", "computed")

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from book import measured
+from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
@@ -367,21 +368,19 @@ def slices():
     return {kind: near & rows for kind, rows in kinds.items()}
 
 
+@frame("slice", "engine", "left out", "rows", "groups", "error", "of groups", "bias", "factor")
 def errors():
     """Mean absolute error and the factor that holds 80 %, by slice, engine known or not, and way of leaving out.
 
     ``error`` is the mean of |predicted/measured - 1| over rows, ``of groups`` over groups, ``bias`` the mean with its
     sign.
     """
-    found = []
     for known, by, (name, chosen) in product(("known", "unknown"), ("publisher", "model"), slices().items()):
         own, whose = left_out(by, ENGINE[known])[chosen], groups(data())[chosen]
         miss = np.abs(np.expm1(own))
         of_groups = float(miss.groupby(whose).mean().mean())
         row = (name, known, by, len(own), whose.nunique(), float(miss.mean()), of_groups)
-        found.append((*row, float(own.mean()), factor(own, whose)))
-    names = ["slice", "engine", "left out", "rows", "groups", "error", "of groups", "bias", "factor"]
-    return pd.DataFrame(found, columns=names)
+        yield *row, float(own.mean()), factor(own, whose)
 
 
 def scored(changed, function):
@@ -466,6 +465,7 @@ def pair_factor():
     return max(found)
 
 
+@frame("class", "group", "rows", "within", "score", "of a constant")
 def trial(by):
     """Every group against the interval that the other groups give, and against one constant.
 
@@ -474,7 +474,7 @@ def trial(by):
     ``of a constant``: the score of the one factor that is best on all other groups.
     """
     table = data()[today()]
-    logs, whose, found = left_out(by)[table.index], groups(table), []
+    logs, whose = left_out(by)[table.index], groups(table)
     kinds, tries = pd.concat(slices(), axis=1).idxmax(axis=1), np.log(np.linspace(1.02, 2, 99))
     for (name, kind), own in table.groupby([whose, kinds[table.index]]):
         others, own = whose != name, logs[own.index]
@@ -482,8 +482,7 @@ def trial(by):
         width, part = spread(logs[others], table[others])
         wide, best = width * (1 + part * table["rank"][own.index]), tries[int(np.argmin(scores))]
         row = kind, name, len(own), np.mean(np.abs(own) <= wide)
-        found.append((*row, _score(own, wide).mean(), _score(own, best).mean()))
-    return pd.DataFrame(found, columns=["class", "group", "rows", "within", "score", "of a constant"])
+        yield *row, _score(own, wide).mean(), _score(own, best).mean()
 
 
 def _score(logs, width):

@@ -1,7 +1,6 @@
 """Recommendations for three services: machines, their number, dollars per month, and the price of certainty."""
 
-import pandas as pd
-
+from book.frames import frame
 from tokenprice import Question, decide
 from tokenprice.formatting import format_time
 
@@ -43,16 +42,15 @@ def offers(model, chips, formats=None):
     }
 
 
+@frame("service", "cheapest by the estimate", "cheapest that is sure", "cheapest with weights in fp8")
 def services(model, chips, **formats):
     """:func:`offers` in words, beside what is asked and promised, and the cheapest fleet with weights in fp8."""
     found = offers(model, chips, formats)
     narrow = offers(model, chips, formats | {"weights": "fp8"})
-    rows = [
+    return [
         (f"{name}: {_in_words(*SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
         for name in SERVICES
     ]
-    heads = ["service", "cheapest by the estimate", "cheapest that is sure", "cheapest with weights in fp8"]
-    return pd.DataFrame(rows, columns=heads)
 
 
 def _in_words(work, promise):

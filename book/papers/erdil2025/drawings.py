@@ -1,9 +1,8 @@
 """Erdil 2025: what happens on the GPUs of an instance, drawn."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch
 
 from book import style
 from inferlib.papers.erdil2025.equations import toy
@@ -31,7 +30,7 @@ def layer_times(model, chip, hop):
 
 def draw_layer(model, chip, hop):
     """Draw one layer as a timeline on more and more GPUs: its matrices are read, and after each, all GPUs wait."""
-    _, ax = plt.subplots(figsize=(6.8, 3.2))
+    ax = style.panels(6.8, 3.2, layout=None)
     data, steps = layer_times(model, chip, hop), int(model.reductions)
     for y, (_, row) in enumerate(data.iterrows()):
         read, wait = row.reading / steps, row.waiting / steps
@@ -50,15 +49,15 @@ def draw_layer(model, chip, hop):
 
 def draw_cuts(side):
     """Draw a weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and the GPUs behind one output."""
-    many, axes = side * side, plt.subplots(1, 2, figsize=(6.8, 3.1))[1]
+    many, axes = side * side, style.panels(6.8, 3.1, columns=2, layout=None)
     cuts = (("cut one way", 1, many, many), ("cut both ways", side, side, side))
     for ax, (title, rows, columns, joined) in zip(axes, cuts, strict=True):
         for row in range(rows):
             for column in range(columns):
                 colour = style.RED if row == 0 else style.BLUE
-                block = (column / columns, 1 - (row + 1) / rows), 1 / columns, 1 / rows
+                block = column / columns, 1 - (row + 1) / rows, 1 / columns, 1 / rows
                 look = {"facecolor": colour, "alpha": 0.55, "edgecolor": "white", "linewidth": 1.5}
-                ax.add_patch(Rectangle(*block, **look))
+                style.box(ax, *block, **look)
         arrow = {"arrowstyle": "<->", "color": style.RED, "linewidth": 1.4}
         ax.annotate("", (1.0, 1.07), (0.0, 1.07), arrowprops=arrow)
         ax.text(0.5, 1.11, f"one sum joins {joined} GPUs", color=style.RED, ha="center")
@@ -88,7 +87,7 @@ def ring(n):
 def draw_ring(n, hop):
     """The hops of one all-reduce over n GPUs in a ring: what they hold after each, and its time."""
     hops, us, shades = ring(n), hop / factor("us"), style.shades(n, style.VIOLET, 0.15)
-    axes = plt.subplots(2, n, figsize=(1.8 * n, 3.7), layout="constrained")[1]
+    axes = style.panels(1.8 * n, 3.7, columns=n, rows=2)
     angle = np.pi * (0.5 - (2 * np.arange(n) + 1 - n % 2) / n)
     centre = np.stack([1.05 * np.cos(angle), 0.85 * np.sin(angle)], axis=1)
     small = min(1.0, 4 / n)
@@ -100,7 +99,7 @@ def draw_ring(n, hop):
             came = sent is not None and sent[gpu - 1] == part
             colour, width = (style.RED, 1.8) if came else (style.INK, 0.4)
             cell = {"facecolor": shades[terms - 1], "edgecolor": colour, "linewidth": width}
-            ax.add_patch(Rectangle((x, y), side, side, zorder=2 + came, **cell))
+            style.box(ax, x, y, side, side, zorder=2 + came, **cell)
             ink = "white" if terms == n else style.INK
             middle = x + side / 2, y + 0.46 * side
             ax.text(*middle, terms, ha="center", va="center", fontsize=9.5 * small, color=ink, zorder=4)

@@ -2,7 +2,6 @@
 
 from math import ceil
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
@@ -22,7 +21,7 @@ def _box(ax, x, y, width, text, colour):
 
 def expert_parallel(model, setup, own):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
-    _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    ax = style.panels(7.0, 4.0)
     place, one = setup.deployment, own * model.d_model * eq.messages(model) / 1e6
     shown, x = ("GPU 1", "GPU 2", "GPU 3", f"GPU {place.n_gpus}"), (0, 2.3, 4.6, 8.0)
 
@@ -83,7 +82,7 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
 
 def timeline(model, at, own, context, assumptions=DEFAULT):
     """Two layers with two-batch overlap and without, to scale."""
-    _, axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")
+    axes = style.panels(7.2, 3.6, rows=2, sharex=True)
     data = timeline_data(model, at, own, context, assumptions)
     colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
     inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
@@ -111,7 +110,7 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
 
 def two_tokens(model):
     """Draw Figure 1: two tokens use different experts of a layer."""
-    _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+    ax = style.panels(4.6, 4.4)
     random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
     first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
     woken = {
@@ -123,7 +122,7 @@ def two_tokens(model):
     for label, (experts, colour) in woken.items():
         for expert in sorted(experts):
             spot = {"facecolor": colour, "edgecolor": style.FAINT, "linewidth": 0.8}
-            ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
+            style.box(ax, expert % side, expert // side, 0.82, 0.82, **spot)
         if label and experts:
             ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3)
@@ -136,7 +135,7 @@ def two_tokens(model):
 
 def layer(model):
     """Figure 5: one layer of experts, a router and a shared expert."""
-    _, ax = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
+    ax = style.panels(6.4, 2.9)
     boxes = {
         "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
         "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
@@ -159,7 +158,7 @@ def layer(model):
 
 def prefill_decode(model, at):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
-    _, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
+    ax = style.panels(7.2, 2.4)
     cache, batch = CONTEXT * eq.cache_per_token(model), 128 * at.deployment.n_gpus
     prompt = 1e3 * eq.prefill_time(model, at.gpu, CONTEXT)
     sent = 1e3 * cache / at.gpu.inter_bandwidth

@@ -33,7 +33,7 @@ def over_measured(data):
 
 def components(data):
     """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
-    _, ax = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
+    ax = style.panels(7.0, 3.8)
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
     data.T.plot.barh(stacked=True, color=colours, width=0.6, ax=ax)
     for bars in ax.containers:

@@ -7,6 +7,7 @@ import pandas as pd
 from book.audit.explanations import inputs, named
 from book.audit.grading import WithNote, reproduces
 from book.audit.published_rows import published
+from book.frames import frame
 from book.papers.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.papers.mazurek2025.systems import MODEL, best_overlap_gain
 from inferlib import catalog
@@ -215,14 +216,14 @@ def _text_4(read):
     return {(row, "largest batch"): largest}
 
 
+@frame("Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here")
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    rows, table = published("mazurek2025"), []
+    rows = published("mazurek2025")
     # symbol, name as printed, name in the public configuration, our field
     listed = pd.read_csv(DATA / "table_1.tsv", sep="\t", keep_default_na=False)
     for one in listed.itertuples():
         configured = rows["Figure 4", one.key, ""].printed if one.key else ""
         here = f"{getattr(MODEL, one.field):.0f}"
         printed = rows["Table 1", one.symbol, ""].printed
-        table.append((one.symbol, printed, one.name, one.key, configured, here))
-    return pd.DataFrame(table, columns=["Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here"])
+        yield one.symbol, printed, one.name, one.key, configured, here
