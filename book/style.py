@@ -350,6 +350,17 @@ def box(ax, x, y, width, height, **look):
     ax.add_patch(plt.Rectangle((x, y), width, height, **look))
 
 
+def words(ax, x, y, text, fontsize=9, va="center", **look):
+    """Write small text at a place, by default from its left end."""
+    ax.text(x, y, text, fontsize=fontsize, va=va, **look)
+
+
+def canvas(ax, x, y, aspect="equal"):
+    """Make axes a sheet to draw on: the ends of both directions, and no lines or ticks."""
+    ax.set(xlim=x, ylim=y, aspect=aspect)
+    ax.axis("off")
+
+
 def nothing(reason, ax=None):
     """Write why there is no answer, in place of a figure."""
     ax = axes(ax, figsize=(6.4, 1.2))

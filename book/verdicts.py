@@ -162,7 +162,7 @@ class Verdict(Text):
                 if best != NONE:
                     style.box(ax, x, y, 1, 1, color=colours[best], alpha=alpha, linewidth=0)
                 says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
-                ax.text(x + 0.5, y + 0.5, says, ha="center", va="center", fontsize=8)
+                style.words(ax, x + 0.5, y + 0.5, says, ha="center", fontsize=8)
             ax.set(xlim=(0, len(CACHED)), ylim=(0, len(USERS)), title=f"weights in {weights}")
             ax.set_xticks([x + 0.5 for x in range(len(CACHED))], [*map(_share, CACHED)])
             ax.set_yticks([y + 0.5 for y in range(len(USERS))], USERS)

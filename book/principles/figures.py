@@ -70,7 +70,7 @@ def draw_layer(case):
     for i, row in enumerate(table.itertuples()):
         size = _si(row.weight_bytes + row.cache_bytes, "B")
         longest = max(reading[i], cached[i])
-        ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
+        style.words(ax, longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", fontsize=8)
     style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on {case.machine}")
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3)
@@ -104,8 +104,7 @@ def draw_chip(chip, seconds=1e-3):
         style.box(ax, x, 0, side, side, facecolor=colour, edgecolor=edge)
         ax.text(x + side / 2, -0.02 * wide, f"{name}\n{_si(size, 'B')}", ha="center", va="top", fontsize=9)
         x += side + max(wide - side, 0) / 2 + 0.05 * wide
-    ax.set(xlim=(-0.05 * wide, x), ylim=(-0.75 * wide, wide / 0.3), aspect="equal")
-    ax.axis("off")
+    style.canvas(ax, (-0.05 * wide, x), (-0.75 * wide, wide / 0.3))
     return ax
 
 
@@ -181,7 +180,7 @@ def draw_one_cache(case):
         line = {"color": "none", "edgecolor": style.GREEN, "linewidth": 1.5}
         ax.barh(y, row.written, 0.46, left=row.read, **line)
         ax.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
-        ax.text(row.read + row.written, y, f" +{row.written:,}", fontsize=8, va="center")
+        style.words(ax, row.read + row.written, y, f" +{row.written:,}", fontsize=8)
     ends = table.read + table.written
     ax.set_yticks(range(len(table)), table.index)
     ax.set(ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache")

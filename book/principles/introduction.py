@@ -282,7 +282,7 @@ def draw_mechanism():
     def box(x, y, width, text, colour):
         line = {"fill": False, "edgecolor": colour, "linewidth": 1.6}
         ax.add_patch(FancyBboxPatch((x, y), width, 1, boxstyle="round,pad=0.04", **line))
-        ax.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color=colour)
+        style.words(ax, x + width / 2, y + 0.5, text, ha="center", color=colour)
 
     def arrow(start, end, colour, heads="-|>", bend=0.0):
         line = {"color": colour, "linewidth": 1.8, "connectionstyle": f"arc3,rad={bend}"}
@@ -301,8 +301,7 @@ def draw_mechanism():
     ax.text(
         4.85, 4.75, "next block; after the last one, the next token", ha="center", va="center", fontsize=10
     )
-    ax.set(xlim=(-1.0, 9.1), ylim=(0, 5.4))
-    ax.axis("off")
+    style.canvas(ax, (-1.0, 9.1), (0, 5.4), aspect="auto")
     return ax
 
 

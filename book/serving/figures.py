@@ -27,7 +27,7 @@ def waterfall(table):
         start = 0.0 if whole else left
         fill = style.INK if name == "measured" else _PARTS.get(name, "none")
         ax.barh(y, ms, left=start, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
-        ax.text(start + max(ms, 0), y, f" {ms:.2f} ms", va="center", fontsize=9)
+        style.words(ax, start + max(ms, 0), y, f" {ms:.2f} ms")
         left = ms if whole else left + ms
     style.name_rows(ax, table["what"])
     ax.set(xlabel="milliseconds per token", xlim=(0, 1.15 * table["ms"].max()))
@@ -75,7 +75,7 @@ def ladder(table):
         ax.barh(y + by, out, height=0.32, color=colour, alpha=0.6, label=kind)
         ax.plot(table[f"{kind}, shown"], y + by, "o", color=style.INK, markersize=4)
         for place, value in zip((y + by)[out.notna()], out.dropna(), strict=True):
-            ax.text(value + 1, place, f" {value:.0f} %", va="center", fontsize=8)
+            style.words(ax, value + 1, place, f" {value:.0f} %", fontsize=8)
     style.name_rows(ax, table["with"])
     ax.set(xlabel="mean |error|, %", xlim=(0, 1.15 * table.filter(like="left out").max(axis=None)))
     ax.legend(loc="lower right")

@@ -42,7 +42,7 @@ def printed_ranges(ax, model, system, workload):
         if ends := papers.printed_range(key, model, system, workload):
             low, high = (end.total for end in ends)
             between(ax, key, low, step.total, high)
-            ax.text(1e3 * high, _below(ax, key), " printed range", va="center", fontsize=8)
+            style.words(ax, 1e3 * high, _below(ax, key), " printed range", fontsize=8)
             ax.set_xlim(0, max(ax.get_xlim()[1], 1.2e3 * high))
     return ax
 
@@ -132,7 +132,7 @@ def grades():
     colours = dict(zip(grading.GRADES, palette, strict=False))
     shown.plot.barh(stacked=True, width=0.6, color=colours, ax=ax)
     for y, total in enumerate(counts.sum(axis=1)):
-        ax.text(101, y, f"{total}", va="center", fontsize=9)
+        style.words(ax, 101, y, f"{total}")
     style.name_rows(ax, [predictors.label(key) for key in shares.index])
     ax.set(xlabel="share of printed results, %", ylabel="", xlim=(0, 108))
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6)

@@ -37,7 +37,7 @@ def draw_layer(model, chip, hop):
         starts = [i * (read + wait) for i in range(steps)]
         ax.broken_barh([(x, read) for x in starts], (y - 0.32, 0.64), color=style.BLUE)
         ax.broken_barh([(x + read, wait) for x in starts], (y - 0.32, 0.64), color=style.RED)
-        ax.text(row.sum() + 6, y, f"{row.sum():.0f} µs", va="center", fontsize=9)
+        style.words(ax, row.sum() + 6, y, f"{row.sum():.0f} µs")
     ax.set_yticks(range(len(data)), [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
     ax.invert_yaxis()
     ax.set(xlabel="microseconds for one layer", xlim=(0, 1.12 * data.sum(axis=1).max()))
@@ -62,8 +62,7 @@ def draw_cuts(side):
         ax.annotate("", (1.0, 1.07), (0.0, 1.07), arrowprops=arrow)
         ax.text(0.5, 1.11, f"one sum joins {joined} GPUs", color=style.RED, ha="center")
         ax.set_title(f"{many} GPUs, {title}", y=-0.12)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.22), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.02, 1.02), (-0.02, 1.22))
     return axes
 
 
@@ -112,8 +111,7 @@ def draw_ring(n, hop):
         ax.set_title(title, fontsize=9, color=style.RED if number else style.INK)
     wide = abs(centre[:, 0]).max() + 0.55
     for ax in axes.flat:
-        ax.set(xlim=(-wide, wide), ylim=(-1.0, 1.0), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-wide, wide), (-1.0, 1.0))
     said = "above: once round,\nto add up\n\nbeside: once more,\nto hand out\n\n"
     said += f"2 × {n - 1} hops: {2 * (n - 1) * us:.3g} μs"
     axes[1, 0].text(0, 0, said, ha="center", va="center", fontsize=9)

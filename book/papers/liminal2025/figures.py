@@ -56,8 +56,8 @@ def draw_layer(data, n):
             ax.plot([x + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
             ax.text(x + 0.22, -0.1, "all-\nreduce", va="top", color=style.RED, **small)
         x += 0.44
-    ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
-    ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
+    style.words(ax, -0.12, 0.94, "one chip", ha="right", color=style.BLUE)
+    style.words(ax, -0.12, 0.44, f"{n - 1} others", ha="right")
     ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -88,7 +88,7 @@ def draw_timelines(data):
     for place, row in zip(y, data.itertuples(), strict=True):
         fits = row.UTPS == row.UTPS
         words = f"{row.UTPS:,.0f} tokens/s" if fits else "does not fit"
-        ax.text(row.read + row.wait + 0.3 if fits else 0.3, place, words, va="center", fontsize=9)
+        style.words(ax, row.read + row.wait + 0.3 if fits else 0.3, place, words)
     ax.set_yticks(y, data.index)
     ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
     ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
@@ -111,13 +111,13 @@ def draw_collective(sizes, ideal, latency=model.collective_latency):
             length = min(length, whole - x)
             ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
             if length > longest / 8:
-                ax.text(x + length / 2, y, f"{name}\n{length:.0f}", ha="center", va="center", fontsize=9)
+                style.words(ax, x + length / 2, y, f"{name}\n{length:.0f}", ha="center")
             else:
                 small += f", {length:.0f} of it {name}"
             x += length
-        ax.text(whole + longest / 125, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
+        style.words(ax, whole + longest / 125, y, f"{whole:,.0f} ns{small}")
     ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
-    ax.text(ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
+    style.words(ax, ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns")
     ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
     ax.set_xlim(0, 1.12 * longest)

@@ -16,7 +16,7 @@ from inferlib.units import factor
 def _box(ax, x, y, width, text, colour):
     look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
     ax.add_patch(FancyBboxPatch((x, y), width, 0.9, **look))
-    ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+    style.words(ax, x + width / 2, y + 0.45, text, ha="center")
 
 
 def expert_parallel(model, setup, own):
@@ -44,9 +44,8 @@ def expert_parallel(model, setup, own):
         (1.7, "combine, BF16", DEFAULT.combine_bytes),
     ):
         text = f"{says}:\n{one * size:.1f} MB per GPU"
-        ax.text(10.2, y, text, va="center", color=style.RED, fontsize=9)
-    ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
-    ax.axis("off")
+        style.words(ax, 10.2, y, text, color=style.RED)
+    style.canvas(ax, (-0.2, 13.0), (-0.2, 6.7), aspect="auto")
     return ax
 
 
@@ -95,7 +94,7 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
             if width > 0.03 * data.end.max():
                 ax.text(row.start + width / 2, y, row.batch, **inside)
         last = rows.end.max()
-        ax.text(last * 1.01, 0.5, f"{last:,.0f} µs", va="center", fontsize=9)
+        style.words(ax, last * 1.01, 0.5, f"{last:,.0f} µs")
         ax.set_yticks([0, 1], ["GPU", "network"])
         ax.set_ylim(1.6, -0.6)
         ax.set_title(plan, fontsize=12)
@@ -151,8 +150,7 @@ def layer(model):
         (x, y, width, *_), (to, at, *_) = boxes[start], boxes[end]
         arrow = {"arrowstyle": "->", "color": style.INK}
         ax.annotate("", (to, at + 0.45), (x + width, y + 0.45), arrowprops=arrow)
-    ax.set(xlim=(-0.2, 10.2), ylim=(0, 3.2))
-    ax.axis("off")
+    style.canvas(ax, (-0.2, 10.2), (0, 3.2), aspect="auto")
     return ax
 
 
@@ -170,9 +168,9 @@ def prefill_decode(model, at):
     for token in range(4):
         ax.barh(1, step, left=there + token * step, color=style.BLUE, **look)
     ax.barh(1, there, height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
-    ax.text(there / 2, 1, "kept for the cache", ha="center", va="center", fontsize=9)
+    style.words(ax, there / 2, 1, "kept for the cache", ha="center")
     note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
-    ax.text(there + 4, 0, note, va="center", color=style.RED, fontsize=9)
+    style.words(ax, there + 4, 0, note, color=style.RED)
     ax.set_yticks([0, 1], ["prefill", "decode"])
     ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
     ax.grid(axis="y", visible=False)

@@ -28,8 +28,7 @@ def draw_layout(layout, mesh, chip=(0, 0, 0)):
         _draw_row(ax, row, y, mesh, chip)
     ax.text(0.0, 3.58, kinds[0], fontsize=9.5, style="italic", va="bottom")
     ax.text(0.0, 1.48, kinds[1], fontsize=9, style="italic", va="bottom")
-    ax.set(xlim=(-0.2, longest + 0.1), ylim=(-0.65, 3.85), aspect="auto")
-    ax.axis("off")
+    style.canvas(ax, (-0.2, longest + 0.1), (-0.65, 3.85), aspect="auto")
     place = ", ".join(f"{axis} = {at}" for axis, at in zip(AXES, chip, strict=True))
     ax.set_title(f"{layout} on {mesh}: what the chip {place} holds")
     return ax
@@ -103,9 +102,8 @@ def draw_cuts(mesh, chip=(1, 0, 1)):
         for (x0, x1), (y0, y1) in all_pieces(own, mesh).values():
             box(x0, y0, x1 - x0, y1 - y0, fill=False, edgecolor=style.FAINT, linewidth=0.6)
         box(0, 0, 1, 1, fill=False, edgecolor=style.INK, linewidth=1)
-        ax.set(xlim=(-0.22, 1.05), ylim=(-0.05, 1.22), aspect="equal")
+        style.canvas(ax, (-0.22, 1.05), (-0.05, 1.22))
         ax.set_title(name)
-        ax.axis("off")
     both[0].text(-0.02, 1.1, "input", va="center", ha="right", fontsize=9)
     both[0].text(-0.2, 0.5, "output", rotation=90, va="center", ha="right", fontsize=9)
     return both
@@ -132,8 +130,7 @@ def draw_caches(data, mesh):
         size, seconds, fits = data.loc[kind]
         says = f"{size / 1e9:.1f} GB on a chip" + ("" if fits else ", too much")
         ax.set_title(f"{kind}\n{says}\n{1e3 * seconds:.1f} ms to read", fontsize=9)
-        ax.set(xlim=(0, 4), ylim=(0, 2), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (0, 4), (0, 2))
     return both
 
 
@@ -152,9 +149,8 @@ def draw_collectives(k=3):
                     style.box(ax, x, y, 1, 0.8, fill=False, edgecolor=style.INK, linewidth=0.8)
         middle, arrow = (k - 0.2) / 2, {"arrowstyle": "->", "color": style.RED}
         ax.annotate("", (k + 1.4, middle), (k + 0.2, middle), arrowprops=arrow)
-        ax.set(xlim=(-1.3, 2 * k + 1.8), ylim=(-0.3, k + 0.1), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-1.3, 2 * k + 1.8), (-0.3, k + 0.1))
         ax.set_title(name)
         for chip in range(k):
-            ax.text(-0.25, k - 1 - chip + 0.4, str(chip), ha="right", va="center", fontsize=8)
+            style.words(ax, -0.25, k - 1 - chip + 0.4, str(chip), ha="right", fontsize=8)
     return both

@@ -166,11 +166,11 @@ def draw_waterfall(parts, measured):
         inside = colour != "none" and seconds > 0.1 * total
         place = {"ha": "center", "color": "white"} if inside else {"ha": "left"}
         x = 1e3 * (start - seconds / 2) if inside else 1e3 * start + 0.3
-        ax.text(x, -i, f"{1e3 * seconds:.1f} ms", va="center", fontsize=9, **place)
+        style.words(ax, x, -i, f"{1e3 * seconds:.1f} ms", **place)
     end = measured or total
     says = f"measured {1e3 * measured:.1f} ms " if measured else f"not measured: {1e3 * total:.1f} ms "
     ax.axvline(1e3 * end, color=style.INK, linewidth=1)
-    ax.text(1e3 * end, 0.62, says, ha="right", va="center", fontsize=9)
+    style.words(ax, 1e3 * end, 0.62, says, ha="right")
     ax.set_yticks([-i for i in range(len(rows))], rows)
     ax.set(xlabel="ms of one token", xlim=(0, 1.13e3 * max(end, start)), ylim=(0.4 - len(rows), 0.95))
     ax.grid(axis="y", visible=False)

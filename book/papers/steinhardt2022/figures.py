@@ -28,7 +28,7 @@ def shares(terms):
             ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.4, height=0.9)
             ax.barh(row * 4 + i, part, color=colour, height=0.9, label=f"{name}, {grid**2:.0f} chips")
             if row == 0:
-                ax.text(0.01, i, name, color="white", va="center", fontsize=8, fontweight="bold")
+                style.words(ax, 0.01, i, name, color="white", fontsize=8, fontweight="bold")
         busy = float(at.arithmetic.item()) / longest
         ax.text(1.02, row * 4 + 1, f"{longest / US:.2g} μs,\nbusy {busy:.0%}", va="center")
     chips = [f"{grid**2:.0f} chip{'s' if grid > 1 else ''}" for grid in terms.grid.values]
@@ -62,8 +62,7 @@ def tiles(machine, width, batch):
         weights, vectors = share(model.arithmetic_work, grid), share(model.network_traffic, grid)
         ax.text(0.5, -0.1, f"weights {weights}", color=style.BLUE, ha="center", va="top")
         ax.text(0.5, -0.26, f"vectors {vectors}", color=style.RED, ha="center", va="top")
-        ax.set(xlim=(-0.2, 1.05), ylim=(-0.42, 1.2), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.2, 1.05), (-0.42, 1.2))
     return every
 
 
@@ -129,8 +128,7 @@ def neighbours(machine):
         ax.set_title("blocks apart" if gap else "neighbours")
         says = f"{counts[name]:.0f} blocks of vectors"
         ax.text(end / 2, -0.3, says, color=style.RED, ha="center", va="top")
-        ax.set(xlim=(-0.5, end + 0.3), ylim=(-0.75, end + 0.5), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.5, end + 0.3), (-0.75, end + 0.5))
     return every
 
 
@@ -167,8 +165,7 @@ ARROWS = [
 def attention_block():
     """Draw the post's diagram of self-attention from its text: the path of a token's vector. Returns the Axes."""
     ax = style.panels(6.8, 2.6)
-    ax.set(xlim=(-0.7, 8.8), ylim=(-0.5, 2.5))
-    ax.axis("off")
+    style.canvas(ax, (-0.7, 8.8), (-0.5, 2.5), aspect="auto")
     at = {
         "vector": (0, 1), "query": (2, 2), "key": (2, 1), "value": (2, 0), "softmax": (6.3, 1.5),
         "inner products\nwith the context": (4.3, 1.5), "weighted\nsum": (8, 0.75),
