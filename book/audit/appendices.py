@@ -2,14 +2,13 @@
 
 import html
 import re
-import tomllib
 from collections import namedtuple
 from functools import cache, partial
 from importlib import import_module
-from importlib.resources import files
 
 import pandas as pd
 
+from book import stored
 from book.audit import grading
 from book.audit.filter_table import Finder
 from book.audit.number_format import format_value, wrap_lines
@@ -229,8 +228,7 @@ def prints(source):
     from ``gaps.toml``, which also has the pages of artefacts without a row in ``published.csv``.
     """
     card, places = grading.scorecard(source), _places(source)
-    path = files(f"book.papers.{source}") / "gaps.toml"
-    gaps = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
+    gaps = stored.toml(f"papers/{source}/gaps.toml", optional=True)
     for name in dict.fromkeys([*places, *gaps]):
         own = card[card.artefact == name]
         numbers, claims = own[own.kind != "claim"], own[own.kind == "claim"]

@@ -8,16 +8,15 @@ only through a :class:`Reader`, which refuses the rows that it has to compute.
 import math
 import pkgutil
 import re
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from inspect import getmembers, isfunction, signature
 from string import Formatter
 
 import pandas as pd
 
+from book import stored
 from book.audit.published_rows import (
     Reader,
     Row,
@@ -103,7 +102,7 @@ def _formulas(source):
     a note to a formula.
     """
     found: dict = {}
-    for artefact, rows in _toml(source, "formulas").items():
+    for artefact, rows in stored.toml(f"papers/{source}/formulas.toml", optional=True).items():
         for place, how in rows.items():
             row, _, column = place.partition("/")
             made = _formula(row, *([how] if isinstance(how, str) else how))
@@ -119,13 +118,6 @@ def _formula(row, text, note=""):
 
     code = compile(re.sub(r"\[(.+?)\]", cell, text), text, "eval")
     return lambda read: WithNote(eval(code, {"read": read, "log2": math.log2}), note)
-
-
-@cache
-def _toml(source, name):
-    """Parse a file of a source's folder, such as ``errata.toml``; empty if there is none."""
-    path = files(f"book.papers.{source}") / f"{name}.toml"
-    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
 
 
 def format_items(found, form: str = ".2g") -> str:
@@ -248,7 +240,7 @@ def _filled(source):
             tuple(map(tuple, entry.get("rows", ()))),
         )
         for kind in ("erratum", "note")
-        for entry in _toml(source, "errata").get(kind, ())
+        for entry in stored.toml(f"papers/{source}/errata.toml", optional=True).get(kind, ())
     ]
 
 
@@ -276,7 +268,7 @@ class _Braces(Formatter):
 @cache
 def _objected(source):
     """Map the places of printed numbers that an erratum names to whether they are right."""
-    entries = _toml(source, "errata").get("erratum", ())
+    entries = stored.toml(f"papers/{source}/errata.toml", optional=True).get("erratum", ())
     says = {True: "not judged", False: "no"}
     return {
         tuple(place): says[entry["materiality"] == STALE]

@@ -7,8 +7,8 @@ a widget of their own (chips, layouts, formats) are in ``page.html`` under the f
 import html
 import re
 from dataclasses import fields
-from importlib.resources import files
 
+from book import stored
 from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
 from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
@@ -176,7 +176,7 @@ def _row(identity, name, about, number, mode):
 
 def blocks():
     """Return the page's template, and the rows that ``page.html`` writes by hand, by field."""
-    text = (files("book.calculator") / "page.html").read_text("utf-8")
+    text = stored.text("calculator/page.html")
     page, *parts = re.split(r"^\[\[(\w+)\]\]\n", text, flags=re.MULTILINE)
     return page, dict(zip(parts[::2], parts[1::2], strict=True))
 

@@ -5,7 +5,6 @@ here: they come from tables (:mod:`book.serving.operators`). Every group of rows
 engine) has the same weight, however many rows it has.
 """
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -14,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from book import measured
+from book import measured, stored
 from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
@@ -43,7 +42,7 @@ from tokenprice.workload import prefill_chunks
 CONFIDENCE = 0.8
 FROZEN = "2026-11-28"  # rows of later days are a trial of all constants
 # Judgements that no row decides, and what was changed after scores of rows were seen that fit nothing.
-JUDGED = tomllib.loads((files("book.serving") / "judged.toml").read_text("utf-8"))
+JUDGED = stored.toml("serving/judged.toml")
 LEAST = 1.1  # no distance from the measurements widens an interval by less
 DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 SCATTERED = (
@@ -217,7 +216,7 @@ def _small():
     Output length is tokens over requests of its sustained runs; prompt length follows from its throughputs with and
     without prompts.
     """
-    table = pd.read_csv(files("book.serving") / "accelmark.csv")
+    table = stored.rows("serving/accelmark.csv")
     table = table.assign(tpot=1e-3 * table.ms, id=[f"accelmark-{n}" for n in table.index]).set_index("id")
     for row in table.itertuples():
         q = Question(row.model, row.machine, weights=row.weights)
@@ -556,7 +555,7 @@ def asked():
     Columns that are not :data:`ABOUT` a row are options of a question. ``seen``: date from which a row no longer counts
     as a blind test; until then it was scored without influence on any constant.
     """
-    rows = pd.read_csv(files("book.serving") / "asked_rows.csv", dtype=str, keep_default_na=False)
+    rows = stored.rows("serving/asked_rows.csv", dtype=str, keep_default_na=False)
     rows, found = rows[rows.kind != "bursts"], []
     for row in rows.drop(columns=list(ABOUT)).to_dict("records"):
         answer = ask(

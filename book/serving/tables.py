@@ -1,9 +1,7 @@
 """Tables of the chapters on the kernel model and on price."""
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 from itertools import combinations, product
 
 import numpy as np
@@ -11,6 +9,7 @@ import pandas as pd
 
 import inferlib
 import tokenprice
+from book import stored
 from book.frames import frame
 from book.serving import energy, fit
 from book.synthesis import comparison
@@ -125,8 +124,8 @@ def ladder():
             100 * np.abs(np.expm1(logs[kinds[kind]])).mean() for kind in ("dense", "experts") for logs in both
         ]
         found.append((name, *misses))
-    asked = files("book.serving") / "planner.csv"  # made by benchmarks/planner.py; dense rows only
-    planner = 1e-3 * pd.read_csv(asked).set_index("id").tpot_ms.reindex(table.id[kinds["dense"]]).dropna()
+    asked = stored.rows("serving/planner.csv")  # made by benchmarks/planner.py; dense rows only
+    planner = 1e-3 * asked.set_index("id").tpot_ms.reindex(table.id[kinds["dense"]]).dropna()
     measured = table.set_index("id").measured[planner.index]
     found.append(("a vendor's planner", *[100 * (planner / measured - 1).abs().mean()] * 2, np.nan, np.nan))
     again = noise().set_index("measured again by")["mean, %"]
@@ -233,7 +232,7 @@ def arrivals():
     Nothing is fitted to them. ``more than it can do``: runs without a steady state in the model, at least at the slow
     end. For the others, predicted over measured medians of TPOT and TTFT.
     """
-    table = pd.read_csv(files("book.serving") / "arrivals.csv")
+    table = stored.rows("serving/arrivals.csv")
     names = ["model", "machine", "weights", "prompt_tokens", "output_tokens", "request_rate", "engine"]
     asked = [Question(**ways, replicas=1) for ways in table[names].to_dict("records")]
     answers = [tokenprice.ask(question) for question in asked]
@@ -397,7 +396,7 @@ def drafts(curve="DeepSeek R1, MTP"):
 @cache
 def service():
     """``list_prices.toml``, parsed."""
-    return tomllib.loads((files("book.serving") / "list_prices.toml").read_text("utf-8"))["service"]
+    return stored.toml("serving/list_prices.toml")["service"]
 
 
 @frame("a million tokens", "list, $", "cost at published speed, $", "computed, $")

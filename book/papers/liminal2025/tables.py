@@ -1,12 +1,11 @@
 """LIMINAL 2025: Tables 1 to 7, recomputed."""
 
 import re
-import tomllib
 from functools import partial
-from importlib.resources import files
 
 import pandas as pd
 
+from book import stored
 from book.audit import grading
 from book.audit.explanations import named
 from book.audit.grading import WithNote
@@ -21,7 +20,7 @@ from inferlib.units import factor
 # Headings of columns in Tables 4 to 7: quantity, context, and batch, size or latency.
 _HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
 # The families of Table 1: the rows of Table 4 that belong to each, and its architecture as printed.
-FAMILIES = tomllib.loads((files("book.papers.liminal2025") / "families.toml").read_text("utf-8"))
+FAMILIES = stored.toml("papers/liminal2025/families.toml")
 
 
 def architecture(name):

@@ -1,9 +1,6 @@
 """Mazurek & Schreiber 2025: the numbers of its text and of Tables 1 and 2, recomputed."""
 
-from importlib.resources import files
-
-import pandas as pd
-
+from book import stored
 from book.audit.explanations import inputs, named
 from book.audit.grading import WithNote, reproduces
 from book.audit.published_rows import published
@@ -15,8 +12,6 @@ from inferlib.equation import untraced
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment
 from inferlib.units import factor
-
-DATA = files("book.papers.mazurek2025")
 
 
 @reproduces("Introduction")
@@ -221,7 +216,7 @@ def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
     rows = published("mazurek2025")
     # symbol, name as printed, name in the public configuration, our field
-    listed = pd.read_csv(DATA / "table_1.tsv", sep="\t", keep_default_na=False)
+    listed = stored.rows("papers/mazurek2025/table_1.tsv", sep="\t", keep_default_na=False)
     for one in listed.itertuples():
         configured = rows["Figure 4", one.key, ""].printed if one.key else ""
         here = f"{getattr(MODEL, one.field):.0f}"

@@ -10,7 +10,7 @@ from book.teaching.problems.bank import problems
 from book.teaching.problems.chains import chain
 from book.teaching.problems.marking import told
 
-_file = partial(script, "teaching.problems")
+_file = partial(script, "teaching/problems")
 
 
 class Marked(list):
