@@ -369,9 +369,9 @@ def nothing(reason, ax=None):
     return ax
 
 
-def name_rows(ax, names):
+def name_rows(ax, names, **look):
     """Label the rows of a bar chart, the first on top, without lines between them."""
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names, **look)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
 

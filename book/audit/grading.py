@@ -121,8 +121,12 @@ def _formula(row, text, note=""):
 
 
 def format_items(found, form: str = ".2g") -> str:
-    """Format names with their values for notes: ``HBM3 1.5, SRAM 12``; ``form`` is the format of a value."""
-    return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
+    """Format names with their values for notes, ``HBM3 1.5, SRAM 12``.
+
+    ``form``: the format of a value, or of both with braces: ``"{1:.0f} us on {0}"``.
+    """
+    both = form if "{" in form else f"{{}} {{:{form}}}"
+    return ", ".join(both.format(name, value) for name, value in found.items())
 
 
 def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:

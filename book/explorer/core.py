@@ -294,7 +294,7 @@ def _ipywidget(ipywidgets, i):
     wide["description"] = _inputs.with_unit(i)
     if i.whole and not i.log:
         return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
-    least, most, start = (i.position(value) for value in (i.low, i.high, i.value))
+    least, most, start = map(i.position, (i.low, i.high, i.value))
     # A notebook shows the nearest step, so the start must be a step; typed numbers are kept.
     steps = 12 * max(1, round(20 * (start - least) / (most - least)))
     step = (start - least) / steps or (most - least) / 240

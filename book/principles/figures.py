@@ -182,9 +182,8 @@ def draw_one_cache(case):
         ax.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
         style.words(ax, row.read + row.written, y, f" +{row.written:,}", fontsize=8)
     ends = table.read + table.written
-    ax.set_yticks(range(len(table)), table.index)
+    style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache")
-    ax.grid(axis="y", visible=False)
     return ax
 
 

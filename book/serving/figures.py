@@ -59,9 +59,8 @@ def one_layer(table, system):
         line = {"arrowstyle": "-", "color": style.FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
         place = at, -0.7 - 1.5 * level
         ax.annotate(name, (at, -0.4), place, ha="center", va="bottom", fontsize=8, arrowprops=line)
-    ax.set_yticks(rows, [f"GPU {y}" for y in rows], fontsize=8)
+    style.name_rows(ax, [f"GPU {y}" for y in rows], fontsize=8)
     ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="microseconds")
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.35 / (0.3 + 0.2 * len(rows))), ncol=3, fontsize=8)
     return ax
 

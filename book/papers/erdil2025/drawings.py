@@ -38,10 +38,8 @@ def draw_layer(model, chip, hop):
         ax.broken_barh([(x, read) for x in starts], (y - 0.32, 0.64), color=style.BLUE)
         ax.broken_barh([(x + read, wait) for x in starts], (y - 0.32, 0.64), color=style.RED)
         style.words(ax, row.sum() + 6, y, f"{row.sum():.0f} µs")
-    ax.set_yticks(range(len(data)), [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
-    ax.invert_yaxis()
+    style.name_rows(ax, [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
     ax.set(xlabel="microseconds for one layer", xlim=(0, 1.12 * data.sum(axis=1).max()))
-    ax.grid(axis="y", visible=False)
     ax.text(0.97, 0.34, "reading weights", color=style.BLUE, ha="right", transform=ax.transAxes)
     ax.text(0.97, 0.24, "waiting for the sum", color=style.RED, ha="right", transform=ax.transAxes)
     return ax

@@ -89,10 +89,9 @@ def draw_timelines(data):
         fits = row.UTPS == row.UTPS
         words = f"{row.UTPS:,.0f} tokens/s" if fits else "does not fit"
         style.words(ax, row.read + row.wait + 0.3 if fits else 0.3, place, words)
-    ax.set_yticks(y, data.index)
+    style.name_rows(ax, data.index)
     ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
     ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="lower right")
     return ax
 
@@ -118,10 +117,9 @@ def draw_collective(sizes, ideal, latency=model.collective_latency):
         style.words(ax, whole + longest / 125, y, f"{whole:,.0f} ns{small}")
     ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
     style.words(ax, ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns")
-    ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
+    style.name_rows(ax, [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
     ax.set_xlim(0, 1.12 * longest)
-    ax.grid(axis="y", visible=False)
     return ax
 
 

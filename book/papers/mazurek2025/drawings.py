@@ -95,10 +95,9 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
                 ax.text(row.start + width / 2, y, row.batch, **inside)
         last = rows.end.max()
         style.words(ax, last * 1.01, 0.5, f"{last:,.0f} µs")
-        ax.set_yticks([0, 1], ["GPU", "network"])
+        style.name_rows(ax, ["GPU", "network"])
         ax.set_ylim(1.6, -0.6)
         ax.set_title(plan, fontsize=12)
-        ax.grid(axis="y", visible=False)
     axes[0].set_xlim(0, 1.12 * data.end.max())
     axes[1].set_xlabel("microseconds, two layers")
     for part, colour in colours.items():
@@ -171,7 +170,6 @@ def prefill_decode(model, at):
     style.words(ax, there / 2, 1, "kept for the cache", ha="center")
     note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
     style.words(ax, there + 4, 0, note, color=style.RED)
-    ax.set_yticks([0, 1], ["prefill", "decode"])
+    style.name_rows(ax, ["prefill", "decode"])
     ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
-    ax.grid(axis="y", visible=False)
     return ax

@@ -17,7 +17,7 @@ from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as
 
 @reproduces("Very short answer")
 def _very_short_answer(read, holds):
-    at_full, at_half = (constant_of_r(k) for k in (1, 2))
+    at_full, at_half = map(constant_of_r, (1, 2))
     note = f"the constant is {at_full} if memory binds"
     holds("the time is L R^3 / C times a constant", at_full is not None, note)
     holds("at utilisation 1/k it is L R^3 / (C k^2) times the same constant", at_full == at_half)

@@ -151,7 +151,7 @@ def _short_contexts(read, holds):
         f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
     )
     times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
-    text = "without a byte: " + ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
+    text = f"without a byte: {format_items(times, '{1:.0f} us on {0} GPUs')}"
     holds("a small all-reduce costs tens of microseconds", min(times.values()) > 10, text)
     names = "Llama 3.1 405B", "Llama 3.1 405B 8-bit"
     wide, narrow = (best_layout(load_model(name), H100, 8, 8)[1] for name in names)
