@@ -1,5 +1,7 @@
 """Files that lie beside the code of the book, by their place in it: ``serving/judged.toml``."""
 
+import html
+import re
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -21,3 +23,21 @@ def toml(place, optional=False):
 def rows(place, **how):
     """Return the rows of a CSV file; ``how``: options of pandas."""
     return pd.read_csv(files("book") / place, **how)
+
+
+@cache
+def _templates():
+    from jinja2 import Environment, FunctionLoader
+
+    def joined(place):
+        """Between elements, line ends and indentation of a template do not count; elsewhere they are a blank."""
+        return re.sub(r"\n\s*", " ", re.sub(r"(?<=[>}])\n\s*|\n\s*(?=[<{])", "", text(place)))
+
+    made = Environment(loader=FunctionLoader(joined))
+    made.filters["e"] = html.escape
+    return made
+
+
+def filled(place, **values):
+    """Return a template (Jinja) filled with values; ``| e`` in it escapes text for HTML."""
+    return _templates().get_template(place).render(values)
