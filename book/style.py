@@ -58,7 +58,6 @@ def coloured(names):
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
 
 
-CHIPS = dict(zip(("A100 80GB", "H100 SXM", "H200", "B200", "TPU v4"), LINES, strict=False))
 # Number of tensor-parallel chips: colour and marker, distinguishable in any theme.
 DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))
 SVG_METADATA = {"Date": None, "Creator": None}
@@ -341,6 +340,27 @@ def axes(ax, **size):
     return ax if ax is not None else plt.subplots(**size)[1]
 
 
+def panels(width, height, columns=1, rows=1, layout="constrained", **more):
+    """Return the axes of a new figure of so many inches, or an array of axes if there are several."""
+    return plt.subplots(rows, columns, figsize=(width, height), layout=layout, **more)[1]
+
+
+def box(ax, x, y, width, height, **look):
+    """Draw a rectangle from its lower left corner; ``look``: colours and lines of Matplotlib's Rectangle."""
+    ax.add_patch(plt.Rectangle((x, y), width, height, **look))
+
+
+def words(ax, x, y, text, fontsize=9, va="center", **look):
+    """Write small text at a place, by default from its left end."""
+    ax.text(x, y, text, fontsize=fontsize, va=va, **look)
+
+
+def canvas(ax, x, y, aspect="equal"):
+    """Make axes a sheet to draw on: the ends of both directions, and no lines or ticks."""
+    ax.set(xlim=x, ylim=y, aspect=aspect)
+    ax.axis("off")
+
+
 def nothing(reason, ax=None):
     """Write why there is no answer, in place of a figure."""
     ax = axes(ax, figsize=(6.4, 1.2))
@@ -349,9 +369,9 @@ def nothing(reason, ax=None):
     return ax
 
 
-def name_rows(ax, names):
+def name_rows(ax, names, **look):
     """Label the rows of a bar chart, the first on top, without lines between them."""
-    ax.set_yticks(range(len(names)), names)
+    ax.set_yticks(range(len(names)), names, **look)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
 

@@ -3,7 +3,7 @@
 from itertools import product
 
 import matplotlib.pyplot as plt
-from matplotlib.patches import Patch, Rectangle
+from matplotlib.patches import Patch
 
 from book import style
 from book.style import Text
@@ -162,9 +162,9 @@ class Verdict(Text):
                 best, pale = one["best"], one["tie"] or one["sure"] != one["best"]
                 alpha = 0.3 if pale else 0.75
                 if best != NONE:
-                    ax.add_patch(Rectangle((x, y), 1, 1, color=colours[best], alpha=alpha, linewidth=0))
+                    style.box(ax, x, y, 1, 1, color=colours[best], alpha=alpha, linewidth=0)
                 says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
-                ax.text(x + 0.5, y + 0.5, says, ha="center", va="center", fontsize=8)
+                style.words(ax, x + 0.5, y + 0.5, says, ha="center", fontsize=8)
             ax.set(xlim=(0, len(CACHED)), ylim=(0, len(USERS)), title=f"weights in {weights}")
             ax.set_xticks([x + 0.5 for x in range(len(CACHED))], [*map(_share, CACHED)])
             ax.set_yticks([y + 0.5 for y in range(len(USERS))], USERS)
@@ -185,7 +185,7 @@ class Verdict(Text):
         q = self.case
         if weights == format_dtype(q.formats[0]) and self._cached in CACHED and q.concurrency in USERS:
             at = CACHED.index(self._cached) + 0.04, USERS.index(q.concurrency) + 0.04
-            ax.add_patch(Rectangle(at, 0.92, 0.92, fill=False, edgecolor=style.INK, linewidth=1.8))
+            style.box(ax, *at, 0.92, 0.92, fill=False, edgecolor=style.INK, linewidth=1.8)
 
 
 def _named(choice):

@@ -2,18 +2,18 @@
 
 import html
 import re
-import tomllib
 from collections import namedtuple
 from functools import cache, partial
 from importlib import import_module
-from importlib.resources import files
 
 import pandas as pd
 
+from book import stored
 from book.audit import grading
 from book.audit.filter_table import Finder
 from book.audit.number_format import format_value, wrap_lines
 from book.audit.scorecard_view import index
+from book.frames import frame
 from inferlib import papers
 from inferlib.equation import DERIVATIONS, EQUATIONS, called_by
 from tokenprice import predictors
@@ -220,6 +220,7 @@ class Equations(list):
         return "\n".join(f"({row.number}) {row.function}" for row in self)
 
 
+@frame("artefact", "printed", "here", "made", "why", "page")
 def prints(source):
     """List what a source prints by artefact: how much, how much is reproduced here, and on which page.
 
@@ -227,9 +228,7 @@ def prints(source):
     from ``gaps.toml``, which also has the pages of artefacts without a row in ``published.csv``.
     """
     card, places = grading.scorecard(source), _places(source)
-    path = files(f"book.papers.{source}") / "gaps.toml"
-    gaps = tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-    rows = []
+    gaps = stored.toml(f"papers/{source}/gaps.toml", optional=True)
     for name in dict.fromkeys([*places, *gaps]):
         own = card[card.artefact == name]
         numbers, claims = own[own.kind != "claim"], own[own.kind == "claim"]
@@ -244,8 +243,7 @@ def prints(source):
         gap = gaps.get(name, {"made": "anew", "why": ""})
         page = page_of(source, name) if name in places else gap["page"]
         shown = (", ".join(filter(None, told)) for told in (printed, here))
-        rows.append((name, *shown, gap["made"], gap["why"], page))
-    return pd.DataFrame(rows, columns=["artefact", "printed", "here", "made", "why", "page"])
+        yield name, *shown, gap["made"], gap["why"], page
 
 
 def _several(count, name):

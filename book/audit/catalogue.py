@@ -5,42 +5,42 @@ from importlib.resources import files
 
 import pandas as pd
 
+from book.frames import frame
 from inferlib import catalog
 from inferlib.units import factor
 
 
+@frame()
 def models():
     """Return a table of the catalogue's models.
 
     One row per model: attention, layers, total and active parameters (billions), width of the residual stream and of a
     head, KiB of cache per token at 16 bits, positions its configuration allows.
     """
-    rows = []
     for name in catalog.models():
         model = catalog.load_model(name)
         heads = (int(getattr(group.attention, "head_dim", 0)) for group in model.layers)
         kinds = " and ".join(sorted({group.attention.kind for group in model.layers}))
         windows = sorted({int(g.attention.window) for g in model.layers if g.attention.window is not None})
-        rows.append({
+        yield {
             "model": name, "attention": kinds + "".join(f", window {w:,}" for w in windows),
             "layers": int(model.n_layers), "parameters": model.n_params / 1e9, "active": model.n_active / 1e9,
             "width": int(model.d_model), "head": max(heads) or "latent",
             "cache": model.cache_bytes() / factor("KiB"), "context": model.max_context or "",
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }  # fmt: skip
 
 
+@frame()
 def chips():
     """Return a table of the catalogue's chips; an empty cell is a number that no vendor states.
 
     One row per chip: dense TFLOP/s at 16 and 8 bits, memory (GB) and its bandwidth (TB/s), FLOP per byte at 16 bits,
     chips in a scale-up domain and one-way GB/s of each, one-way GB/s of its network.
     """
-    rows = []
     for name in catalog.chips():
         chip = catalog.load_chip(name)
         eight = chip.peaks.get("fp8", chip.peaks.get("int8"))
-        rows.append({
+        yield {
             "chip": name, "16 bit": _in(chip.peaks.get("bf16", chip.peaks.get("fp16")), "TFLOP/s"),
             "8 bit": _in(eight, "TFLOP/s"), "memory": _in(chip.memory_capacity, "GB"),
             "bandwidth": _in(chip.memory_bandwidth, "TB/s"),
@@ -48,8 +48,7 @@ def chips():
             "domain": "" if chip.scale_up_size is None else int(chip.scale_up_size), "linked by": chip.topology,
             "links": _in(chip.scale_up_bandwidth, "GB/s"), "network": _in(chip.scale_out_bandwidth, "GB/s"),
             "watts": _in(chip.power, "W"), "usd/h": _in(chip.price, "1"),
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }  # fmt: skip
 
 
 def _in(value, unit):
@@ -97,6 +96,7 @@ COUNTED = {
 }
 
 
+@frame()
 def counts(whose):
     """Compare this library's counts with those of transformers' code and of model cards.
 
@@ -107,7 +107,6 @@ def counts(whose):
     of the published number, note and source.
     """
     text = (files("inferlib.catalog") / f"{whose}_counts.csv").read_text("utf-8")
-    rows = []
     for row in csv.DictReader(text.splitlines()):
         if row["quantity"] not in COUNTED:
             continue
@@ -116,10 +115,9 @@ def counts(whose):
         ours, parts = COUNTED[row["quantity"]](model), model.parameters()
         least = ours - parts["embeddings"] - parts.get("head", 0) if row["agreement"] in LOOSE else ours
         scale = 1e9 if "parameters" in row["quantity"] else 1
-        rows.append({
+        yield {
             "model": row["model"], "quantity": row["quantity"], "published": theirs / scale, "counted": ours / scale,
             "least": least / scale, "difference": "none" if ours == theirs else f"{ours / theirs - 1:+.2%}",
             "agreement": row["agreement"], "resolution": float(row["resolution"]) / scale, "note": row["note"],
             "source": row["source"],
-        })  # fmt: skip
-    return pd.DataFrame(rows)
+        }  # fmt: skip

@@ -5,11 +5,11 @@ import gzip
 import html
 from collections.abc import Mapping
 from dataclasses import field
-from importlib.resources import files
 from numbers import Number
 
 from pandas import DataFrame
 
+from book import stored
 from book.explorer.page import _identity, _json
 from book.style import _digits
 from inferlib.equation import frozen
@@ -97,7 +97,7 @@ def _menu(name, options, also=""):
 def _box(title, config, selects, head, start="", also=""):
     """Return the HTML of a filter: fields, number of matches, and a table if it has rows of its own."""
     identity = _identity(title, config, "finder")
-    runtime = (files("book.audit") / "filter_table.js").read_text("utf-8").strip()
+    runtime = stored.text("audit/filter_table.js").strip()
     data = f"{_json(config | {'id': identity})[:-1]}{also}}}"
     return (
         f'<div class="finder" id="{identity}" data-slug="find" role="search" aria-label="{html.escape(title)}">'

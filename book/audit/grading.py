@@ -7,16 +7,16 @@ only through a :class:`Reader`, which refuses the rows that it has to compute.
 
 import math
 import pkgutil
-import tomllib
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from inspect import getmembers, isfunction, signature
 from string import Formatter
 
 import pandas as pd
 
+from book import stored
 from book.audit.published_rows import (
     Reader,
     Row,
@@ -49,12 +49,14 @@ COLUMNS = (
 REPRODUCERS: dict = {}  # (source, artefact) -> functions
 
 
-def reproduces(source: str, artefact: str):
-    """Register a function that recomputes the printed rows of one artefact, or that checks its statements.
+def reproduces(*artefacts: str):
+    """Register a function that recomputes the printed rows of one artefact or more, or that checks their statements.
 
-    A function of a :class:`Reader` returns ``{(row, column): value}`` in SI units. A value that depends on other
-    printed numbers is itself a function of a reader, so that the dependencies of each row are known. If errata correct
-    the model, the function takes ``assumptions``: a record with ``.corrected()``, the printed one by default.
+    The source is that in whose folder the function stands. A function of a :class:`Reader` returns ``{(row, column):
+    value}`` in SI units, or ``{row: value}`` where there is no column. A value that depends on other printed numbers is
+    itself a function of a reader, so that the dependencies of each row are known; mere arithmetic on printed numbers
+    stands in ``formulas.toml``. If errata correct the model, the function takes ``assumptions``: a record with
+    ``.corrected()``, the printed one by default.
 
     A function of a reader and ``holds`` checks statements: it calls ``holds(label, truth, note="", fair="")`` for each.
     ``label`` is the statement in our words, and appears only there; ``truth`` is a bool, or a function of a reader that
@@ -63,7 +65,9 @@ def reproduces(source: str, artefact: str):
     """
 
     def register(function):
-        REPRODUCERS.setdefault((source, artefact), []).append(function)
+        source = function.__module__.split(".")[2]
+        for artefact in artefacts:
+            REPRODUCERS.setdefault((source, artefact), []).append(function)
         return function
 
     return register
@@ -76,17 +80,53 @@ def _registered(source, artefact, stating=False):
     return [function for function in functions if ("holds" in signature(function).parameters) == stating]
 
 
+def _placed(values):
+    """Return values by row and column; a row alone has no column."""
+    return {place if isinstance(place, tuple) else (place, ""): value for place, value in values.items()}
+
+
 def recomputed(reader):
-    """Return the values of an artefact's functions: (row, column) to value or function."""
-    values = {}
+    """Return the values of an artefact's functions and formulas: (row, column) to value or function."""
+    values = dict(_formulas(reader.source).get(reader.artefact, {}))
     for function in _registered(reader.source, reader.artefact):
-        values |= function(reader)
+        values |= _placed(function(reader))
     return values
 
 
+@cache
+def _formulas(source):
+    """Return the numbers of ``formulas.toml``: artefact to (row, column) to a function of a reader.
+
+    A formula is arithmetic on printed numbers, which stand in brackets: ``[row/column]`` of the same artefact,
+    ``[row/column | artefact]``, ``[row]`` where there is no column, and ``[/column]`` in the row computed. A list adds
+    a note to a formula.
+    """
+    found: dict = {}
+    for artefact, rows in stored.toml(f"papers/{source}/formulas.toml", optional=True).items():
+        for place, how in rows.items():
+            row, _, column = place.partition("/")
+            made = _formula(row, *([how] if isinstance(how, str) else how))
+            found.setdefault(artefact, {})[row, column] = made
+    return found
+
+
+def _formula(row, text, note=""):
+    def cell(found):
+        place, _, artefact = found[1].partition(" | ")
+        other, _, column = place.partition("/")
+        return f"read({other or row!r}, {column!r}, {artefact!r})"
+
+    code = compile(re.sub(r"\[(.+?)\]", cell, text), text, "eval")
+    return lambda read: WithNote(eval(code, {"read": read, "log2": math.log2}), note)
+
+
 def format_items(found, form: str = ".2g") -> str:
-    """Format names with their values for notes: ``HBM3 1.5, SRAM 12``; ``form`` is the format of a value."""
-    return ", ".join(f"{name} {value:{form}}" for name, value in found.items())
+    """Format names with their values for notes, ``HBM3 1.5, SRAM 12``.
+
+    ``form``: the format of a value, or of both with braces: ``"{1:.0f} us on {0}"``.
+    """
+    both = form if "{" in form else f"{{}} {{:{form}}}"
+    return ", ".join(both.format(name, value) for name, value in found.items())
 
 
 def scorecard(source: str | None = None, *artefacts: str) -> pd.DataFrame:
@@ -204,7 +244,7 @@ def _filled(source):
             tuple(map(tuple, entry.get("rows", ()))),
         )
         for kind in ("erratum", "note")
-        for entry in _errata(source).get(kind, ())
+        for entry in stored.toml(f"papers/{source}/errata.toml", optional=True).get(kind, ())
     ]
 
 
@@ -230,16 +270,9 @@ class _Braces(Formatter):
 
 
 @cache
-def _errata(source):
-    """Parse ``errata.toml`` of a source."""
-    path = files(f"book.papers.{source}") / "errata.toml"
-    return tomllib.loads(path.read_text("utf-8")) if path.is_file() else {}
-
-
-@cache
 def _objected(source):
     """Map the places of printed numbers that an erratum names to whether they are right."""
-    entries = _errata(source).get("erratum", ())
+    entries = stored.toml(f"papers/{source}/errata.toml", optional=True).get("erratum", ())
     says = {True: "not judged", False: "no"}
     return {
         tuple(place): says[entry["materiality"] == STALE]
@@ -302,7 +335,7 @@ def _corrected(source, artefact):
     for function in _registered(source, artefact):
         taken = signature(function).parameters.get("assumptions")
         if taken:
-            found |= function(Reader(source, artefact), assumptions=taken.default.corrected())
+            found |= _placed(function(Reader(source, artefact), assumptions=taken.default.corrected()))
     return found
 
 

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from importlib.resources import files
 
+from book import stored
 from inferlib.units import factor
 
 KINDS = ("model", "derived", "identity", "claim", "input", "measured", "quoted")
@@ -140,7 +140,7 @@ def published(source):
     Raises LookupError if there is no such source. Raises ValueError if the file is malformed: a missing column, an
     unknown kind, a bad resolution or a repeated place.
     """
-    text = (files(f"book.papers.{source}") / "published.csv").read_text("utf-8")
+    text = stored.text(f"papers/{source}/published.csv")
     rows = {}
     for line, cells in enumerate(csv.DictReader(io.StringIO(text)), 2):
         where = f"{source}/published.csv line {line}"

@@ -42,9 +42,8 @@ def draw(table, names=None, ax=None):
 
     ``names``: labels of the versions.
     """
-    import matplotlib.pyplot as plt
 
-    ax = ax or plt.subplots(figsize=(0.36 * len(table.columns) + 1, 0.09 * len(table) + 1.5))[1]
+    ax = ax or style.panels(0.36 * len(table.columns) + 1, 0.09 * len(table) + 1.5, layout=None)
     looks = {"exact": {"color": style.GREEN}, "other": {"color": style.FAINT, "alpha": 0.3}}
     for x, name in enumerate(table):
         found = table[name].where(table[name].isin(["exact", ""]), "other").reset_index(drop=True)

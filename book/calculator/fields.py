@@ -7,49 +7,17 @@ a widget of their own (chips, layouts, formats) are in ``page.html`` under the f
 import html
 import re
 from dataclasses import fields
-from importlib.resources import files
 
+from book import stored
 from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
 from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
 
 POWER = ("electricity", "pue")  # fields that need a chip of known power
-# The initial question; fields that are not named here are not given.
-START = {
-    "mode": "step",
-    "model": "Llama 3 70B",
-    "chip": "H100 SXM",
-    "n_chips": 8,
-    "layout": "",
-    "weights": "",
-    "kv_cache_dtype": "",
-    "layer_formats": {},
-    "engine": "",
-    "batch": 32,
-    "context": 4096,
-    "concurrency": 32,
-    "prompt_tokens": 4096,
-    "output_tokens": 512,
-    "cached": "0%",
-    "tpot": 0.02,
-    "ttft": 1,
-    "sure": False,
-    "only": "",
-    "prices": "",
-    "draft_tokens": 0,
-    "acceptance_length": 1,
-    "command": "vllm serve meta-llama/Llama-3.3-70B-Instruct \\\n  --tensor-parallel-size 8",
-    "measured": "TPOT 45 ms, TTFT 170 ms, 32 users, prompt 1000, output 300",
-}
-# Numbers of a chip that a reader may change: field, label, unit and the unit in SI.
-CHIP = (
-    ("memory_capacity", "Memory", "GB", 1e9), ("memory_bandwidth", "Its bandwidth", "TB/s", 1e12),
-    ("peak_16", "16-bit peak", "TFLOP/s", 1e12), ("peak_fp8", "FP8 peak", "TFLOP/s", 1e12),
-    ("peak_fp4", "FP4 peak", "TFLOP/s", 1e12), ("scale_up_bandwidth", "Links in a domain", "GB/s", 1e9),
-    ("scale_up_size", "Chips in a domain", "", 1), ("scale_out_bandwidth", "Links outside", "GB/s", 1e9),
-    ("power", "Power", "W", 1),
-)  # fmt: skip
+FORM = stored.toml("calculator/form.toml")
+START = FORM["start"]  # the initial question
+CHIP = [(name, *about) for name, about in FORM["chip"].items()]  # name, label, unit, and the unit in SI
 # Inputs of the page that are part of a field: their parser, and the field.
 PARTS = {
     "n_chips": (parsing.parse_int, "machine"),
@@ -176,7 +144,7 @@ def _row(identity, name, about, number, mode):
 
 def blocks():
     """Return the page's template, and the rows that ``page.html`` writes by hand, by field."""
-    text = (files("book.calculator") / "page.html").read_text("utf-8")
+    text = stored.text("calculator/page.html")
     page, *parts = re.split(r"^\[\[(\w+)\]\]\n", text, flags=re.MULTILINE)
     return page, dict(zip(parts[::2], parts[1::2], strict=True))
 

@@ -248,9 +248,9 @@ def glue():
     extra time of a prompt up to its first token; ``sequences``, ``again``, ``capacity``, ``met`` and ``residual``: of a
     copy in a fleet.
     """
-    users, places, output, tokens = (number(name) for name in ("users", "places", "output", "tokens"))
-    cached, running, fresh, read = (number(name) for name in ("cached", "running", "fresh", "read"))
-    step, price, batch, chips = (number(name) for name in ("step", "price", "batch", "n_chips"))
+    users, places, output, tokens = map(number, ("users", "places", "output", "tokens"))
+    cached, running, fresh, read = map(number, ("cached", "running", "fresh", "read"))
+    step, price, batch, chips = map(number, ("step", "price", "batch", "n_chips"))
     bar, came, sequences_of = number("spread"), number("came"), number("sequences")
     sequences = [number(name) for name in ("tokens", "held", "most", "budget", "fresh", "output")]
     engine = Engine(host=number("engine_host"), door=number("engine_door"))
@@ -265,7 +265,7 @@ def glue():
             at, _Total("step", step), prompts, output, running, price=price, asking=users, pieces=number("pieces"),
             protocol=_Loop(),
         )  # fmt: skip
-        drafts = (number(name) for name in ("drafted", "draft", "length"))
+        drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
         own = prefill.prefill_until_first_token(at, read, whole)
         everybody = engine.door, number("lanes"), users, running, own + whole * step

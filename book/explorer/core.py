@@ -10,7 +10,6 @@ import itertools
 import math
 import re
 from functools import cached_property
-from inspect import signature
 from urllib.parse import quote
 
 import matplotlib.pyplot as plt
@@ -288,14 +287,6 @@ def _of_bar(view, label, output, arguments):
     yield f"{before}total", step.total / factor(view.unit) if answered else None
 
 
-def _call(function, arguments):
-    """Call a function with the arguments that it names (all, if it has ``**``)."""
-    wanted = signature(function).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
-        return function(**arguments)
-    return function(**{name: arguments[name] for name in wanted})
-
-
 def _ipywidget(ipywidgets, i):
     wide = {"style": {"description_width": "20em"}, "layout": {"width": "40em"}}
     if not isinstance(i, Slider):
@@ -303,7 +294,7 @@ def _ipywidget(ipywidgets, i):
     wide["description"] = _inputs.with_unit(i)
     if i.whole and not i.log:
         return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
-    least, most, start = (i.position(value) for value in (i.low, i.high, i.value))
+    least, most, start = map(i.position, (i.low, i.high, i.value))
     # A notebook shows the nearest step, so the start must be a step; typed numbers are kept.
     steps = 12 * max(1, round(20 * (start - least) / (most - least)))
     step = (start - least) / steps or (most - least) / 240

@@ -7,8 +7,6 @@ has no answer.
 from collections.abc import Callable, Mapping
 from dataclasses import field
 
-import matplotlib.pyplot as plt
-
 from book import style
 from inferlib import validation
 from inferlib.equation import frozen
@@ -108,7 +106,7 @@ class Gauge:
 
     def draw(self, values):
         """Draw the gauge with Matplotlib."""
-        _, ax = plt.subplots(figsize=(6.4, 1.3))
+        ax = style.panels(6.4, 1.3, layout=None)
         left, colours = 0.0, style.coloured(self.parts) | dict(self.colours)
         for name in self.parts:
             ax.barh(0, values[name], left=left, label=name, color=colours[name])

@@ -10,7 +10,7 @@ import re
 from functools import partial
 from numbers import Integral
 
-from book import style
+from book import stored, style
 from book.explorer import kernel_model_line
 from book.explorer.inputs import Choice, Slider, StructureChoice, with_unit
 from book.explorer.outputs import Bars, Curves, Sentence, numbers, step_of
@@ -36,30 +36,17 @@ def page(shown):
     if shown.asks is not None:
         config["asks"] = kernel_model_line.ask_row(shown)
     identity = _identity(shown.title, config, functions)
-    controls = "".join(_control(identity, i) for i in shown.inputs if i.name not in shown.more)
-    folded = "".join(_control(identity, i) for i in shown.inputs if i.name in shown.more)
-    controls += f'<details class="more"><summary>more to set</summary>{folded}</details>' if folded else ""
-    views = "".join(_drawn(identity, shown, v, view) for v, view in enumerate(shown.views))
-    brief = "" if shown.limits else " brief"
-    if any(limit.caution for limit in shown.limits.values()):
-        brief = " cautious"
-    limits = f'<div id="{identity}-limits" class="limits{brief}">{_limits(shown)}</div>'
-    moved = ", ".join(_start(i) for i in shown.inputs)
-    still = f'<p class="still">Shown for {html.escape(moved)}. To be moved on the page, with scripts.</p>'
-    acts = "".join(
-        f'<button type="button" data-act="{act}">{label}</button>'
-        for act, label in (("link", "Link to this state"), ("reset", "Start again"))
-    )
-    said = f'<p id="{identity}-said" class="said" role="status" aria-live="polite"></p>'
-    asked = ""
-    if shown.asks is not None:
-        told = html.escape(kernel_model_line.format_answer(shown, digits))
-        asked = f'<p id="{identity}-asked" class="asked">{told}</p>'
-    body = f'{controls}{limits}{views}{asked}<div class="acts">{acts}</div>{still}{said}'
-    data = _json(config | {"id": identity})
+    cautious = any(limit.caution for limit in shown.limits.values())
     code = f"{{functions:[{','.join(functions)}]}}"
-    call = f"inferlibExplorer(Object.assign({data},{code}));"
-    return draw_static(_box(identity, shown.title, body, ("shared.js", "explorer.js"), call, shown.slug))
+    call = f"inferlibExplorer(Object.assign({_json(config | {'id': identity})},{code}));"
+    made = boxed(
+        "page", identity, shown.title, ("shared.js", "explorer.js"), call, slug=shown.slug,
+        shown=shown, start=shown.evaluate(), views=[_drawn(shown, view) for view in shown.views],
+        brief=" cautious" if cautious else "" if shown.limits else " brief", limits=_limits(shown),
+        asked=None if shown.asks is None else kernel_model_line.format_answer(shown, digits),
+        moved=", ".join(map(_start, shown.inputs)), digits=digits, shown_unit=_shown_unit, with_unit=with_unit,
+    )  # fmt: skip
+    return draw_static(made)
 
 
 def guess_page(guess, start):
@@ -70,14 +57,9 @@ def guess_page(guess, start):
     config = {"answer": answer, "unit": guess.unit, "whole": whole, "by": guess.by, "why": guess.why}
     identity = _identity(guess.question, config, "guess")
     ends = f"{digits(guess.low)} to {digits(guess.high)} {html.escape(guess.unit)}".replace(" ", "&nbsp;")
-    body = (
-        f'<div class="control"><label for="{identity}-guess">Your guess, {ends}</label>{_range(identity, slider)}'
-        f'<output for="{identity}-guess"></output></div>'
-        f'<button type="button">Show what {html.escape(guess.by)} says</button> '
-        '<p class="readout" role="status" aria-live="polite"></p>'
-    )
     call = f"inferlibGuess({_json(config | {'id': identity})});"
-    return _box(identity, guess.question, body, ("shared.js", "guess.js"), call)
+    runtime = "shared.js", "guess.js"
+    return boxed("guess", identity, guess.question, runtime, call, slider=slider, ends=ends, by=guess.by)
 
 
 def _start(i):
@@ -86,14 +68,17 @@ def _start(i):
     return f"{label} {digits(i.value)} {i.unit}".rstrip() if isinstance(i, Slider) else f"{label} {i.start()}"
 
 
-def _box(identity, title, body, runtime, call, slug=""):
-    slug = f' data-slug="{slug}"' if slug else ""
-    heading = f'<div class="title">{html.escape(title)}</div>'
-    shared = "".join(f"<script>{_shared(name)}</script>" for name in runtime)
-    return (
-        f'<style>{_shared("explorer.css")}</style><div id="{identity}"{slug} class="inferlib-explorer" role="group" '
-        f'aria-label="{html.escape(title)}">{heading}{body}</div>{shared}<script>{call}</script>'
-    )
+def boxed(template, identity, title, runtime, call, **values):
+    """Return a box of the page: a template filled with values, and the scripts that run in it."""
+    scripts = map(_shared, runtime)
+    about = {
+        "id": identity,
+        "title": title,
+        "style": _shared("explorer.css"),
+        "runtime": scripts,
+        "call": call,
+    }
+    return stored.filled(f"explorer/{template}.jinja", **about, **values)
 
 
 # --- Data for the runtime
@@ -211,113 +196,28 @@ def _limits(shown):
         for name, limit in shown.limits.items()
         if not (limit.quiet or limit.caution)
     ]
-    return html.escape("; ".join(told)) or "&nbsp;"
+    return "; ".join(told)
 
 
-def _control(identity, i):
-    name = f"{identity}-{i.name}"
-    label = f'<div class="control"><label for="{name}">{html.escape(i.label)}</label>'
-    if isinstance(i, Slider):
-        number = (
-            f'<input type="number" autocomplete="off" id="{name}-n" data-key="{i.name}" step="any" min="{i.low:g}" '
-            f'max="{i.high:g}" value="{i.value:.6g}" aria-label="{html.escape(with_unit(i))}, typed">'
-        )
-        return f'{label}{_range(identity, i)}{number} <span class="unit">{html.escape(i.unit)}</span></div>'
-    options = "".join(f"<option>{html.escape(option)}</option>" for option in i.options)
-    return f'{label}<select id="{name}" data-key="{i.name}" autocomplete="off">{options}</select></div>'
-
-
-def _range(identity, i):
-    low, high, value = (f"{i.position(v):.6g}" for v in (i.low, i.high, i.value))
-    step = 1 if i.whole and not i.log else f"{(i.position(i.high) - i.position(i.low)) / 400:.6g}"
-    return (
-        f'<input type="range" autocomplete="off" id="{identity}-{i.name}" data-key="{i.name}" min="{low}" '
-        f'max="{high}" step="{step}" value="{value}">'
-    )
-
-
-def _drawn(identity, shown, v, view):
-    subtitle = f'<div class="subtitle">{html.escape(view.title)}</div>' if view.title else ""
-    part = f"{identity}-v{v}"
+def _drawn(shown, view):
+    """Return what a view shows at the start."""
+    known = {"kind": type(view).__name__, "view": view, "numbers": numbers(view)}
     if isinstance(view, Bars):
-        inside = _bars(part, shown, view)
-    elif isinstance(view, Curves):
-        inside = _picture(part, view.title or shown.title, view.x) + _readout(part, shown, view)
-    elif isinstance(view, Sentence):
+        return known | {"bars": [_bar(shown, view, *bar) for bar in enumerate(view.steps.items())]}
+    if isinstance(view, Sentence):
         longest = max(len(text) for _, text in view.cases)
-        said = html.escape(view.say(shown.evaluate(), digits))
-        inside = f'<p class="sentence" id="{part}" style="--n:{longest}">{said}</p>'
-    else:
-        inside = _picture(part, view.title, height=52)
-        inside += _readout(part, shown, view)
-    return f'<div class="view">{subtitle}{inside}</div>'
+        return known | {"longest": longest, "said": view.say(shown.evaluate(), digits)}
+    return known | {"colours": _curve_colours(view) if isinstance(view, Curves) else _part_colours(view)}
 
 
-def _picture(part, title, x=None, height=300):
-    moves = f' data-x="{x}"' if x else ""
-    box = f'viewBox="0 0 600 {height}" role="img" aria-label="{html.escape(title)}"'
-    return f'<svg id="{part}" {box}{moves}></svg>'
-
-
-def _readout(part, shown, view):
-    start = shown.evaluate()
-    entries = "".join(
-        f'<span>{colour}{html.escape(name)} <b id="{part}-{k}">{digits(start[name])}</b> '
-        f"{html.escape(_shown_unit(unit))}</span> "
-        for k, ((name, _, unit), colour) in enumerate(
-            zip(numbers(view), _readout_colours(view), strict=False)
-        )
-    )
-    return f'<div class="readout">{entries}</div>'
-
-
-def _readout_colours(view):
-    """Return the colour key of each number below a picture; the limit of a gauge has none."""
-    if isinstance(view, Curves):
-        return [f'<i class="c{k}"></i>' for k in _curve_colours(view)]
-    return [f'<i class="c{k}"></i>' for k in _part_colours(view)] + [""]
-
-
-def _bars(part, shown, view):
-    arguments = shown._arguments(shown.state())
-    steps = "".join(
-        _bar(f"{part}-s{k}", shown, view, name, output, arguments)
-        for k, (name, output) in enumerate(view.steps.items())
-    )
-    axis = f'<svg id="{part}-axis" viewBox="0 0 600 22" aria-hidden="true"></svg>'
-    if not any(view.steps):  # one bar without a name
-        return f'{steps}{axis}<div>total <b id="{part}-s0-t"></b> {html.escape(_shown_unit(view.unit))}</div>'
-    heads = "source", f"time ({view.unit})", "bound by"
-    head = "".join(f'<th scope="col">{html.escape(h)}</th>' for h in heads)
-    rows = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td class="number" id="{part}-s{k}-t"></td>'
-        f'<td class="name" id="{part}-s{k}-b"></td></tr>'
-        for k, name in enumerate(view.steps)
-    )
-    # fixed widths, so that longer numbers do not move columns
-    widths = "".join(f'<col style="width:{em}em">' for em in (9.5, 4, 11))
-    wide = 'style="table-layout:fixed;width:24.5em"'
-    table = f"<table {wide}><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-    return f'{steps}{axis}<div class="scroll" tabindex="0" role="region" aria-label="Table">{table}</div>'
-
-
-def _bar(part, shown, view, name, output, arguments):
+def _bar(shown, view, k, named):
+    """Return name and step of a bar at the start, and each of its terms with size and unit."""
+    (name, output), arguments = named, shown._arguments(shown.state())
     missing = [limit.says.lower() for n, limit in shown.limits.items() if n in shown._short(arguments)]
     step = Breakdown(status="infeasible", reason=missing[0]) if missing else step_of(output, arguments)
-    terms = step.terms if isinstance(step, Breakdown) and step.feasible else {}
-    hides = ' class="absent"'
-    told = "" if terms else f'<span class="reason">{html.escape(step.reason)}</span>'
-    told += "".join(
-        f"<span{'' if t in terms else hides}><i></i>{html.escape(t)} "
-        f"<b>{size}</b> {html.escape(unit)}"
-        f"<em{'> (hidden)' if t in step.overlapped else hides + '>'}</em></span> "
-        for t in _terms(shown, view, list(view.steps).index(name))
-        for size, unit in [_told(terms.get(t, 0) / factor(view.unit), _shown_unit(view.unit))]
-    )
-    heading = f'<div class="heading"><b>{html.escape(name)}</b></div>' if name else ""
-    label = html.escape(f"{shown.title}: {name}" if name else shown.title)
-    bar = f'<svg id="{part}" viewBox="0 0 600 26" role="img" aria-label="{label}"></svg>'
-    return f'<div class="step">{heading}{bar}<div class="readout" id="{part}-r">{told}</div></div>'
+    found, unit = step.terms if step.feasible else {}, _shown_unit(view.unit)
+    terms = [(t, *_told(found.get(t, 0) / factor(view.unit), unit)) for t in _terms(shown, view, k)]
+    return name, step, terms
 
 
 FINER = {"s": "ms", "ms": "µs", "µs": "ns"}

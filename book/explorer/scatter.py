@@ -1,11 +1,10 @@
 """Scatter plots with menus: dots that link to their sources, a model's lines, and the point that meets an SLO."""
 
-import html
 import json
 from dataclasses import field
 from math import log10
 
-from book.explorer.page import _box, _identity, _json, _shared
+from book.explorer.page import _identity, _json, _shared, boxed
 from book.explorer.static_start import paint_svg
 from inferlib.equation import frozen
 
@@ -65,24 +64,12 @@ class Scatter:
 
     def _repr_html_(self):
         identity = _identity(self.title, self.spec(), "scatter")
-        body, start = "", self.drawn()
-        for menu in self.menus:
-            options = "".join(f"<option>{html.escape(label)}</option>" for label in menu.options)
-            name = f"{identity}-{menu.key}"
-            body += f'<div class="control"><label for="{name}">{html.escape(menu.label)}</label>'
-            body += f'<select id="{name}">{options}</select></div>'
-        for one in self.sliders:
-            name = f"{identity}-{one['key']}"
-            low, high, at = (log10(one[end]) for end in ("low", "high", "start"))
-            body += f'<div class="control"><label for="{name}">{html.escape(one["label"])}</label>'
-            body += f'<input type="range" id="{name}" min="{low:.4f}" max="{high:.4f}" step="0.01" value="{at:.4f}">'
-            body += f'<output for="{name}">{one["start"]} {one["unit"]}</output></div>'
-        body += f'<div id="{identity}-picture">{paint_svg(start["svg"])}</div>'
-        colours = "".join(f'<div><i class="c{c}"></i>{html.escape(who)}</div>' for who, c in self.key.items())
-        body += f'<div class="readout legend">{colours}</div>'
-        body += f'<div id="{identity}-said" aria-live="polite">{start["said"]}</div>'
+        start = self.drawn()
         call = f"inferlibScatter({_json(self.spec() | {'id': identity})});"
-        return _box(identity, self.title, body, ("shared.js", "scatter.js"), call)
+        return boxed(
+            "scatter", identity, self.title, ("shared.js", "scatter.js"), call, menus=self.menus,
+            sliders=self.sliders, key=self.key, picture=paint_svg(start["svg"]), said=start["said"], log10=log10,
+        )  # fmt: skip
 
     def __repr__(self):
         return f"Scatter({self.title!r}, {len(self.dots)} dots, menus: {', '.join(menu.key for menu in self.menus)})"

@@ -4,7 +4,8 @@ import html
 import json
 import re
 from functools import cache
-from importlib.resources import files
+
+from book import stored
 
 # A stub of the DOM, as much as the explorers' runtime uses. Nodes are created on demand.
 PAGE = r"""
@@ -103,9 +104,7 @@ BLANKS = re.compile(r" ?([,{}?:*<>=;()]) ?")
 @cache
 def script(room, name):
     """Return a script or style sheet of a package of the book, minified: no comments, indentation or spare blanks."""
-    text = re.sub(
-        r"^\s+|\s*(^|\s)//\s.*$", "", (files(f"book.{room}") / name).read_text("utf-8"), flags=re.MULTILINE
-    )
+    text = re.sub(r"^\s+|\s*(^|\s)//\s.*$", "", stored.text(f"{room}/{name}"), flags=re.MULTILINE)
     text = re.sub(r"\n+", "\n", re.sub(r" (=>|[=!]==|&&|\|\||[<>]=|=(?= [\w(\[{])) ", r"\1", text)).strip()
     return CODE.sub(lambda line: BLANKS.sub(r"\1", line[0]), text) if name.endswith(".js") else text
 
@@ -118,7 +117,7 @@ RULE = re.compile(r"(?<!\] )\.inferlib-explorer (\.\w+|:is\([^)]*\))\{((?:--c|fi
 @cache
 def paints():
     """Return the CSS properties of each class in a picture, read from the style sheet."""
-    sheet, found = (files("book.explorer") / "explorer.css").read_text("utf-8"), {}
+    sheet, found = stored.text("explorer/explorer.css"), {}
     for names, rules in RULE.findall(sheet):
         for name in re.findall(r"\.(\w+)", names):
             found.setdefault(name, {}).update(rule.split(":") for rule in rules.split(";"))

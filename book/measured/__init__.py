@@ -7,13 +7,13 @@ computed from a printed number (column ``derivation``). ``traces`` are requests 
 """
 
 import re
-import tomllib
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import pandas as pd
 
+from book import stored
 from inferlib import catalog, units, validation
 
 
@@ -67,8 +67,8 @@ def serving():
     >>> len(table), sorted(set(table.publisher))
     (1846, ['InferenceX', 'NVIDIA'])
     """
-    about, paths = _read("serving.toml"), [files("book.measured") / f"{name}.csv" for name in SERVING]
-    tables = [pd.read_csv(path, keep_default_na=False).set_index("id") for path in paths]
+    about, paths = _read("serving.toml"), [f"measured/{name}.csv" for name in SERVING]
+    tables = [stored.rows(path, keep_default_na=False).set_index("id") for path in paths]
     table = pd.concat(tables).fillna({"url": ""})
     if [table.index.name, *table.columns] != list(about["columns"]):
         raise ValueError("the columns of serving rows are not those of serving.toml")
@@ -113,7 +113,7 @@ def names():
 
 
 def _read(file):
-    return tomllib.loads((files("book.measured") / file).read_text("utf-8"))
+    return stored.toml(f"measured/{file}")
 
 
 def _row(cells):

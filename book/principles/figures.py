@@ -1,6 +1,5 @@
 """Figures of the chapter on first principles: data first, pictures second; each draws the chapter's case."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -53,11 +52,11 @@ def layer_operators(model, batch, context, weights="bf16", cache="bf16", group=-
     return table.rename(index=lambda name: f"{name} projection" if name in attention.matrices(d) else name)
 
 
-def draw_layer(case, ax=None):
+def draw_layer(case):
     """One layer as a column of operators: how long the case's chips together read and calculate each."""
     work, chip, count = case.workload, case.machine.chip, case.machine.count
     table = layer_operators(case.model, work.batch, work.context, work.weights, work.cache)
-    ax = style.axes(ax, figsize=(7, 0.62 * len(table) + 1.1))
+    ax = style.panels(7, 0.62 * len(table) + 1.1, layout=None)
     reading = 1e6 * roofline.memory_time(chip, table.weight_bytes, count)
     cached = 1e6 * roofline.memory_time(chip, table.cache_bytes, count)
     calculating = 1e6 * roofline.arithmetic_time(chip, table.flop, count)
@@ -71,7 +70,7 @@ def draw_layer(case, ax=None):
     for i, row in enumerate(table.itertuples()):
         size = _si(row.weight_bytes + row.cache_bytes, "B")
         longest = max(reading[i], cached[i])
-        ax.text(longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", va="center", fontsize=8)
+        style.words(ax, longest + 0.01 * end, i, f"{size}, {_si(row.flop, 'FLOP')}", fontsize=8)
     style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.3, -0.5), xlim=(0, 1.3 * end), xlabel=f"microseconds on {case.machine}")
     ax.legend(loc="lower center", bbox_to_anchor=(0.45, 1.0), ncol=3)
@@ -85,9 +84,9 @@ def _si(value, unit):
     return f"{value:.3g} {unit}"
 
 
-def draw_chip(chip, seconds=1e-3, ax=None):
+def draw_chip(chip, seconds=1e-3):
     """Draw a chip's memory, and what it can read and compute in some time, as squares on one scale: bytes, and FLOP."""
-    ax = ax or plt.subplots(figsize=(7.0, 3.4), layout="constrained")[1]
+    ax = style.panels(7.0, 3.4)
     read = chip.memory_bandwidth * seconds
     parts = {
         "multipliers\ncould use": (roofline.ridge_point(chip) * read, style.ORANGE),
@@ -102,17 +101,16 @@ def draw_chip(chip, seconds=1e-3, ax=None):
         side = size**0.5
         x += max(wide - side, 0) / 2
         edge = style.BLUE if colour == "none" else colour
-        ax.add_patch(plt.Rectangle((x, 0), side, side, facecolor=colour, edgecolor=edge))
+        style.box(ax, x, 0, side, side, facecolor=colour, edgecolor=edge)
         ax.text(x + side / 2, -0.02 * wide, f"{name}\n{_si(size, 'B')}", ha="center", va="top", fontsize=9)
         x += side + max(wide - side, 0) / 2 + 0.05 * wide
-    ax.set(xlim=(-0.05 * wide, x), ylim=(-0.75 * wide, wide / 0.3), aspect="equal")
-    ax.axis("off")
+    style.canvas(ax, (-0.05 * wide, x), (-0.75 * wide, wide / 0.3))
     return ax
 
 
-def draw_roofline(case, prompt=2048, ax=None):
+def draw_roofline(case, prompt=2048):
     """The roofline of the case's chip with decode steps of its model on it, and one prompt."""
-    ax, chip = style.axes(ax), case.machine.chip
+    ax, chip = style.panels(6.4, 3.8, layout=None), case.machine.chip
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
     points = intensity_over_batch(profile(case), (1, 8, 64, 512), (1, 4096, 32768))
@@ -175,18 +173,17 @@ def one_cache_data(prompt=2048, steps=(1, 256, 512, 1024)):
 def draw_one_cache(case):
     """One request's cache as its prompt writes it and each step reads and extends it."""
     table, each = one_cache_data(), case.model.cache_bytes(format=case.workload.cache)
-    _, ax = plt.subplots(figsize=(6.6, 2.9), layout="constrained")
+    ax = style.panels(6.6, 2.9)
     for y, row in enumerate(table.itertuples()):
         reads = f"reads {_si(each * row.read, 'B')}, " if row.read else ""
         ax.barh(y, row.read, 0.46, color=style.GREEN)
         line = {"color": "none", "edgecolor": style.GREEN, "linewidth": 1.5}
         ax.barh(y, row.written, 0.46, left=row.read, **line)
         ax.text(0, y - 0.3, f"{reads}writes {_si(each * row.written, 'B')}", fontsize=8)
-        ax.text(row.read + row.written, y, f" +{row.written:,}", fontsize=8, va="center")
+        style.words(ax, row.read + row.written, y, f" +{row.written:,}", fontsize=8)
     ends = table.read + table.written
-    ax.set_yticks(range(len(table)), table.index)
+    style.name_rows(ax, table.index)
     ax.set(ylim=(len(table) - 0.6, -0.8), xlim=(0, 1.12 * ends.max()), xlabel="positions in one user's cache")
-    ax.grid(axis="y", visible=False)
     return ax
 
 
@@ -208,9 +205,9 @@ def intensity_over_batch(own, batches, contexts):
     return roofline.decode_intensity(own, at.batch, at.context)
 
 
-def draw_intensity(case, ax=None):
+def draw_intensity(case):
     """Intensity grows with the batch until the cache caps it; the dotted line is where the chip is balanced."""
-    ax, chip = style.axes(ax), case.machine.chip
+    ax, chip = style.panels(6.4, 3.8, layout=None), case.machine.chip
     data = intensity_over_batch(profile(case), np.geomspace(1, 4096, 121), (0, 1024, 4096, 32768))
     for context, colour in zip(
         data.context.values, (style.BLUE, *style.shades(len(data.context) - 1)), strict=True

@@ -5,13 +5,13 @@ from dataclasses import fields
 from functools import partial
 from itertools import takewhile
 
-import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 from book import measured, style
 from book.audit.published_rows import published
 from book.explorer import Bars, Choice, Explorer, Sentence, Slider, first, memory, sizes
+from book.frames import frame
 from book.style import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
@@ -252,7 +252,7 @@ def draw_chips_and_users(tables):
         "arithmetic": "multiplying",
         "waiting": "waiting",
     }
-    _, axes = plt.subplots(1, 2, figsize=(7.2, 3.0), layout="constrained")
+    axes = style.panels(7.2, 3.0, columns=2)
     titles = {"chips": "one user, more chips", "users": "one box, more users"}
     for ax, (name, table) in zip(axes, tables.items(), strict=True):
         x, bottom = range(len(table)), 0.0
@@ -277,12 +277,12 @@ def draw_chips_and_users(tables):
 
 def draw_mechanism():
     """Draw how one token is made: every chip reads its part from memory, multiplies, and waits for the others."""
-    _, ax = plt.subplots(figsize=(7.2, 3.3))
+    ax = style.panels(7.2, 3.3, layout=None)
 
     def box(x, y, width, text, colour):
         line = {"fill": False, "edgecolor": colour, "linewidth": 1.6}
         ax.add_patch(FancyBboxPatch((x, y), width, 1, boxstyle="round,pad=0.04", **line))
-        ax.text(x + width / 2, y + 0.5, text, ha="center", va="center", fontsize=9, color=colour)
+        style.words(ax, x + width / 2, y + 0.5, text, ha="center", color=colour)
 
     def arrow(start, end, colour, heads="-|>", bend=0.0):
         line = {"color": colour, "linewidth": 1.8, "connectionstyle": f"arc3,rad={bend}"}
@@ -301,8 +301,7 @@ def draw_mechanism():
     ax.text(
         4.85, 4.75, "next block; after the last one, the next token", ha="center", va="center", fontsize=10
     )
-    ax.set(xlim=(-1.0, 9.1), ylim=(0, 5.4))
-    ax.axis("off")
+    style.canvas(ax, (-1.0, 9.1), (0, 5.4), aspect="auto")
     return ax
 
 
@@ -341,7 +340,7 @@ def draw_frontiers(edge):
     """Both frontiers, the kernel model's with its interval and the three offers on it."""
     if edge.empty:
         return style.nothing("it fits on none of these machines")
-    _, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    ax = style.panels(6.4, 3.6)
     for (who, own), colour in zip(edge.groupby("who"), (style.INK, style.PURPLE), strict=False):
         ax.plot(own.speed, own.usd, color=colour, label=who)
         slow, fast = (
@@ -393,13 +392,13 @@ def doubled(case):
     }
 
 
+@frame()
 def eight_or_sixteen(case):
     """Return all models' answers to one question: milliseconds and dollars before and after doubling the chips."""
-    asked, rows = doubled(case), []
+    asked = doubled(case)
     for key, beside in WHOSE.items():
         found = {name: _cell(ask(question, by=key)) for name, question in asked.items()}
-        rows.append({"model": predictors.label(key), **found, "beside": beside})
-    return pd.DataFrame(rows)
+        yield {"model": predictors.label(key), **found, "beside": beside}
 
 
 def _cell(answer):

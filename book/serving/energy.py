@@ -11,6 +11,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 
+from book import stored
 from inferlib import catalog
 from inferlib.system import System, Workload
 from tokenprice import energy
@@ -22,7 +23,7 @@ PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows
 @cache
 def rows():
     """Return the rows with the shares of time in which chips are busy, and of rated power that they draw."""
-    table = pd.read_csv(files("book.serving") / "energy.csv")
+    table = stored.rows("serving/energy.csv")
     found = []
     for row in table.itertuples():
         model, chip = catalog.load_model(row.model), catalog.load_chip(row.chip)

@@ -20,24 +20,24 @@ _PARTS = {
 
 def waterfall(table):
     """Draw the way from the bound to a measured step: the time that each kind adds."""
-    ax = style.axes(None, figsize=(6.8, 3.6))
+    ax = style.panels(6.8, 3.6, layout=None)
     left = 0.0
     for y, (name, ms) in enumerate(zip(table["what"], table["ms"], strict=True)):
         whole = name in ("the bound", "predicted", "measured")
         start = 0.0 if whole else left
         fill = style.INK if name == "measured" else _PARTS.get(name, "none")
         ax.barh(y, ms, left=start, height=0.6, color=fill, edgecolor=style.INK, linewidth=0.6)
-        ax.text(start + max(ms, 0), y, f" {ms:.2f} ms", va="center", fontsize=9)
+        style.words(ax, start + max(ms, 0), y, f" {ms:.2f} ms")
         left = ms if whole else left + ms
     style.name_rows(ax, table["what"])
     ax.set(xlabel="milliseconds per token", xlim=(0, 1.15 * table["ms"].max()))
     return ax
 
 
-def one_layer(table, system, ax=None):
+def one_layer(table, system):
     """Draw one layer as a profiler does: a row per chip, kernels one after another; arithmetic is a strip."""
     rows = range(min(system.count, 8))
-    ax = style.axes(ax, figsize=(7.2, 1.6 + 0.24 * len(rows)))
+    ax = style.panels(7.2, 1.6 + 0.24 * len(rows), layout=None)
     if "no answer" in table:
         return style.nothing(table["no answer"][0], ax)
     for line in table.itertuples():
@@ -59,23 +59,22 @@ def one_layer(table, system, ax=None):
         line = {"arrowstyle": "-", "color": style.FAINT, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 0}
         place = at, -0.7 - 1.5 * level
         ax.annotate(name, (at, -0.4), place, ha="center", va="bottom", fontsize=8, arrowprops=line)
-    ax.set_yticks(rows, [f"GPU {y}" for y in rows], fontsize=8)
+    style.name_rows(ax, [f"GPU {y}" for y in rows], fontsize=8)
     ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="microseconds")
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.35 / (0.3 + 0.2 * len(rows))), ncol=3, fontsize=8)
     return ax
 
 
 def ladder(table):
     """Draw mean errors of ever more complete models: bars for models left out, dots for fitted rows; last the noise."""
-    ax = style.axes(None, figsize=(6.8, 3.4))
+    ax = style.panels(6.8, 3.4, layout=None)
     y = np.arange(len(table))
     for kind, colour, by in (("dense", style.BLUE, -0.18), ("experts", style.ORANGE, 0.18)):
         out = table[f"{kind}, left out"]
         ax.barh(y + by, out, height=0.32, color=colour, alpha=0.6, label=kind)
         ax.plot(table[f"{kind}, shown"], y + by, "o", color=style.INK, markersize=4)
         for place, value in zip((y + by)[out.notna()], out.dropna(), strict=True):
-            ax.text(value + 1, place, f" {value:.0f} %", va="center", fontsize=8)
+            style.words(ax, value + 1, place, f" {value:.0f} %", fontsize=8)
     style.name_rows(ax, table["with"])
     ax.set(xlabel="mean |error|, %", xlim=(0, 1.15 * table.filter(like="left out").max(axis=None)))
     ax.legend(loc="lower right")
@@ -84,7 +83,7 @@ def ladder(table):
 
 def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
-    ax = style.axes(None, figsize=(6.0, 3.2))
+    ax = style.panels(6.0, 3.2, layout=None)
     for i, (name, own) in enumerate(table.groupby("system", sort=False)):
         colour = COLOURS[i]
         ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
@@ -122,7 +121,7 @@ def over_context(models, system, workload):
 # --- The price ------------------------------------------------------------------------------------------------
 
 
-def schedule(answer, pieces=8, seconds=2.0, axes=None):
+def schedule(answer, pieces=8, seconds=2.0):
     """Draw two seconds of a machine: prefill that stops decoding, that runs along, and on other machines.
 
     Under each lane are the tokens of one user.
@@ -132,7 +131,7 @@ def schedule(answer, pieces=8, seconds=2.0, axes=None):
     request = answer.request
     read, step, every = request.prompt.total, request.step.total, request.machine_seconds
     ways = {"full stop": (1, 0), "in pieces": (pieces, step), "elsewhere": (0, 0)}
-    axes = axes if axes is not None else plt.subplots(3, figsize=(6.8, 3.6), sharex=True)[1]
+    axes = style.panels(6.8, 3.6, rows=3, layout=None, sharex=True)
     for ax, (name, (parts, along)) in zip(axes, ways.items(), strict=True):
         now, due, left, tokens, blocks = 0.0, every / 3, 0, [], []
         while now < seconds:
@@ -221,7 +220,7 @@ def reading(answers):
     at = [(1e3 * r.prompt.total, r.per_million["input"]) for r in read.values()]
     if not at:
         return style.nothing(NONE)
-    ax = style.axes(None, figsize=(5.0, 3.0))
+    ax = style.panels(5.0, 3.0, layout=None)
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
         ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
@@ -233,7 +232,7 @@ def over_users(table):
     """Dollars for a million tokens, and the time that a user waits, over the users that share a machine."""
     if table.empty:
         return style.nothing(NONE)
-    ax = style.axes(None, figsize=(6.4, 3.4))
+    ax = style.panels(6.4, 3.4, layout=None)
     for name, colour in (("output", style.BLUE), ("input", style.ORANGE), ("cached", style.GREEN)):
         if name in table:  # a prompt without cached tokens has no price of a cache hit
             ax.plot(table.users, table[name], "o-", color=colour, label=name)
@@ -245,9 +244,9 @@ def over_users(table):
     return ax
 
 
-def first_token(answer, ax=None):
+def first_token(answer):
     """Draw measured against predicted TTFT, with each model left out of the fit; a line is one answer."""
-    ax = style.axes(ax, figsize=(5.6, 4.2))
+    ax = style.panels(5.6, 4.2, layout=None)
     table, logs = fit.first_rows(), fit.first_left_out("model")
     table = table.assign(x=1e3 * table.ttft, y=1e3 * table.ttft * np.exp(logs))
     if answer.feasible:
@@ -272,7 +271,7 @@ def _against(ax, table, xlabel, ylabel):
 
 def drafts(table):
     """Speed with drafted tokens over speed without: published, and computed from published acceptance."""
-    ax = style.axes(None, figsize=(5.8, 3.0))
+    ax = style.panels(5.8, 3.0, layout=None)
     ax.plot(table.drafted, table.measured, "o", color=style.INK, label="measured")
     ax.plot(table.drafted, table.predicted, "-", color=style.PURPLE, label="computed")
     ax.plot(table.drafted, table.length, ":", color=style.FAINT, label="tokens per step")
@@ -281,9 +280,9 @@ def drafts(table):
     return ax
 
 
-def joules(ax=None):
+def joules():
     """Joules per token, computed with the model left out, against measured."""
-    ax = style.axes(ax, figsize=(5.6, 4.0))
+    ax = style.panels(5.6, 4.0, layout=None)
     table, measured = measured_energy.rows(), measured_energy.rows().joules_per_token
     table = table.assign(x=measured, y=measured * (1 + measured_energy.left_out()))
     return _against(ax, table, "measured joules per token", "computed")

@@ -5,7 +5,6 @@ here: they come from tables (:mod:`book.serving.operators`). Every group of rows
 engine) has the same weight, however many rows it has.
 """
 
-import tomllib
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -14,7 +13,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from book import measured
+from book import measured, stored
+from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
@@ -42,7 +42,7 @@ from tokenprice.workload import prefill_chunks
 CONFIDENCE = 0.8
 FROZEN = "2026-11-28"  # rows of later days are a trial of all constants
 # Judgements that no row decides, and what was changed after scores of rows were seen that fit nothing.
-JUDGED = tomllib.loads((files("book.serving") / "judged.toml").read_text("utf-8"))
+JUDGED = stored.toml("serving/judged.toml")
 LEAST = 1.1  # least factor by which distance from the measurements widens an interval
 DRAWN = 0.9  # mean length over the longest, where lengths are drawn between 80 and 100 % of it
 SCATTERED = (
@@ -216,7 +216,7 @@ def _small():
     Output length is tokens over requests of its sustained runs; prompt length follows from its throughputs with and
     without prompts.
     """
-    table = pd.read_csv(files("book.serving") / "accelmark.csv")
+    table = stored.rows("serving/accelmark.csv")
     table = table.assign(tpot=1e-3 * table.ms, id=[f"accelmark-{n}" for n in table.index]).set_index("id")
     for row in table.itertuples():
         q = Question(row.model, row.machine, weights=row.weights)
@@ -367,21 +367,19 @@ def slices():
     return {kind: near & rows for kind, rows in kinds.items()}
 
 
+@frame("slice", "engine", "left out", "rows", "groups", "error", "of groups", "bias", "factor")
 def errors():
     """Mean absolute error and the factor that holds 80 %, by slice, engine known or not, and way of leaving out.
 
     ``error`` is the mean of |predicted/measured - 1| over rows, ``of groups`` over groups, ``bias`` the mean with its
     sign.
     """
-    found = []
     for known, by, (name, chosen) in product(("known", "unknown"), ("publisher", "model"), slices().items()):
         own, whose = left_out(by, ENGINE[known])[chosen], groups(data())[chosen]
         miss = np.abs(np.expm1(own))
         of_groups = float(miss.groupby(whose).mean().mean())
         row = (name, known, by, len(own), whose.nunique(), float(miss.mean()), of_groups)
-        found.append((*row, float(own.mean()), factor(own, whose)))
-    names = ["slice", "engine", "left out", "rows", "groups", "error", "of groups", "bias", "factor"]
-    return pd.DataFrame(found, columns=names)
+        yield *row, float(own.mean()), factor(own, whose)
 
 
 def scored(changed, function):
@@ -466,6 +464,7 @@ def pair_factor():
     return max(found)
 
 
+@frame("class", "group", "rows", "within", "score", "of a constant")
 def trial(by):
     """Every group against the interval that the other groups give, and against one constant.
 
@@ -474,7 +473,7 @@ def trial(by):
     ``of a constant``: the score of the one factor that is best on all other groups.
     """
     table = data()[today()]
-    logs, whose, found = left_out(by)[table.index], groups(table), []
+    logs, whose = left_out(by)[table.index], groups(table)
     kinds, tries = pd.concat(slices(), axis=1).idxmax(axis=1), np.log(np.linspace(1.02, 2, 99))
     for (name, kind), own in table.groupby([whose, kinds[table.index]]):
         others, own = whose != name, logs[own.index]
@@ -482,8 +481,7 @@ def trial(by):
         width, part = spread(logs[others], table[others])
         wide, best = width * (1 + part * table["rank"][own.index]), tries[int(np.argmin(scores))]
         row = kind, name, len(own), np.mean(np.abs(own) <= wide)
-        found.append((*row, _score(own, wide).mean(), _score(own, best).mean()))
-    return pd.DataFrame(found, columns=["class", "group", "rows", "within", "score", "of a constant"])
+        yield *row, _score(own, wide).mean(), _score(own, best).mean()
 
 
 def _score(logs, width):
@@ -557,7 +555,7 @@ def asked():
     Columns that are not :data:`ABOUT` a row are options of a question. ``seen``: date from which a row no longer counts
     as a blind test; until then it was scored without influence on any constant.
     """
-    rows = pd.read_csv(files("book.serving") / "asked_rows.csv", dtype=str, keep_default_na=False)
+    rows = stored.rows("serving/asked_rows.csv", dtype=str, keep_default_na=False)
     rows, found = rows[rows.kind != "bursts"], []
     for row in rows.drop(columns=list(ABOUT)).to_dict("records"):
         answer = ask(

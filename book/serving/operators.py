@@ -10,6 +10,8 @@ from importlib.resources import files
 
 import pandas as pd
 
+from book import stored
+
 CHIPS = {
     "a100_sxm": "A100 80GB", "h100_sxm": "H100 SXM", "h200_sxm": "H200", "b200_sxm": "B200", "b300_sxm": "B300",
     "gb200": "GB200 NVL72", "gb300": "GB300 NVL72", "l40s": "L40S", "rtx_pro_6000_server": "RTX PRO 6000",
@@ -25,7 +27,7 @@ USABLE, FEW = 0.25, 90  # largest mean error of a usable fit, and fewest timings
 
 @cache
 def _read(name):
-    return pd.read_csv(files("book.serving") / "operators" / f"{name}.csv")
+    return stored.rows(f"serving/operators/{name}.csv")
 
 
 def constants():

@@ -1,25 +1,11 @@
 """Recommendations for three services: machines, their number, dollars per month, and the price of certainty."""
 
-import pandas as pd
-
+from book import stored
+from book.frames import frame
 from tokenprice import Question, decide
 from tokenprice.formatting import format_time
 
-# Three services: requests (tokens of prompt and answer, requests per second), and their SLO.
-SERVICES = {
-    "chat": (
-        {"prompt_tokens": "1k ± 50%", "output_tokens": 300, "request_rate": 5},
-        {"tpot": "50 tokens/s", "ttft": "1 s"},
-    ),
-    "agent": (
-        {"prompt_tokens": "8k", "cached": "90%", "output_tokens": 500, "request_rate": 2},
-        {"tpot": "80 tokens/s", "ttft": "2 s"},
-    ),
-    "batch job": (
-        {"prompt_tokens": "4k", "output_tokens": 500, "request_rate": 10},
-        {"tpot": "10 tokens/s", "ttft": "60 s"},
-    ),
-}
+SERVICES = stored.toml("serving/services.toml")
 
 
 def machine_price(offer):
@@ -36,27 +22,28 @@ def offers(model, chips, formats=None, sure=(False, True)):
 
     ``formats``: fields of the question, such as ``weights`` (default: the checkpoint's). ``sure``: which of the two.
     """
-    asked = {name: Question(model, **work, **(formats or {})) for name, (work, _) in SERVICES.items()}
+    asked = {name: Question(model, **one["request"], **(formats or {})) for name, one in SERVICES.items()}
     return {
-        name: [decide(question, **SERVICES[name][1], chips=chips, sure=one).best for one in sure]
+        name: [decide(question, **SERVICES[name]["slo"], chips=chips, sure=one).best for one in sure]
         for name, question in asked.items()
     }
 
 
+@frame("service", "cheapest by the estimate", "cheapest that is sure", "cheapest with weights in fp8")
 def services(model, chips, **formats):
     """:func:`offers` in words, with load and SLO, and the cheapest fleet with weights in fp8."""
     found = offers(model, chips, formats)
     narrow = offers(model, chips, formats | {"weights": "fp8"}, sure=(False,))
-    rows = [
-        (f"{name}: {_in_words(*SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
+    return [
+        (f"{name}: {_in_words(**SERVICES[name])}", *map(machine_price, [*found[name], narrow[name][0]]))
         for name in SERVICES
     ]
-    heads = ["service", "cheapest by the estimate", "cheapest that is sure", "cheapest with weights in fp8"]
-    return pd.DataFrame(rows, columns=heads)
 
 
-def _in_words(work, promise):
+def _in_words(request, slo):
     """Format the load and the SLO."""
-    cached = f" ({work['cached']} cached)" if "cached" in work else ""
-    asked = f"{work['prompt_tokens']} tokens{cached} in and {work['output_tokens']} out"
-    return f"{work['request_rate']} requests a second, {asked}; {promise['tpot']}, first token in {promise['ttft']}"
+    cached = f" ({request['cached']} cached)" if "cached" in request else ""
+    asked = f"{request['prompt_tokens']} tokens{cached} in and {request['output_tokens']} out"
+    return (
+        f"{request['request_rate']} requests a second, {asked}; {slo['tpot']}, first token in {slo['ttft']}"
+    )

@@ -6,11 +6,11 @@ measured, it is the widest factor over all but one of them.
 """
 
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 
+from book import stored
 from inferlib import catalog
 from inferlib.system import Layout, System, Workload
 from tokenprice import calibration, sparse_attention
@@ -41,7 +41,7 @@ def use(row):
 def rows():
     """All rows, with ``use``."""
     blanks = {"keep_default_na": False, "na_values": {"implied_running": ""}}
-    table = pd.read_csv(files("book.serving") / "sparse_attention_rows.csv", **blanks)
+    table = stored.rows("serving/sparse_attention_rows.csv", **blanks)
     return table.assign(use=[use(row) for row in table.itertuples()])
 
 

@@ -1,9 +1,7 @@
 """Tables of the chapters on the kernel model and on price."""
 
 import re
-import tomllib
 from functools import cache
-from importlib.resources import files
 from itertools import combinations, product
 
 import numpy as np
@@ -11,6 +9,8 @@ import pandas as pd
 
 import inferlib
 import tokenprice
+from book import stored
+from book.frames import frame
 from book.serving import energy, fit
 from book.synthesis import comparison
 from inferlib.principles import cost_per_million
@@ -124,8 +124,8 @@ def ladder():
             100 * np.abs(np.expm1(logs[kinds[kind]])).mean() for kind in ("dense", "experts") for logs in both
         ]
         found.append((name, *misses))
-    asked = files("book.serving") / "planner.csv"  # made by benchmarks/planner.py; dense rows only
-    planner = 1e-3 * pd.read_csv(asked).set_index("id").tpot_ms.reindex(table.id[kinds["dense"]]).dropna()
+    asked = stored.rows("serving/planner.csv")  # made by benchmarks/planner.py; dense rows only
+    planner = 1e-3 * asked.set_index("id").tpot_ms.reindex(table.id[kinds["dense"]]).dropna()
     measured = table.set_index("id").measured[planner.index]
     found.append(("a vendor's planner", *[100 * (planner / measured - 1).abs().mean()] * 2, np.nan, np.nan))
     again = noise().set_index("measured again by")["mean, %"]
@@ -144,6 +144,7 @@ def errors():
     })  # fmt: skip
 
 
+@frame("rows of", "left out", "rows", "inside, %", "least inside, %", "score", "of a constant")
 def intervals(many=20):
     """Return by class and way of leaving out: rows inside the intervals that other groups give (%), and interval
     scores.
@@ -151,36 +152,32 @@ def intervals(many=20):
     Rows inside are stated for all rows, and for the group with the fewest inside among those of at least ``many`` rows.
     A lower score is better.
     """
-    found = []
     for by in ("publisher", "model"):
         for kind, own in fit.trial(by).groupby("class", sort=False):
             inside, least = np.average(own.within, weights=own.rows), own.within[own.rows >= many].min()
             scores = own.score.mean(), own["of a constant"].mean()
-            found.append((kind, by, own.rows.sum(), 100 * inside, 100 * least, *scores))
-    columns = ["rows of", "left out", "rows", "inside, %", "least inside, %", "score", "of a constant"]
-    return pd.DataFrame(found, columns=columns)
+            yield kind, by, own.rows.sum(), 100 * inside, 100 * least, *scores
 
 
+@frame("publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %")
 def first_tokens():
     """Return TTFT errors with rows left out, by publisher and way of leaving out, in per cent."""
-    table, found = fit.first_rows(), []
+    table = fit.first_rows()
     for by in ("publisher", "model"):
         logs = fit.first_left_out(by)
         for name, own in logs.groupby(table.publisher):
             error, middle = 100 * np.abs(np.expm1(own)).mean(), 100 * np.expm1(own.median())
-            found.append((name, by, len(own), error, middle, fit.factor(own, table.model[own.index])))
-    columns = ["publisher", "left out", "rows", "error, %", "median error, %", "factor of 80 %"]
-    return pd.DataFrame(found, columns=columns)
+            yield name, by, len(own), error, middle, fit.factor(own, table.model[own.index])
 
 
+@frame("caution", "rows", "factor there", "widens by")
 def distances():
     """Return the cost of each caution: rows that it holds for, the factor that holds 80 % there, the widening."""
     declared = (*uncertainty.CAUTIONS, *request.CAUTIONS, *request.TTFT_CAUTIONS)
     says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
     known = fit.distances().items()
     told = {name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in known}
-    rows = [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
-    return pd.DataFrame(rows, columns=["caution", "rows", "factor there", "widens by"])
+    return [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
 
 
 def kin(most=8):
@@ -237,7 +234,7 @@ def arrivals():
     Nothing is fitted to them. ``more than it can do``: runs without a steady state in the model, at least at the slow
     end. For the others, predicted over measured medians of TPOT and TTFT.
     """
-    table = pd.read_csv(files("book.serving") / "arrivals.csv")
+    table = stored.rows("serving/arrivals.csv")
     names = ["model", "machine", "weights", "prompt_tokens", "output_tokens", "request_rate", "engine"]
     asked = [Question(**ways, replicas=1) for ways in table[names].to_dict("records")]
     answers = [tokenprice.ask(question) for question in asked]
@@ -364,48 +361,47 @@ def where_prices_meet(chip):
     return chip.at(peak).flops * kernel.prefill / (2 * chip.memory_bandwidth * kernel.share)
 
 
+@frame()
 def over_users(case):
     """Return price and latency of a request, half of its prompt cached, over the users that share a machine."""
-    found = []
     for users in (1, 2, 4, 8, 16, 32, 64, 128):
         answer = tokenprice.ask(case.replace(concurrency=users, cached="50%"))
         if answer.feasible and answer.question.price_per_chip_hour:
             r = answer.request
             waits = {"first token, s": r.ttft, "tokens a second": 1 / r.tpot}
-            found.append({"users": users, **r.per_million, **waits})
-    return pd.DataFrame(found)
+            yield {"users": users, **r.per_million, **waits}
 
 
+@frame()
 def ratios(questions, work, users):
     """Prices of output and of a cache hit over that of input, of questions and users."""
-    found = []
     for question, n in product(questions, users):
         answer = tokenprice.ask(question.replace(concurrency=n, **work))
         paid = answer.request.per_million if answer.feasible else {}
         over = {kind: paid.get(kind, np.nan) / paid.get("input", np.nan) for kind in ("output", "cached")}
-        found.append({"model": question.model.name, "users": n, **over})
-    return pd.DataFrame(found)
+        yield {"model": question.model.name, "users": n, **over}
 
 
+@frame("drafted", "length", "measured", "predicted")
 def drafts(curve="DeepSeek R1, MTP"):
     """Speed with drafts over speed without, published and computed, on eight B200s."""
     known = speculation.measured_curves()[curve]
     model, box = inferlib.load_model("DeepSeek V3"), System(inferlib.load_chip("B200"), 8)
     asked = {"weights": "fp4", "engine": "compiled", "layer_formats": {"attention": "bf16"}}
-    served, rows = Deployment(model, box, **asked), []
+    served = Deployment(model, box, **asked)
     plain = served.step(1, 2000).total
     for n, (length, speedup) in enumerate(zip(known["length"], known["speedup"], strict=True), 1):
         drafts = served.replace(draft_tokens=n, acceptance_length=length)
-        rows.append((n, length, speedup, plain / drafts.step(1, 2000).total))
-    return pd.DataFrame(rows, columns=["drafted", "length", "measured", "predicted"])
+        yield n, length, speedup, plain / drafts.step(1, 2000).total
 
 
 @cache
 def service():
     """``list_prices.toml``, parsed."""
-    return tomllib.loads((files("book.serving") / "list_prices.toml").read_text("utf-8"))["service"]
+    return stored.toml("serving/list_prices.toml")["service"]
 
 
+@frame("a million tokens", "list, $", "cost at published speed, $", "computed, $")
 def price_list():
     """DeepSeek's list price, what its own throughput costs, and what the kernel model computes.
 
@@ -431,14 +427,12 @@ def price_list():
     }
     paid = 8 * price / 3600 * 1e6
     costs = {"input": paid / (told["reading"] * (1 - told["hit"])), "output": paid / told["decoding"]}
-    rows = [(name, told["prices"][name], costs.get(name, 0.0), value) for name, value in computed.items()]
-    columns = ["a million tokens", "list, $", "cost at published speed, $", "computed, $"]
-    return pd.DataFrame(rows, columns=columns)
+    return [(name, told["prices"][name], costs.get(name, 0.0), value) for name, value in computed.items()]
 
 
+@frame("chip", "format", "start", "over engines", "for 1,000 deeper", "share")
 def some_kernels():
     """A few kernels of the tables: start, depth and share of matrix products in 16 and 8 bits."""
-    rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):
         entry = calibration.load_operators()["chips"][chip]["gemm"]
         for name in ("bf16", "fp8"):
@@ -446,30 +440,26 @@ def some_kernels():
                 start, share = entry[name]["start"], entry[name]["share"]
                 span = f"{1e6 * start[1]:.1f} to {1e6 * start[2]:.1f}"
                 depth = 1e9 * entry[name]["depth"][0]
-                rows.append((chip, name, f"{1e6 * start[0]:.1f}", span, f"{depth:.2f}", f"{share[0]:.2f}"))
-    columns = ["chip", "format", "start", "over engines", "for 1,000 deeper", "share"]
-    return pd.DataFrame(rows, columns=columns)
+                yield chip, name, f"{1e6 * start[0]:.1f}", span, f"{depth:.2f}", f"{share[0]:.2f}"
 
 
+@frame("chip", "chips", "1 sequence", "64", "256")
 def reduces():
     """Microseconds of one all-reduce of 8,192 values a sequence in 16 bits, by chips and sequences."""
-    rows = []
     for chip in ("A100 80GB", "H100 SXM", "B200"):
         for n in (2, 8):
             link = calibration.operators(chip).link(n)
             times = [f"{1e6 * reduce_time(link, batch * 8192 * 2):.1f}" for batch in (1, 64, 256)]
-            rows.append((chip, n, *times))
-    return pd.DataFrame(rows, columns=["chip", "chips", "1 sequence", "64", "256"])
+            yield chip, n, *times
 
 
+@frame("engine", "microseconds", "fitted", "leaving groups out")
 def engines():
     """The fitted constants of engines in microseconds, with the span of fits that leave a group out."""
-    rows = []
     for name, entry in calibration.engines()["class"].items():
         for constant, (value, least, greatest) in entry.items():
             spans = f"{_short(1e6 * least)} to {_short(1e6 * greatest)}"
-            rows.append((name, _MEANS[constant], _short(1e6 * value), spans))
-    return pd.DataFrame(rows, columns=["engine", "microseconds", "fitted", "leaving groups out"])
+            yield name, _MEANS[constant], _short(1e6 * value), spans
 
 
 def _short(value):
@@ -488,6 +478,7 @@ _MEANS = {
 POINT = ["model", "hardware", "weights", "tp", "dp", "prompt_tokens", "output_tokens", "concurrency"]
 
 
+@frame("measured again by", "pairs", "median, %", "mean, %")
 def noise():
     """Return how far rows of the same point differ: mean difference of pairs, in per cent of their mean.
 
@@ -501,5 +492,4 @@ def noise():
             kind = "another engine" if a.engine != b.engine else "another version"
             kind = "the same version" if (a.engine, a.version) == (b.engine, b.version) else kind
             found[kind].append(abs(a.tpot - b.tpot) / (a.tpot + b.tpot) * 2)
-    rows = [(kind, len(d), 100 * np.median(d), 100 * np.mean(d)) for kind, d in found.items() if d]
-    return pd.DataFrame(rows, columns=["measured again by", "pairs", "median, %", "mean, %"])
+    return [(kind, len(d), 100 * np.median(d), 100 * np.mean(d)) for kind, d in found.items() if d]

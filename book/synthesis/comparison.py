@@ -7,6 +7,7 @@ from itertools import pairwise
 import pandas as pd
 
 from book import measured as measurements
+from book.frames import frame
 from book.style import table
 from book.synthesis import grid
 from inferlib import catalog, validation
@@ -171,6 +172,7 @@ def publishers(table=None):
     return clean.agg(**covers).reset_index()
 
 
+@frame()
 def answers(keys=None, table=None):
     """Return all models' answers to every row that can be asked.
 
@@ -183,17 +185,15 @@ def answers(keys=None, table=None):
     table = rows() if table is None else table
     asked = table[table.tpot.notna() & table.model_in_catalogue & (table.kv_format != "")]
     asked = asked[~asked.weight_format.isin(["", "mixed"])]
-    found = []
     for row in asked.itertuples():
         about = {name: getattr(row, name) for name in grid.questions()["rows"]["about"]}
         for key in keys:
             step = answer(key, row)
             predicted = float(step.total) if step.feasible else float("nan")
-            found.append({
+            yield {
                 "id": row.Index, "who": key, "status": step.status, "reason": step.reason, "predicted": predicted,
                 "measured": row.tpot, "error": predicted / row.tpot - 1, **about,
-            })  # fmt: skip
-    return pd.DataFrame(found)
+            }  # fmt: skip
 
 
 @cache

@@ -1,6 +1,5 @@
 """Pictures of the synthesis: data first, picture second."""
 
-import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator
 
 from book import style
@@ -43,7 +42,7 @@ def printed_ranges(ax, model, system, workload):
         if ends := papers.printed_range(key, model, system, workload):
             low, high = (end.total for end in ends)
             between(ax, key, low, step.total, high)
-            ax.text(1e3 * high, _below(ax, key), " printed range", va="center", fontsize=8)
+            style.words(ax, 1e3 * high, _below(ax, key), " printed range", fontsize=8)
             ax.set_xlim(0, max(ax.get_xlim()[1], 1.2e3 * high))
     return ax
 
@@ -83,7 +82,7 @@ def gains_range(found):
     The answers fitted to real servers are marked above the bar of the first. ``found``: names to tables as
     :func:`book.synthesis.shared_findings.buys` returns them.
     """
-    ax, height = style.axes(None, figsize=(6.8, 4.2)), 0.3
+    ax, height = style.panels(6.8, 4.2, layout=None), 0.3
     for i, ((case, table), colour) in enumerate(
         zip(found.items(), (style.PURPLE, style.YELLOW), strict=True)
     ):
@@ -106,7 +105,7 @@ def gains_range(found):
 
 def over_bound(table):
     """Measured time over the bound, against the bound, of rows of one instance; coloured by its chips."""
-    ax = style.axes(None, figsize=(6.8, 4.0))
+    ax = style.panels(6.8, 4.0, layout=None)
     for degree, own in table.groupby("tp"):
         colour, marker = style.DEGREES[degree]
         name = f"{degree} chip{'s' * (degree > 1)}"
@@ -123,7 +122,7 @@ def over_bound(table):
 
 def grades():
     """Draw how many printed results of each source have which grade."""
-    ax = style.axes(None, figsize=(6.8, 1.4 + 0.45 * len(grading.sources())))
+    ax = style.panels(6.8, 1.4 + 0.45 * len(grading.sources()), layout=None)
     card = grading.scorecard()
     card = card[card.kind.isin(["model", "derived"])]
     counts = card.groupby(["source", "grade"]).size().unstack(fill_value=0)
@@ -133,7 +132,7 @@ def grades():
     colours = dict(zip(grading.GRADES, palette, strict=False))
     shown.plot.barh(stacked=True, width=0.6, color=colours, ax=ax)
     for y, total in enumerate(counts.sum(axis=1)):
-        ax.text(101, y, f"{total}", va="center", fontsize=9)
+        style.words(ax, 101, y, f"{total}")
     style.name_rows(ax, [predictors.label(key) for key in shares.index])
     ax.set(xlabel="share of printed results, %", ylabel="", xlim=(0, 108))
     ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.75 / (1 + 0.45 * len(shares))), ncol=6)
@@ -145,7 +144,9 @@ def clues(twice, sums, quoted, errors):
 
     Two offers of Erdil's, a table of sums, gains by model, and errors at measured points.
     """
-    _, axes = plt.subplots(2, 2, figsize=(7.4, 5.2), gridspec_kw={"hspace": 0.62, "wspace": 0.42})
+    axes = style.panels(
+        7.4, 5.2, columns=2, rows=2, layout=None, gridspec_kw={"hspace": 0.62, "wspace": 0.42}
+    )
     first, second, third, fourth = axes.flat
 
     first.set_title("1: one question, two tables")

@@ -1,14 +1,13 @@
 """One workload, all models' answers: on a grid, term by term, and the gain of doubling something."""
 
 import math
-import tomllib
 from functools import cache
-from importlib.resources import files
 from itertools import product
 
 import numpy as np
 import pandas as pd
 
+from book import stored
 from inferlib import validation
 from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import (
@@ -34,7 +33,7 @@ FIVE = ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025")
 @cache
 def questions():
     """``questions.toml``: models and formats, chips, batches and contexts, and the running question."""
-    return tomllib.loads((files("book.synthesis") / "questions.toml").read_text("utf-8"))
+    return stored.toml("synthesis/questions.toml")
 
 
 def running():

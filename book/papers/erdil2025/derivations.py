@@ -17,7 +17,7 @@ SHAPE, CHIP = symbolic(Shape, "erdil2025"), symbolic(GPU, "erdil2025")
 PROTOCOL = symbolic(Protocol, "erdil2025")
 
 
-N_GPU, BATCH, CONTEXT = (_symbol(name) for name in ("n_gpu", "batch", "context"))
+N_GPU, BATCH, CONTEXT = map(_symbol, ("n_gpu", "batch", "context"))
 
 
 @derivation(proves=limits.long_context_intensity)

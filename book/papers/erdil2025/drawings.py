@@ -1,9 +1,8 @@
 """Erdil 2025: what happens on the GPUs of an instance, drawn."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import FancyArrowPatch, Rectangle
+from matplotlib.patches import FancyArrowPatch
 
 from book import style
 from inferlib.papers.erdil2025.equations import toy
@@ -31,18 +30,16 @@ def layer_times(model, chip, hop):
 
 def draw_layer(model, chip, hop):
     """Draw one layer as a timeline on more and more GPUs: its matrices are read, and after each, all GPUs wait."""
-    _, ax = plt.subplots(figsize=(6.8, 3.2))
+    ax = style.panels(6.8, 3.2, layout=None)
     data, steps = layer_times(model, chip, hop), int(model.reductions)
     for y, (_, row) in enumerate(data.iterrows()):
         read, wait = row.reading / steps, row.waiting / steps
         starts = [i * (read + wait) for i in range(steps)]
         ax.broken_barh([(x, read) for x in starts], (y - 0.32, 0.64), color=style.BLUE)
         ax.broken_barh([(x + read, wait) for x in starts], (y - 0.32, 0.64), color=style.RED)
-        ax.text(row.sum() + 6, y, f"{row.sum():.0f} µs", va="center", fontsize=9)
-    ax.set_yticks(range(len(data)), [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
-    ax.invert_yaxis()
+        style.words(ax, row.sum() + 6, y, f"{row.sum():.0f} µs")
+    style.name_rows(ax, [f"{n} GPU{'s' if n > 1 else ''}" for n in data.index])
     ax.set(xlabel="microseconds for one layer", xlim=(0, 1.12 * data.sum(axis=1).max()))
-    ax.grid(axis="y", visible=False)
     ax.text(0.97, 0.34, "reading weights", color=style.BLUE, ha="right", transform=ax.transAxes)
     ax.text(0.97, 0.24, "waiting for the sum", color=style.RED, ha="right", transform=ax.transAxes)
     return ax
@@ -50,21 +47,20 @@ def draw_layer(model, chip, hop):
 
 def draw_cuts(side):
     """Draw a weight matrix on ``side`` x ``side`` GPUs, cut one way and both ways, and the GPUs behind one output."""
-    many, axes = side * side, plt.subplots(1, 2, figsize=(6.8, 3.1))[1]
+    many, axes = side * side, style.panels(6.8, 3.1, columns=2, layout=None)
     cuts = (("cut one way", 1, many, many), ("cut both ways", side, side, side))
     for ax, (title, rows, columns, joined) in zip(axes, cuts, strict=True):
         for row in range(rows):
             for column in range(columns):
                 colour = style.RED if row == 0 else style.BLUE
-                block = (column / columns, 1 - (row + 1) / rows), 1 / columns, 1 / rows
+                block = column / columns, 1 - (row + 1) / rows, 1 / columns, 1 / rows
                 look = {"facecolor": colour, "alpha": 0.55, "edgecolor": "white", "linewidth": 1.5}
-                ax.add_patch(Rectangle(*block, **look))
+                style.box(ax, *block, **look)
         arrow = {"arrowstyle": "<->", "color": style.RED, "linewidth": 1.4}
         ax.annotate("", (1.0, 1.07), (0.0, 1.07), arrowprops=arrow)
         ax.text(0.5, 1.11, f"one sum joins {joined} GPUs", color=style.RED, ha="center")
         ax.set_title(f"{many} GPUs, {title}", y=-0.12)
-        ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.22), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.02, 1.02), (-0.02, 1.22))
     return axes
 
 
@@ -88,7 +84,7 @@ def ring(n):
 def draw_ring(n, hop):
     """The hops of one all-reduce over n GPUs in a ring: what they hold after each, and its time."""
     hops, us, shades = ring(n), hop / factor("us"), style.shades(n, style.VIOLET, 0.15)
-    axes = plt.subplots(2, n, figsize=(1.8 * n, 3.7), layout="constrained")[1]
+    axes = style.panels(1.8 * n, 3.7, columns=n, rows=2)
     angle = np.pi * (0.5 - (2 * np.arange(n) + 1 - n % 2) / n)
     centre = np.stack([1.05 * np.cos(angle), 0.85 * np.sin(angle)], axis=1)
     small = min(1.0, 4 / n)
@@ -100,7 +96,7 @@ def draw_ring(n, hop):
             came = sent is not None and sent[gpu - 1] == part
             colour, width = (style.RED, 1.8) if came else (style.INK, 0.4)
             cell = {"facecolor": shades[terms - 1], "edgecolor": colour, "linewidth": width}
-            ax.add_patch(Rectangle((x, y), side, side, zorder=2 + came, **cell))
+            style.box(ax, x, y, side, side, zorder=2 + came, **cell)
             ink = "white" if terms == n else style.INK
             middle = x + side / 2, y + 0.46 * side
             ax.text(*middle, terms, ha="center", va="center", fontsize=9.5 * small, color=ink, zorder=4)
@@ -113,8 +109,7 @@ def draw_ring(n, hop):
         ax.set_title(title, fontsize=9, color=style.RED if number else style.INK)
     wide = abs(centre[:, 0]).max() + 0.55
     for ax in axes.flat:
-        ax.set(xlim=(-wide, wide), ylim=(-1.0, 1.0), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-wide, wide), (-1.0, 1.0))
     said = "above: once round,\nto add up\n\nbeside: once more,\nto hand out\n\n"
     said += f"2 × {n - 1} hops: {2 * (n - 1) * us:.3g} μs"
     axes[1, 0].text(0, 0, said, ha="center", va="center", fontsize=9)

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from book.build_cache import cached
+from book.frames import frame
 from inferlib.frontier import preferred
 from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
@@ -125,13 +126,14 @@ def layout_in_words(cut):
 SIZES = (1, 2, 4, 8, 16)  # numbers of GPUs that can be rented together
 
 
+@frame("promise", "dollars per million tokens", "GPUs", "users")
 def offers(case, speeds):
     """Return the cheapest of 1 to 16 whole GPUs with memory for all users' caches, for each speed, by this model.
 
     ``case``: a Question about a step; its chip, formats and context count. ``speeds``: tokens per second of each user.
     """
     chip, users = stated_chip(case.machine.chip), np.unique(np.round(2 ** np.arange(0, 12.01, 0.25)))
-    model, rows = load_model(case.model, *case.formats[:2]), []
+    model = load_model(case.model, *case.formats[:2])
     at = {"context": case.workload.context, "pipeline": False}
     times = {gpus: token_latency(model, chip, gpus, users, **at) for gpus in SIZES}
     runs = pd.concat(pd.DataFrame({"n": n, "users": users, "seconds": found}) for n, found in times.items())
@@ -140,8 +142,7 @@ def offers(case, speeds):
     for speed in speeds:
         kept = runs[runs.seconds <= 1 / speed].nsmallest(1, "usd").astype(object)
         best = [kept[name].item() if len(kept) else "none" for name in ("usd", "n", "users")]
-        rows.append((f"{speed} tokens/s", *best))
-    return pd.DataFrame(rows, columns=["promise", "dollars per million tokens", "GPUs", "users"])
+        yield f"{speed} tokens/s", *best
 
 
 def table(number, assumptions=DEFAULT, older=None):

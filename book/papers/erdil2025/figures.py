@@ -1,6 +1,5 @@
 """Erdil 2025, section 2: its figures, as data first and pictures second."""
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
 from book import style
@@ -27,7 +26,7 @@ def figure_1_data(assumptions=FIGURE_1, shown=(SMALL, LARGE), chip=H100):
 
 def figure_1(shown, chip, hop):
     """Figure 1, a panel a model: both readings, the equations without a base latency, and what one provider sold."""
-    _, axes = plt.subplots(1, len(shown), figsize=(7.4, 3.6), sharey=True, layout="constrained")
+    axes = style.panels(7.4, 3.6, columns=len(shown), sharey=True)
     readings = READINGS | {"equation 5 alone": ToyAssumptions()}
     for (reading, assumptions), line in zip(readings.items(), ("-", "--", ":"), strict=True):
         data = figure_1_data(assumptions.replace(t_hop=hop), shown, chip)

@@ -1,10 +1,8 @@
 """Erdil 2025, sections 4 and 5: Figures 3 to 10 and the chapter's own, data first and pictures second."""
 
-import matplotlib.pyplot as plt
-import pandas as pd
-
 from book import style
 from book.audit.grading import Reader
+from book.frames import frame
 from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
 from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
@@ -53,7 +51,7 @@ def draw(number, colours, lines=None, **changed):
 
     A line given as (width, strength) is drawn broad and pale below the others.
     """
-    _, ax = plt.subplots(figsize=(6.6, 5.2))
+    ax = style.panels(6.6, 5.2, layout=None)
     lines, curves = lines or {}, figure_curves(number, **changed)
     where = economics.three_customers(curves).groupby("curve", sort=False)
     for name, points in curves.items():
@@ -94,7 +92,7 @@ def figure(number, **changed):
 
 def slope_and_wall(model, chip, draft, contexts):
     """Frontiers as they are, with a network without limit, with half the waiting, with drafts; a panel a context."""
-    _, axes = plt.subplots(1, len(contexts), figsize=(7.4, 4), sharey=True, layout="constrained")
+    axes = style.panels(7.4, 4, columns=len(contexts), sharey=True)
     curves = (
         (f"the {chip.name} as it is", style.INK, {}),
         ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
@@ -130,23 +128,23 @@ STEPS = {
 }
 
 
+@frame()
 def from_print_to_notebook():
     """Table 4 on the way from the printed equations to the notebook's model, one term at a time."""
-    rows, assumptions = [], PRINTED_EQUATIONS
+    assumptions = PRINTED_EQUATIONS
     for name, changes in STEPS.items():
         assumptions = assumptions.replace(**changes)
         row = {"step": name}
         for chip, at in economics.table(4, assumptions).iterrows():
             row |= {f"{chip} tokens/s": at.tokens_per_second, f"{chip} GPUs": at.n_gpu}
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield row
 
 
 def one_box(model, chip, gpus):
     """Utilisation over speed of one box, and the paper's example beside it."""
     read = Reader("erdil2025", "Text 1")
     speed, used = (read("DGX H100 question", c) for c in ("tokens per second", "utilisation"))
-    _, ax = plt.subplots(figsize=(6.4, 3.4))
+    ax = style.panels(6.4, 3.4, layout=None)
     data = one_box_by_batch(model, chip, gpus)
     ax.plot(data.tokens_per_second, 100 * data.mfu, color=style.ORANGE)
     if not data.mfu.any():

@@ -8,10 +8,8 @@ border. The last is this library's own model, which agrees with its file in all 
 """
 
 from functools import cache, partial
-from importlib.resources import files
 
-import pandas as pd
-
+from book import stored
 from book.audit.grading import published
 from book.audit.strata import counted as counts, strata
 from book.papers.erdil2025 import economics
@@ -28,8 +26,7 @@ NOT_PUBLIC = "not public"  # the version that made Table 5, by the assumptions t
 
 @cache
 def _read(name):
-    with (files(__package__) / name).open(encoding="utf-8") as lines:
-        return pd.read_csv(lines, dtype={"commit": str, "runs_as": str})
+    return stored.rows(f"papers/erdil2025/{name}", dtype={"commit": str, "runs_as": str})
 
 
 def states():

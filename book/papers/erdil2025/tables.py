@@ -1,7 +1,6 @@
 """Erdil 2025: its tables, recomputed."""
 
 import math
-from functools import partial
 
 import pandas as pd
 
@@ -13,7 +12,6 @@ from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
-reproduces = partial(reproduces, "erdil2025")
 H100, PRINTED = load_chip("H100"), ToyAssumptions()
 MODELS = ("Llama 3 8B", "Llama 3 70B", "GPT-3", "PaLM-540B", "GPT-4")
 SERVED = ("Llama 3 8B", "Llama 3 70B")
@@ -71,11 +69,13 @@ def served_in_both_readings():
     return pd.DataFrame(rows).drop(columns="fastest").astype(object).fillna("")
 
 
-def _cells(table, assumptions):
+@reproduces("Table 2", "Table 3", "Table 4", "Table 5", "Table 6")
+def _points(read, assumptions=economics.DEFAULT):
     """The cells of one of Tables 2 to 6: each point found on its frontier, its time computed by the equations."""
     cells = {}
-    rows = {row: asked for (name, row), asked in economics.settings(assumptions).items() if name == table}
-    for row, (setting, point) in rows.items():
+    for (table, row), (setting, point) in economics.settings(assumptions).items():
+        if table != read.artefact:
+            continue
         at = point(economics.curve(**setting))
         seconds = economics.seconds_at(setting, at)
         price = inputs(load_chip(setting.get("chip", "H100"))).price * factor("usd/h")
@@ -90,7 +90,3 @@ def _cells(table, assumptions):
             cells[row, "batch"] = batch if round(batch) == math.floor(first + 0.5) else WithNote(batch, note)
             cells[row, "price of a million tokens"] = gpus * seconds / batch * price
     return cells
-
-
-for _name in ("Table 2", "Table 3", "Table 4", "Table 5", "Table 6"):
-    reproduces(_name)(lambda read, assumptions=economics.DEFAULT, name=_name: _cells(name, assumptions))

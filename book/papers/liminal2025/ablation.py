@@ -1,9 +1,8 @@
 """LIMINAL 2025: which assumption matters. Change one, and count which of the 320 printed cells survive."""
 
-import tomllib
 from functools import lru_cache
-from importlib.resources import files
 
+from book import stored
 from book.papers.liminal2025 import cells
 from book.papers.liminal2025.cells import AS_PRINTED, Reading
 from inferlib.papers.liminal2025 import equations as model
@@ -42,7 +41,7 @@ def with_latencies(at_8=None, at_128=None):
 @lru_cache(maxsize=1)
 def readings():
     """The paper's set, then every reading tried, each one change away from it: (subject, change) to Reading."""
-    tried = tomllib.loads((files("book.papers.liminal2025") / "readings.toml").read_text("utf-8"))
+    tried = stored.toml("papers/liminal2025/readings.toml")
     changed = {(about, name): _changed(**how) for about, more in tried.items() for name, how in more.items()}
     return {("", "as printed"): AS_PRINTED} | changed
 

@@ -5,10 +5,10 @@ watt. Between chips they need the watts of the memories, which the paper does no
 """
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from book.audit.grading import published
+from book.frames import frame
 from book.papers.liminal2025.cells import AS_PRINTED, large
 from inferlib import validation
 from inferlib.papers.liminal2025 import equations as model
@@ -69,15 +69,14 @@ def quoted():
     return {r.column: r.value for r in published("liminal2025").values() if (r.artefact, r.row) == at}
 
 
+@frame()
 def markers(contexts=(4, 32, 128)):
     """The gains that section 4.6 quotes for 3D-DRAM, at several contexts."""
-    rows = []
     for name in large():
         row = {"model": name}
         for k in contexts:
             row[f"batch at {k}K"], row[f"gain at {k}K"] = marker(name, "3D-DRAM", k * AS_PRINTED.kilotoken)
-        rows.append(row)
-    return pd.DataFrame(rows)
+        yield row
 
 
 def best_context(read):

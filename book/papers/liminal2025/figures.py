@@ -5,7 +5,6 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullLocator
 
 from book import style
@@ -41,7 +40,7 @@ def layer(shape, n, batch=1, context=4096):
 
 def draw_layer(data, n):
     """Draw :func:`layer`: every operator cut in ``n``, one chip's share filled, and red where all must agree."""
-    _, ax = plt.subplots(figsize=(7.6, 2.9), layout="constrained")
+    ax = style.panels(7.6, 2.9)
     waits = data.collectives
     if "output" in data.index:  # the collective of attention comes after its output projection
         waits = waits.rename({"attention": "output", "output": "attention"})
@@ -49,8 +48,7 @@ def draw_layer(data, n):
     for name, row in data.iterrows():
         for chip in range(n):
             mine = {"facecolor": style.BLUE, "alpha": 0.75} if chip == 0 else {"facecolor": "none"}
-            corner = (x, 1 - (chip + 1) / n)
-            ax.add_patch(Rectangle(corner, width, 0.8 / n, edgecolor=style.BLUE, linewidth=0.9, **mine))
+            style.box(ax, x, 1 - (chip + 1) / n, width, 0.8 / n, edgecolor=style.BLUE, linewidth=0.9, **mine)
         ax.text(x + width / 2, 1.06, name.replace(", value", ",\nvalue"), va="bottom", **small)
         ax.text(x + width / 2, -0.1, f"{row.MFLOP:,.1f} MFLOP\n{row.MB:,.1f} MB", va="top", **small)
         x += width
@@ -58,8 +56,8 @@ def draw_layer(data, n):
             ax.plot([x + 0.22] * 2, [0, 1], color=style.RED, linewidth=5, solid_capstyle="round")
             ax.text(x + 0.22, -0.1, "all-\nreduce", va="top", color=style.RED, **small)
         x += 0.44
-    ax.text(-0.12, 0.94, "one chip", ha="right", va="center", fontsize=9, color=style.BLUE)
-    ax.text(-0.12, 0.44, f"{n - 1} others", ha="right", va="center", fontsize=9)
+    style.words(ax, -0.12, 0.94, "one chip", ha="right", color=style.BLUE)
+    style.words(ax, -0.12, 0.44, f"{n - 1} others", ha="right")
     ax.set(xlim=(-1.0, x), ylim=(-0.6, 1.5), xticks=[], yticks=[])
     ax.grid(False)
     ax.spines[:].set_visible(False)
@@ -83,25 +81,24 @@ def timelines(app, context, systems, latency=model.collective_latency):
 
 def draw_timelines(data):
     """Draw :func:`timelines`: blue is reading, red is waiting for the other chips. Returns the Axes."""
-    _, ax = plt.subplots(figsize=(7.2, 2.6), layout="constrained")
+    ax = style.panels(7.2, 2.6)
     y = np.arange(len(data))
     ax.barh(y, data["read"], height=0.5, color=style.BLUE, label="reading")
     ax.barh(y, data.wait, left=data["read"], height=0.5, color=style.RED, label="waiting for the others")
     for place, row in zip(y, data.itertuples(), strict=True):
         fits = row.UTPS == row.UTPS
         words = f"{row.UTPS:,.0f} tokens/s" if fits else "does not fit"
-        ax.text(row.read + row.wait + 0.3 if fits else 0.3, place, words, va="center", fontsize=9)
-    ax.set_yticks(y, data.index)
+        style.words(ax, row.read + row.wait + 0.3 if fits else 0.3, place, words)
+    style.name_rows(ax, data.index)
     ax.set(ylim=(len(data) - 0.4, -0.6), xlabel="microseconds, one layer of one token")
     ax.set_xlim(0, 1.25 * (data["read"] + data.wait).max() or 1)
-    ax.grid(axis="y", visible=False)
     ax.legend(loc="lower right")
     return ax
 
 
 def draw_collective(sizes, ideal, latency=model.collective_latency):
     """Draw one collective as a time line, on systems of several sizes and as the ideal. Returns the Axes."""
-    _, ax = plt.subplots(figsize=(7.2, 2.3), layout="constrained")
+    ax = style.panels(7.2, 2.3)
     longest = max(ideal, *map(latency, sizes)) / NS
     for y, n in enumerate(sizes):
         whole, x, small = latency(n) / NS, 0.0, ""
@@ -113,24 +110,23 @@ def draw_collective(sizes, ideal, latency=model.collective_latency):
             length = min(length, whole - x)
             ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
             if length > longest / 8:
-                ax.text(x + length / 2, y, f"{name}\n{length:.0f}", ha="center", va="center", fontsize=9)
+                style.words(ax, x + length / 2, y, f"{name}\n{length:.0f}", ha="center")
             else:
                 small += f", {length:.0f} of it {name}"
             x += length
-        ax.text(whole + longest / 125, y, f"{whole:,.0f} ns{small}", va="center", fontsize=9)
+        style.words(ax, whole + longest / 125, y, f"{whole:,.0f} ns{small}")
     ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
-    ax.text(ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns", va="center", fontsize=9)
-    ax.set_yticks(range(len(sizes) + 1), [*(f"{n} chips" for n in sizes), "ideal"])
+    style.words(ax, ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns")
+    style.name_rows(ax, [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")
     ax.set_xlim(0, 1.12 * longest)
-    ax.grid(axis="y", visible=False)
     return ax
 
 
 def draw_bandwidth(data, mark):
     """Draw gains over ``model``, ``context`` and ``bandwidth``; the vertical line is a chip to ``mark``."""
     data = data.assign_coords(bandwidth=data.bandwidth / factor("TiB/s"))
-    _, axes = plt.subplots(1, 2, figsize=(8.6, 4.2), sharey=True, layout="constrained")
+    axes = style.panels(8.6, 4.2, columns=2, sharey=True)
     colours = dict(zip(data.model.values, 2 * style.LINES, strict=False))
     at, over = mark.bandwidth / factor("TiB/s"), "memory bandwidth of a chip (TB/s)"
     says = "tokens per second of one user,\nover those at the left"
@@ -191,7 +187,7 @@ def draw_efficiency():
 
 def draw_design(data, chips, latencies):
     """Draw :func:`study.design`: what reaches a speed, and some chips at some latencies (s). Returns the Axes."""
-    _, ax = plt.subplots(figsize=(6.8, 4.6), layout="constrained")
+    ax = style.panels(6.8, 4.6)
     colours = style.shades(data.sizes["speed"], style.PURPLE)
     for speed, colour in zip(data.speed.values, colours, strict=True):
         x, y = data.sel(speed=speed).latency / NS, data.sel(speed=speed).bandwidth / TB

@@ -6,8 +6,8 @@ The results of each reading are computed here, once; the page looks them up.
 import hashlib
 import html
 import json
-from importlib.resources import files
 
+from book import stored
 from book.papers.liminal2025 import ablation, cells
 
 
@@ -31,9 +31,7 @@ class CellGrid:
         text = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
         identity = "grid-" + hashlib.sha256(text.encode()).hexdigest()[:10]
         options = "".join(f"<option>{html.escape(label)}</option>" for label, _ in data["readings"])
-        room = files("book.papers.liminal2025")
-        style = (room / "grid.css").read_text("utf-8").strip()
-        script = (room / "grid.js").read_text("utf-8").strip()
+        style, script = (stored.text(f"papers/liminal2025/grid.{kind}").strip() for kind in ("css", "js"))
         return (
             f'<style>{style}</style><div id="{identity}" class="cell-grid" role="group" '
             f'aria-label="{self.title}"><div class="title">{self.title}</div>'

@@ -1,12 +1,11 @@
 """LIMINAL 2025: Tables 1 to 7, recomputed."""
 
 import re
-import tomllib
 from functools import partial
-from importlib.resources import files
 
 import pandas as pd
 
+from book import stored
 from book.audit import grading
 from book.audit.explanations import named
 from book.audit.grading import WithNote
@@ -21,7 +20,7 @@ from inferlib.units import factor
 # Headings of columns in Tables 4 to 7: quantity, context, and batch, size or latency.
 _HEAD = re.compile(r"(.*?) ?(T=\d+K)? ?(B=\d+|TP\d+|UTPS|Speedup|[\d.]+us|\d+ns)?")
 # The families of Table 1: the rows of Table 4 that belong to each, and its architecture as printed.
-FAMILIES = tomllib.loads((files("book.papers.liminal2025") / "families.toml").read_text("utf-8"))
+FAMILIES = stored.toml("papers/liminal2025/families.toml")
 
 
 def architecture(name):
@@ -94,12 +93,13 @@ def as_printed(artefact):
 # --- The scorecard ---------------------------------------------------------------------------------------
 
 
-def _cells_of(artefact, assumptions):
+@grading.reproduces("Table 5", "Table 6", "Table 7")
+def _cells(read, assumptions=PRINTED):
     found = cells.cells(cells.Reading(assumptions))
     return {
         place[1:]: partial(_too_large, *place[1:], assumptions) if value is None else value
         for place, (value, _) in found.items()
-        if place[0] == artefact
+        if place[0] == read.artefact
     }
 
 
@@ -123,7 +123,7 @@ def families():
     return list(dict.fromkeys(row.row for row in rows if row.artefact == "Table 1"))
 
 
-@grading.reproduces("liminal2025", "Table 1")
+@grading.reproduces("Table 1")
 def _table_1(read):
     found = {}
     for family, its in FAMILIES.items():
@@ -134,7 +134,7 @@ def _table_1(read):
     return found
 
 
-@grading.reproduces("liminal2025", "Table 1")
+@grading.reproduces("Table 1")
 def _architectures(read, holds):
     for family, its in FAMILIES.items():
         stated, kinds = its["architecture"], {name: architecture(name) for name in its["models"]}
@@ -146,9 +146,9 @@ def _architectures(read, holds):
         holds(primary, sum(right) > len(right) / 2, grading.format_items(kinds, ""), fair)
 
 
-@grading.reproduces("liminal2025", "Table 4")
+@grading.reproduces("Table 4")
 def _table_4(read, assumptions=PRINTED):
-    found = _cells_of("Table 4", assumptions)
+    found = _cells(read, assumptions)
     contexts = {label: k * cells.AS_PRINTED.kilotoken for label, k in cells.CONTEXTS.items()}
     for (name, column), value in found.items():
         app = load_model(name)
@@ -159,9 +159,3 @@ def _table_4(read, assumptions=PRINTED):
                 value, f"Monte-Carlo in print, closed form here: one draw of experts spreads it by {one:.1%}"
             )
     return found
-
-
-for _artefact in ("Table 5", "Table 6", "Table 7"):
-    grading.reproduces("liminal2025", _artefact)(
-        lambda read, assumptions=PRINTED, artefact=_artefact: _cells_of(artefact, assumptions)
-    )

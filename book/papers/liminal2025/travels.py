@@ -3,11 +3,10 @@
 from functools import cache
 from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 
 from book import style
+from book.frames import frame
 from book.papers.liminal2025.figures import ticks
 from book.synthesis import comparison
 from inferlib import catalog
@@ -36,9 +35,10 @@ def errors(data):
 # --- Section 5 and Figure 4 --------------------------------------------------------------------------------
 
 
+@frame()
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    rows, chip, given = [], load_chip(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
+    chip, given = load_chip(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
     bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
     ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
     for name, batch, k in product(given["models"], given["batches"], given["contexts"]):
@@ -46,14 +46,13 @@ def validation():
         at = load_model(name, ends["mean"]), chip, batch, context, 8
         found = {end: model.real_time(*at, wide.t_real, wide) for end, wide in ends.items()}
         limit = found["mean"] - model.measured_overhead(at[0], ends["mean"].t_real)
-        rows.append({"model": name, "batch": batch, "context": context, "limit": limit} | found)
-    return pd.DataFrame(rows)
+        yield {"model": name, "batch": batch, "context": context, "limit": limit} | found
 
 
 def draw_validation(data):
     """Draw :func:`validation`: the limit and what is fitted on top of it, over the batch. Returns the Axes."""
     names = list(data.model.unique())
-    _, axes = plt.subplots(1, len(names), figsize=(8.8, 3.2), sharey=True, layout="constrained")
+    axes = style.panels(8.8, 3.2, columns=len(names), sharey=True)
     for ax, name in zip(axes, names, strict=True):
         own = data[data.model == name].groupby("batch")
         batches = list(own.groups)
@@ -77,7 +76,7 @@ def draw_validation(data):
 def draw_public(data):
     """Figure 4 with public measurements: equation 8 against them, and how its errors are spread. Returns the Axes."""
     eight, limit = (data[data.who == who] for who in (EQUATION_8, LIMIT))
-    _, (left, right) = plt.subplots(1, 2, figsize=(8.8, 4), width_ratios=(1.25, 1), layout="constrained")
+    left, right = style.panels(8.8, 4, columns=2, width_ratios=(1.25, 1))
     ends = np.array([1.0, 300.0])
     for n, own in eight.groupby("tp"):
         colour, marker = style.DEGREES[n]

@@ -2,7 +2,6 @@
 
 from math import ceil
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.patches import FancyBboxPatch
@@ -17,12 +16,12 @@ from inferlib.units import factor
 def _box(ax, x, y, width, text, colour):
     look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
     ax.add_patch(FancyBboxPatch((x, y), width, 0.9, **look))
-    ax.text(x + width / 2, y + 0.45, text, ha="center", va="center", fontsize=9)
+    style.words(ax, x + width / 2, y + 0.45, text, ha="center")
 
 
 def expert_parallel(model, setup, own):
     """Attention on every GPU for its own sequences, experts spread over all: dispatch there, combine back."""
-    _, ax = plt.subplots(figsize=(7.0, 4.0), layout="constrained")
+    ax = style.panels(7.0, 4.0)
     place, one = setup.deployment, own * model.d_model * eq.messages(model) / 1e6
     shown, x = ("GPU 1", "GPU 2", "GPU 3", f"GPU {place.n_gpus}"), (0, 2.3, 4.6, 8.0)
 
@@ -45,9 +44,8 @@ def expert_parallel(model, setup, own):
         (1.7, "combine, BF16", DEFAULT.combine_bytes),
     ):
         text = f"{says}:\n{one * size:.1f} MB per GPU"
-        ax.text(10.2, y, text, va="center", color=style.RED, fontsize=9)
-    ax.set(xlim=(-0.2, 13.0), ylim=(-0.2, 6.7))
-    ax.axis("off")
+        style.words(ax, 10.2, y, text, color=style.RED)
+    style.canvas(ax, (-0.2, 13.0), (-0.2, 6.7), aspect="auto")
     return ax
 
 
@@ -83,7 +81,7 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
 
 def timeline(model, at, own, context, assumptions=DEFAULT):
     """Two layers with two-batch overlap and without, to scale."""
-    _, axes = plt.subplots(2, 1, figsize=(7.2, 3.6), sharex=True, layout="constrained")
+    axes = style.panels(7.2, 3.6, rows=2, sharex=True)
     data = timeline_data(model, at, own, context, assumptions)
     colours = {"attention": style.GREEN, "experts": style.BLUE, "network": style.RED}
     inside = {"ha": "center", "va": "center", "color": "white", "fontsize": 9}
@@ -96,11 +94,10 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
             if width > 0.03 * data.end.max():
                 ax.text(row.start + width / 2, y, row.batch, **inside)
         last = rows.end.max()
-        ax.text(last * 1.01, 0.5, f"{last:,.0f} µs", va="center", fontsize=9)
-        ax.set_yticks([0, 1], ["GPU", "network"])
+        style.words(ax, last * 1.01, 0.5, f"{last:,.0f} µs")
+        style.name_rows(ax, ["GPU", "network"])
         ax.set_ylim(1.6, -0.6)
         ax.set_title(plan, fontsize=12)
-        ax.grid(axis="y", visible=False)
     axes[0].set_xlim(0, 1.12 * data.end.max())
     axes[1].set_xlabel("microseconds, two layers")
     for part, colour in colours.items():
@@ -111,7 +108,7 @@ def timeline(model, at, own, context, assumptions=DEFAULT):
 
 def two_tokens(model):
     """Draw Figure 1: two tokens use different experts of a layer."""
-    _, ax = plt.subplots(figsize=(4.6, 4.4), layout="constrained")
+    ax = style.panels(4.6, 4.4)
     random, side = np.random.default_rng(2), ceil(model.n_routed**0.5)
     first, second = (set(random.choice(model.n_routed, model.n_active, replace=False)) for _ in range(2))
     woken = {
@@ -123,7 +120,7 @@ def two_tokens(model):
     for label, (experts, colour) in woken.items():
         for expert in sorted(experts):
             spot = {"facecolor": colour, "edgecolor": style.FAINT, "linewidth": 0.8}
-            ax.add_patch(plt.Rectangle((expert % side, expert // side), 0.82, 0.82, **spot))
+            style.box(ax, expert % side, expert // side, 0.82, 0.82, **spot)
         if label and experts:
             ax.bar(0, 0, color=colour, label=label)
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, -0.12), ncol=3)
@@ -136,7 +133,7 @@ def two_tokens(model):
 
 def layer(model):
     """Figure 5: one layer of experts, a router and a shared expert."""
-    _, ax = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
+    ax = style.panels(6.4, 2.9)
     boxes = {
         "token": (0.0, 1.2, 1.3, f"token\n{model.d_model} wide", style.INK),
         "router": (2.2, 2.0, 1.7, f"router\n{model.d_model} × {model.n_routed}", style.PURPLE),
@@ -152,14 +149,13 @@ def layer(model):
         (x, y, width, *_), (to, at, *_) = boxes[start], boxes[end]
         arrow = {"arrowstyle": "->", "color": style.INK}
         ax.annotate("", (to, at + 0.45), (x + width, y + 0.45), arrowprops=arrow)
-    ax.set(xlim=(-0.2, 10.2), ylim=(0, 3.2))
-    ax.axis("off")
+    style.canvas(ax, (-0.2, 10.2), (0, 3.2), aspect="auto")
     return ax
 
 
 def prefill_decode(model, at):
     """Figure 9: a request prefilled on one machine and decoded on another; lengths to scale, the times are ours."""
-    _, ax = plt.subplots(figsize=(7.2, 2.4), layout="constrained")
+    ax = style.panels(7.2, 2.4)
     cache, batch = CONTEXT * eq.cache_per_token(model), 128 * at.deployment.n_gpus
     prompt = 1e3 * eq.prefill_time(model, at.gpu, CONTEXT)
     sent = 1e3 * cache / at.gpu.inter_bandwidth
@@ -171,10 +167,9 @@ def prefill_decode(model, at):
     for token in range(4):
         ax.barh(1, step, left=there + token * step, color=style.BLUE, **look)
     ax.barh(1, there, height=0.6, facecolor="none", edgecolor=style.FAINT, linestyle=":")
-    ax.text(there / 2, 1, "kept for the cache", ha="center", va="center", fontsize=9)
+    style.words(ax, there / 2, 1, "kept for the cache", ha="center")
     note = f"cache, {cache / 1e6:.0f} MB in {sent:.0f} ms"
-    ax.text(there + 4, 0, note, va="center", color=style.RED, fontsize=9)
-    ax.set_yticks([0, 1], ["prefill", "decode"])
+    style.words(ax, there + 4, 0, note, color=style.RED)
+    style.name_rows(ax, ["prefill", "decode"])
     ax.set(ylim=(1.5, -0.5), xlabel="milliseconds")
-    ax.grid(axis="y", visible=False)
     return ax

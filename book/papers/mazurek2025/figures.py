@@ -7,7 +7,6 @@ drawn with stated choices (see :mod:`book.papers.mazurek2025.systems`). Figures 
 import math
 from functools import partial
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
@@ -34,7 +33,7 @@ def boxes_that_hold(case):
 
 def figure_12():
     """Figure 12's bars, read off the plot, and the lines between them that the model uses."""
-    _, ax = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    ax = style.panels(6.4, 3.2)
     read, gpus = stated()["balancedness"], np.arange(8, 97)
     for bars, text, height, colour in (
         ("gpus", "with_balancing", 0.84, style.VIOLET),
@@ -77,7 +76,7 @@ def _finish(ax, ticks=(), legend="best", **axes):
 
 def _readings(capped, literal, x, y):
     """Curves of both readings, full and dashed, faint where memory would not suffice, with SGLang's points."""
-    _, ax = plt.subplots(layout="constrained")
+    ax = style.panels(6.4, 3.8)
     named = {"own": "own", "gpu": "per_gpu", "request": "per_request", "total": "tokens_per_second"}
     points = validation.COMPARED if capped.model == MODEL.name else {}
     for name, colour in COLOURS.items():
@@ -114,7 +113,7 @@ def figure_14(capped, literal):
 
 def figure_15():
     """Figure 15: the speed of Kimi K2, alone and relative to DeepSeek V3."""
-    _, axes = plt.subplots(1, 2, figsize=(7.6, 3.6), layout="constrained")
+    axes = style.panels(7.6, 3.6, columns=2)
     own, over = axis("own", 1, 1024, 61), {"over": "sequences on a GPU", "colours": COLOURS}
     ratios = xr.Dataset({name: systems.kimi_over_deepseek(own, name) for name in COLOURS})
     speeds = xr.Dataset({name: systems.speed(name, own) * ratios[name] for name in COLOURS})
@@ -150,7 +149,7 @@ def figure_17():
 
     The dash above a bar is the batch that fits in memory.
     """
-    _, ax = plt.subplots(layout="constrained")
+    ax = style.panels(6.4, 3.8)
     speed = Reader("mazurek2025", "Figure 17")("tokens per second of a request")
     contexts = (2000, CONTEXT, LONG)
     for i, (name, colour) in enumerate(COLOURS.items()):

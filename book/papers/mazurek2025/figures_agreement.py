@@ -33,14 +33,14 @@ def over_measured(data):
 
 def components(data):
     """Where the time of a layer goes in both readings and in SGLang's profile; totals at the ends of the bars."""
-    _, ax = plt.subplots(figsize=(7.0, 3.8), layout="constrained")
+    ax = style.panels(7.0, 3.8)
     colours = (style.GREEN, style.BLUE, style.RED, style.FAINT)
     data.T.plot.barh(stacked=True, color=colours, width=0.6, ax=ax)
     for bars in ax.containers:
         texts = [f"{bar.get_width():.2f}" if bar.get_width() > 0.08 else "" for bar in bars]
         ax.bar_label(bars, texts, label_type="center", color="white", fontsize=9)
     for y, total in enumerate(data.sum()):
-        ax.text(total + 0.02, y, f"{total:.2f}", va="center", fontsize=9)
+        style.words(ax, total + 0.02, y, f"{total:.2f}")
     style.name_rows(ax, [f"{overlap}: {who}" for overlap, who in data])
     ax.set(xlabel="milliseconds for a layer, the whole batch", ylabel="", xlim=(0, 1.08 * data.sum().max()))
     ax.legend(loc="upper center", bbox_to_anchor=(0.4, -0.2), ncol=4, fontsize=8.5)

@@ -5,6 +5,7 @@ from functools import partial
 import pandas as pd
 
 from book.audit.grading import Reader
+from book.frames import frame
 from book.papers.mazurek2025 import repair, validation
 from book.papers.mazurek2025.systems import (
     CONTEXT,
@@ -33,6 +34,7 @@ def faster(own, context, assumed):
     return speed("4x8 H100", own, context, assumed) > speed("9x8 H100", own, context, assumed)
 
 
+@frame("in print", "section", "speaks for", "because")
 def clues():
     """Return the passages in print that bear on the two readings: place, which reading they support, and why."""
     at, read = setup(OWN_MACHINE).deployment, Reader("mazurek2025", "Text 3.6")
@@ -44,7 +46,7 @@ def clues():
     room = text(row, "memory for the cache of one GPU") / text(row, "cache of one token") / evicted
     ahead = last_context(partial(faster, 512))
     bound = last_context(lambda s, a: network_binds("9x8 H100", 512, s, a))
-    rows = [
+    return [
         ("experts of a GPU: a quotient, rounded up", "3.1.2", "capped",
          f"No GPU reads experts that it does not hold: {held} of a layer on {OWN_MACHINE}. Physics, not a minimum."),
         ("“Extension to Small Batch Sizes”", "3.1.2", "capped",
@@ -69,7 +71,6 @@ def clues():
         ("“we have to tune the model with our inefficiency factors”", "3.6", "neither",
          "Factors that were tuned agree in either reading."),
     ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["in print", "section", "speaks for", "because"])
 
 
 def own_machine():

@@ -1,12 +1,11 @@
 """SGLang's own lengths and profile against the model: the time that is missing, and candidates for it."""
 
-import tomllib
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 
+from book import stored
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
 from book.papers.mazurek2025.validation import H100, compared, errors, measured, predicted, rms
 from inferlib.papers.mazurek2025 import equations as eq
@@ -43,8 +42,7 @@ def strongest():
 
 def components(context=TRUE):
     """Time of one layer by part on 9x8 H100, in both readings at a context and as SGLang shows its kernels."""
-    text = (files("book.papers.mazurek2025") / "breakdown.toml").read_text("utf-8")
-    shown, at = tomllib.loads(text), setup("9x8 H100")
+    shown, at = stored.toml("papers/mazurek2025/breakdown.toml"), setup("9x8 H100")
     columns = {}
     for name, title, turns in (("two_batch", "two batches", 2), ("one_batch", "one batch", 1)):
         where = MODEL, at.gpu, at.deployment, 256 * at.deployment.n_gpus / turns

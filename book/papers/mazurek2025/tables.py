@@ -1,15 +1,10 @@
 """Mazurek & Schreiber 2025: the numbers of its text and of Tables 1 and 2, recomputed."""
 
-import tomllib
-from functools import partial
-from importlib.resources import files
-from operator import add, mul, sub, truediv
-
-import pandas as pd
-
+from book import stored
 from book.audit.explanations import inputs, named
 from book.audit.grading import WithNote, reproduces
 from book.audit.published_rows import published
+from book.frames import frame
 from book.papers.mazurek2025.counts import GB, MB, active_parameters, outweighing, parameters
 from book.papers.mazurek2025.systems import MODEL, best_overlap_gain
 from inferlib import catalog
@@ -18,25 +13,10 @@ from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, Deployment
 from inferlib.units import factor
 
-reproduces = partial(reproduces, "mazurek2025")
-DATA = files("book.papers.mazurek2025")
-OPERATORS = {"+": add, "-": sub, "*": mul, "/": truediv}
-
-
-def _arithmetic(left, sign, right):
-    """A printed number from two others of its artefact, each ``row/column``."""
-    one, other = left.split("/"), right.split("/")
-    return lambda read: OPERATORS[sign](read(*one), read(*other))
-
-
-for _artefact, _rows in tomllib.loads((DATA / "arithmetic.toml").read_text("utf-8")).items():
-    _made = {(*place.split("/"), "")[:2]: _arithmetic(*how) for place, how in _rows.items()}
-    reproduces(_artefact)(lambda read, made=_made: made)
-
 
 @reproduces("Introduction")
 def _introduction(read):
-    return {("parameters", ""): parameters()["all"]}
+    return {"parameters": parameters()["all"]}
 
 
 @reproduces("Text 1")
@@ -47,16 +27,16 @@ def _text_1(read):
     forty = qwen3.cache_bytes() * 40 / qwen3.n_layers
     active = active_parameters()
     return {
-        ("parameters one token activates", ""): WithNote(
+        "parameters one token activates": WithNote(
             active, "with the head, without the embedding table; with both or neither it is 1 up or down"
         ),
-        ("parameters a large batch may load", ""): parameters()["all"],
+        "parameters a large batch may load": parameters()["all"],
         ("cache of one token", "DeepSeek V3"): ours,
         ("cache of one token", "Qwen3 32B"): WithNote(
             qwen, f"64 layers; {forty / factor('KB'):.2f} KB would be 40 layers of the same shape"
         ),
         ("cache of one token", "Llama 405B"): llama,
-        ("cache of other models over DeepSeek's", ""): WithNote(
+        "cache of other models over DeepSeek's": WithNote(
             (qwen / ours, llama / ours), f"Qwen3 32B to Llama 405B; {forty / ours:.1f} with the printed Qwen"
         ),
     }
@@ -73,10 +53,7 @@ def _cache(model):
 def _figure_5(read):
     shape = inputs(MODEL)
     return {
-        ("shared experts", ""): lambda read: WithNote(
-            read("experts") - read("routed experts"), "its own count in the same caption, 257 less 256"
-        ),
-        ("experts a token goes through", ""): shape.n_active + shape.n_shared_active,
+        "experts a token goes through": shape.n_active + shape.n_shared_active,
     }
 
 
@@ -86,10 +63,10 @@ def _text_2_1(read):
     all_billions, attention = (round(parts["all"] / 1e9), round(parts["attention"] / 1e9, -1))
     said = all_billions - attention
     return {
-        ("parameters of expert layers", ""): WithNote(
+        "parameters of expert layers": WithNote(
             parts["experts"], f"{all_billions} - {attention:.0f}, all but attention, is {said:.0f}"
         ),
-        ("share of expert layers", ""): WithNote(
+        "share of expert layers": WithNote(
             parts["experts"] / parts["all"], f"{said:.0f} / {all_billions} is {said / all_billions:.1%}"
         ),
     }
@@ -108,11 +85,11 @@ def _text_2_4(read):
         )
 
     return {
-        ("attention weights", ""): WithNote(
+        "attention weights": WithNote(
             parameters()["attention"],
             f"approximately; {parameters()['attention'] / GB:.1f} GB in section 3.1.1",
         ),
-        ("GPUs beyond which attention outweighs experts", ""): outweighs,
+        "GPUs beyond which attention outweighs experts": outweighs,
     }
 
 
@@ -121,10 +98,8 @@ def _text_2_5(read):
     tensor_parallel = 1
     gain, where = best_overlap_gain()
     return {
-        ("traffic over that of tensor parallelism", ""): eq.messages(MODEL) / tensor_parallel,
-        ("overlap gains close to a factor", ""): WithNote(
-            gain, f"at best, on {where}, by the source's model"
-        ),
+        "traffic over that of tensor parallelism": eq.messages(MODEL) / tensor_parallel,
+        "overlap gains close to a factor": WithNote(gain, f"at best, on {where}, by the source's model"),
     }
 
 
@@ -133,7 +108,7 @@ def _text_3(read):
     parts = parameters()
     share = parts["experts"] / parts["all"]
     whole = (parts["experts"] + parts["dense"]) / parts["all"]
-    return {("share of expert weights", ""): WithNote(share, f"{whole:.2%} with the dense blocks")}
+    return {"share of expert weights": WithNote(share, f"{whole:.2%} with the dense blocks")}
 
 
 @reproduces("Text 3.1.1")
@@ -141,12 +116,12 @@ def _text_3_1_1(read):
     rounded = sum(round(matrix(MODEL) / MB, 1) for matrix in eq.ATTENTION.values())
     return {
         **{(name, ""): matrix(MODEL) for name, matrix in eq.ATTENTION.items()},
-        ("attention weights of one layer", ""): WithNote(
+        "attention weights of one layer": WithNote(
             eq.layer_attention_weights(MODEL), f"the eight rounded sizes add up to {rounded:.1f}"
         ),
-        ("attention weights of all layers", ""): eq.attention_weights(MODEL),
-        ("cache of one token", ""): eq.cache_per_token(MODEL),
-        ("activations of one sequence", ""): eq.attention_activations(MODEL, 1),
+        "attention weights of all layers": eq.attention_weights(MODEL),
+        "cache of one token": eq.cache_per_token(MODEL),
+        "activations of one sequence": eq.attention_activations(MODEL, 1),
     }
 
 
@@ -157,26 +132,26 @@ def _text_3_1_2(read, assumptions=DEFAULT):
     rounded = activations / attention * round(attention / MB, 1)
     once = 1 / eq.selection_probability(MODEL)
     return {
-        ("activations of one sequence", ""): WithNote(
+        "activations of one sequence": WithNote(
             activations, f"1.5 times the rounded 0.9 MB of section 3.1.1 is {rounded:.2f}"
         ),
         ("one matrix of an expert", "W_1 and W_2"): one,
         ("one matrix of an expert", "W_Gate"): one,
-        ("one expert", ""): WithNote(
+        "one expert": WithNote(
             eq.expert_weights(MODEL), f"3 times the 15 that 14.7 rounds to is {3 * round(one / MB)}"
         ),
         ("one matrix of a dense layer", "W_1 and W_2"): eq.dense_matrix(MODEL),
         ("one matrix of a dense layer", "W_Gate"): eq.dense_matrix(MODEL),
-        ("a dense layer", ""): eq.dense_layer_weights(MODEL),
-        ("dense layers", ""): eq.dense_weights(MODEL),
-        ("tokens over which an expert is chosen once", ""): once,
-        ("tokens of 32 that miss an expert", ""): once * eq.never_selected(MODEL, 1),
+        "a dense layer": eq.dense_layer_weights(MODEL),
+        "dense layers": eq.dense_weights(MODEL),
+        "tokens over which an expert is chosen once": once,
+        "tokens of 32 that miss an expert": once * eq.never_selected(MODEL, 1),
     }
 
 
 @reproduces("Text 3.1.3")
 def _text_3_1_3(read):
-    return {("both embedding matrices", ""): eq.embedding_weights(MODEL)}
+    return {"both embedding matrices": eq.embedding_weights(MODEL)}
 
 
 @reproduces("Text 3.3")
@@ -184,10 +159,10 @@ def _text_3_3(read, assumptions=DEFAULT):
     two, share = eq.two_experts_traffic(MODEL, 8), eq.link_traffic(MODEL, Deployment(8), 8)
     fullest = eq.held_experts(MODEL.replace(n_routed=8, n_shared=1), Deployment(8))
     return {
-        ("devices of the base model", ""): inputs(MODEL).n_routed + inputs(MODEL).n_shared,
-        ("messages of a token and layer", ""): eq.messages(MODEL, assumptions),
-        ("bytes of both ways", ""): lambda read: read("dispatched") + read("combined"),
-        ("traffic of one sequence", ""): WithNote(
+        "devices of the base model": inputs(MODEL).n_routed + inputs(MODEL).n_shared,
+        "messages of a token and layer": eq.messages(MODEL, assumptions),
+        "bytes of both ways": lambda read: read("dispatched") + read("combined"),
+        "traffic of one sequence": WithNote(
             eq.tokens_traffic(MODEL, 1, assumptions),
             f"{eq.tokens_traffic(MODEL, 1, Assumptions.corrected()) / GB:.4f} with 58 layers and 8 messages",
         ),
@@ -219,14 +194,8 @@ def _text_3_4(read):
         (row, "routed experts beside it"): inputs(MODEL).n_routed / n,
         (row, "activations over the others'"): WithNote(load, note),
         (row, "traffic over the others'"): WithNote(load, note),
-        ("balancedness of a balanced system", ""): eq.expert_balancedness(3.0, 3.0),
+        "balancedness of a balanced system": eq.expert_balancedness(3.0, 3.0),
     }
-
-
-@reproduces("Text 3.5")
-def _text_3_5(read):
-    row = "attention's arithmetic"
-    return {(row, "inefficiency"): lambda read: 1 / read(row, "utilisation")}
 
 
 @reproduces("Text 4")
@@ -242,14 +211,14 @@ def _text_4(read):
     return {(row, "largest batch"): largest}
 
 
+@frame("Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here")
 def table_1():
     """Table 1 under its own headings, beside Figure 4 and the catalogue's model."""
-    rows, table = published("mazurek2025"), []
+    rows = published("mazurek2025")
     # symbol, name as printed, name in the public configuration, our field
-    listed = pd.read_csv(DATA / "table_1.tsv", sep="\t", keep_default_na=False)
+    listed = stored.rows("papers/mazurek2025/table_1.tsv", sep="\t", keep_default_na=False)
     for one in listed.itertuples():
         configured = rows["Figure 4", one.key, ""].printed if one.key else ""
         here = f"{getattr(MODEL, one.field):.0f}"
         printed = rows["Table 1", one.symbol, ""].printed
-        table.append((one.symbol, printed, one.name, one.key, configured, here))
-    return pd.DataFrame(table, columns=["Symbol", "Size", "Name", "Name in Config", "in Figure 4", "here"])
+        yield one.symbol, printed, one.name, one.key, configured, here

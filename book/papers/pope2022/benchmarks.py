@@ -2,9 +2,8 @@
 
 from functools import cache
 
-import pandas as pd
-
 from book.audit.grading import Reader, published
+from book.frames import frame
 from inferlib import validation
 from inferlib.papers.pope2022 import load_chip, load_model, mfu, parameters, stated
 
@@ -87,15 +86,15 @@ class _Open(Reader):
         return published(self.source)[artefact or self.artefact, row, column].value
 
 
+@frame("column", "batch", "time", "printed", "exact")
 def totals(table):
     """The end-to-end results of a table: times, the utilisation printed and the one that follows from the time."""
-    read, rows = open_reader(table), []
+    read = open_reader(table)
     for column in TOTALS:
         for batch in batches(table, column):
             time = printed_time(table, column, batch)
             used = utilisation(read, table, column, batch, time)
-            rows.append((column, batch, time, printed_mfu(table, column, batch), used))
-    return pd.DataFrame(rows, columns=["column", "batch", "time", "printed", "exact"])
+            yield column, batch, time, printed_mfu(table, column, batch), used
 
 
 def on_the_frontier(rows):
@@ -103,20 +102,19 @@ def on_the_frontier(rows):
     return [not ((rows.time < row.time) & (rows.printed > row.printed)).any() for row in rows.itertuples()]
 
 
+@frame("table", "rows", "sum = PaLM total", "sum = MT-NLG total")
 def column_check():
     """In how many rows of the three tables prefill + generate is the printed total of PaLM, or of MT-NLG.
 
     To within the rounding of three printed milliseconds.
     """
-    rows = []
     for table in TABLES:
         sums = {b: _sum(table, b) for b in batches(table, "PaLM prefill")}
         same = [
             sum(abs(sums[b] - printed_time(table, column, b)) < 1.5e-3 for b in sums)
             for column in ("PaLM total", "MT-NLG total")
         ]
-        rows.append((table, len(sums), *same))
-    return pd.DataFrame(rows, columns=["table", "rows", "sum = PaLM total", "sum = MT-NLG total"])
+        yield table, len(sums), *same
 
 
 def _sum(table, batch):

@@ -1,16 +1,14 @@
 """Pope et al. 2022: its abstract, conclusions and captions, and sentences that need a charitable reading."""
 
 import math
-from functools import partial
 
-from book.audit.grading import reproduces
+from book.audit.grading import format_items, reproduces
 from book.papers.pope2022 import benchmarks, curves, evidence, figures
 from book.papers.pope2022.benchmarks import TABLES, printed_time
 from book.papers.pope2022.evidence import SLICE, TPU
 from book.papers.pope2022.text import LL
 from inferlib.papers import pope2022 as pope
 
-reproduces = partial(reproduces, "pope2022")
 PHASES = ("prefill", "decode")
 BATCH, CONTEXT = 512, 2048  # the case to which sections 2 and 3 return
 
@@ -92,7 +90,7 @@ def longest_contexts(read, holds):
         name: pope.context_over_heads(m, TPU, SLICE, read("batch"), share)
         for name, m in (("multihead", pope.multihead(model)), ("baseline", model))
     }
-    told = ", ".join(f"{name} up to {n:.0f}" for name, n in longest.items())
+    told = format_items(longest, "{} up to {:.0f}")
     following = min(n for n in figures.CONTEXTS if n > read("longest context that fits"))
     holds(
         "beyond 512 tokens neither multihead nor the baseline fits",
@@ -111,7 +109,7 @@ def end_to_end(read, holds):
     holds(
         "a batch of 64 hardly costs latency in generation",
         max(rises.values()) < 0.1 * (64 / 8 - 1),
-        "over the fastest batch: " + ", ".join(f"{rise:+.0%} in {table}" for table, rise in rises.items()),
+        f"over the fastest batch: {format_items(rises, '{1:+.0%} in {0}')}",
         fair="beside the eightfold tokens: latency rises by under a tenth of what throughput does",
     )
 
@@ -129,6 +127,5 @@ def conclusions(read, holds):
     holds(
         "the best latencies are reached on 64 or more chips",
         times.idxmin() >= 64,
-        "by the two-constant model, which has no time per hop: "
-        + ", ".join(f"{ms:.1f} ms on {n}" for n, ms in times.items()),
+        f"by the two-constant model, which has no time per hop: {format_items(times, '{1:.1f} ms on {0}')}",
     )

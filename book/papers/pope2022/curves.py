@@ -12,9 +12,10 @@ import xarray as xr
 
 from book import style
 from book.audit.grading import Reader
+from book.frames import frame
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
-from book.papers.pope2022.figures import axes, dotted, layout_colours
+from book.papers.pope2022.figures import dotted, layout_colours
 from inferlib import axis
 from inferlib.frontier import pareto
 from inferlib.papers import pope2022 as pope
@@ -34,13 +35,14 @@ def _run(name, chips, batch, layout, attention, format, context, answer, constan
 
 
 @cache
+@frame("model", "format", "chips", "batch", "layout", "time", "cost", "mfu")
 def runs(phase):
     """All runs of the three PaLM models at the context of Figure 1, by the two-constant model, as far as they fit.
 
     ``phase``: processing 2048 tokens, or generating 64 after them; ``time`` (s) is of the prefill, or of one token,
     ``cost`` in chip-s a token. The constants are those fitted to appendix D.
     """
-    read, rows = Reader("pope2022", "Figure 1"), []
+    read = Reader("pope2022", "Figure 1")
     work = read("context"), read("tokens generated") if phase == "decode" else None
     layouts_of = ("WS 2D",) if phase == "decode" else ("WS 2D", "WG XYZ")
     places = ((n, c, f, w) for n in PALM for c in pope.meshes() for f in ("int8", "bf16") for w in layouts_of)
@@ -49,9 +51,7 @@ def runs(phase):
             attention = "Batch" if batch > 1 else "Head"
             found = _run(name, chips, batch, layout, attention, format, *work, fitted())
             if found:
-                rows.append((name, format, chips, batch, layout, *found))
-    columns = ["model", "format", "chips", "batch", "layout", "time", "cost", "mfu"]
-    return pd.DataFrame(rows, columns=columns)
+                yield name, format, chips, batch, layout, *found
 
 
 def frontier_of(runs):
@@ -63,9 +63,10 @@ def frontier_of(runs):
     return found
 
 
+@frame("model", "format", "time", "cost", "mfu")
 def published_points(phase):
     """The runs that Tables 2 and 3 and section 4.4 print: ``model``, ``format``, ``time``, ``cost``, ``mfu``."""
-    rows, made = [], []
+    rows = []
     for (table, row), at in evidence.configurations().items():
         if row.endswith(phase):
             rows.append((at, evidence.measured_pass(table, row, at["passes"])))
@@ -75,8 +76,7 @@ def published_points(phase):
         name, chips = at["model"].name, at["mesh"].chips
         used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
         format = {1: "int8", 2: "bf16"}[at["model"].weight_bytes]
-        made.append((name, format, time, pope.cost(chips, at["tokens"], time), used))
-    return pd.DataFrame(made, columns=["model", "format", "time", "cost", "mfu"])
+        yield name, format, time, pope.cost(chips, at["tokens"], time), used
 
 
 def figure_1(phases, quantity="cost"):
@@ -87,7 +87,7 @@ def figure_1(phases, quantity="cost"):
     model of a step has no time per hop, so it continues to more chips than the paper's fastest runs used.
     The ends of each line say the chips (C) and the batch (B).
     """
-    _, both = axes((7.2, 3.8), columns=2)
+    both = style.panels(7.2, 3.8, columns=2)
     scale, label = {"cost": (1e3, "chip-milliseconds per token"), "mfu": (100, "MFU, %")}[quantity]
     for ax, (phase, found) in zip(both, phases.items(), strict=True):
         points = published_points(phase)
@@ -188,7 +188,7 @@ def figure_7(data):
 
     Rings are utilisations that the paper prints, where these are its own model and chips.
     """
-    _, ax = axes()
+    ax = style.panels(6.4, 3.8)
     for name in data.layout.values:
         colour, curve = layout_colours()[name], 100 * data.sel(layout=name)
         dotted(ax, data.tokens, curve, curve.enough, colour, str(name))
@@ -206,21 +206,21 @@ def figure_7(data):
     return ax
 
 
+@frame("model", "chips", "length", "time", "cost")
 def figure_b1_data():
     """Prefill of one sequence over its length, int8 weights: ``model``, ``chips``, ``length``, ``time``, ``cost``."""
-    read, rows = Reader("pope2022", "Appendix B"), []
+    read = Reader("pope2022", "Appendix B")
     shortest, longest = (int(read(f"{which} sequence")) for which in ("shortest", "longest"))
     lengths = [shortest * 2**i for i in range((longest // shortest).bit_length())]
     for name, chips, length in ((n, c, s) for n in PALM for c in pope.meshes() for s in lengths):
         found = _run(name, chips, 1, "WS 2D", "Head", "int8", length, None, fitted())
         if found:
-            rows.append((name, chips, length, *found[:2]))
-    return pd.DataFrame(rows, columns=["model", "chips", "length", "time", "cost"])
+            yield name, chips, length, *found[:2]
 
 
 def figure_b1(data):
     """Draw :func:`figure_b1_data`: for each model one line a length, over the chips. Returns the Axes."""
-    _, ax = axes()
+    ax = style.panels(6.4, 3.8)
     for (name, length), rows in data.groupby(["model", "length"], sort=False):
         colour = PALM[name]
         ax.plot(1e3 * rows.time, 1e3 * rows.cost, ".-", color=colour, linewidth=0.9, markersize=5)

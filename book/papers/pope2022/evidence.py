@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from book.audit.grading import Reader
+from book.frames import frame
 from book.papers.pope2022 import benchmarks
 from book.papers.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import validation
@@ -20,6 +21,7 @@ SLICE = int(Reader("pope2022", "Appendix D")("chips"))  # chips in the measureme
 # --- The cells of appendix D -----------------------------------------------------------------------------
 
 
+@frame("table", "phase", "batch", "tokens", "seen", "held", "passes", "measured")
 def cells(tables=TABLES, attention="Head"):
     """The PaLM prefill and generate measurements of appendix D, with what the model needs of each.
 
@@ -27,7 +29,7 @@ def cells(tables=TABLES, attention="Head"):
     ``attention``: what the cache is cut over in generation. The authors' public code leaves it on every chip
     ("Head"); the text of appendix D cuts it over the batch.
     """
-    model, rows = palm(), []
+    model = palm()
     for table in tables:
         read = Reader("pope2022", validation.one_of("table", table, TABLES))
         given, made = lengths(read, table)
@@ -39,9 +41,7 @@ def cells(tables=TABLES, attention="Head"):
             ):
                 held = pope.CACHES[cut](model, SLICE, batch, seen)
                 measured = read(f"batch {batch}", f"PaLM {phase}, time", table)
-                rows.append((table, phase, batch, tokens, seen, held, passes, measured))
-    columns = ["table", "phase", "batch", "tokens", "seen", "held", "passes", "measured"]
-    return pd.DataFrame(rows, columns=columns)
+                yield table, phase, batch, tokens, seen, held, passes, measured
 
 
 def palm():

@@ -1,6 +1,5 @@
 """Pope et al. 2022: Figures 3, 8 and 9 from formulas and tables alone; data first, picture second."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
@@ -12,11 +11,6 @@ from inferlib.papers import pope2022 as pope
 
 MS = 1e-3
 CONTEXTS = (128, 512, 2048, 8192, 16384, 32768, 65536, 131072)  # of Figure 8, by the authors' public code
-
-
-def axes(size=(6.4, 3.8), columns=1):
-    """A figure of the chapter's size and its Axes."""
-    return plt.subplots(1, columns, figsize=size, layout="constrained")
 
 
 def layout_colours():
@@ -39,7 +33,7 @@ def figure_3(moved, switches):
     ``moved``: bytes over ``layout`` and ``tokens``. ``switches``: tokens at which one layout takes over from
     another, such as :func:`pope2022.switches`.
     """
-    _, ax = axes((6.4, 4))
+    ax = style.panels(6.4, 4)
     least = moved.sel(layout=list(pope.SHARED)).min("layout") / 1e6
     ax.plot(moved.tokens, least, color=style.FAINT, linewidth=8, alpha=0.5)
     for name, colour in layout_colours().items():
@@ -83,7 +77,7 @@ def figure_8_data():
 
 def figure_8(data):
     """Draw :func:`figure_8_data`; dotted where the whole model's cache would not fit. Returns the Axes."""
-    _, ax = axes()
+    ax = style.panels(6.4, 3.8)
     for (name, time), colour in zip(data.items(), style.LINES[:3], strict=True):
         dotted(ax, time.context, time / MS, time.fits, colour, name)
     ax.set(xscale="log", yscale="log")
@@ -102,7 +96,7 @@ def figure_9():
     """Latency and utilisation of all end-to-end results of Table D.3; filled points are on the frontier of all."""
     data = benchmarks.totals("Table D.3")
     data = data.assign(bold=benchmarks.on_the_frontier(data))
-    _, ax = axes()
+    ax = style.panels(6.4, 3.8)
     for (name, rows), colour in zip(data.groupby("column", sort=False), style.LINES, strict=False):
         ax.plot(
             rows.time, 100 * rows.exact, "o-", color=colour, linewidth=1.2, fillstyle="none", markersize=6
@@ -121,7 +115,7 @@ def figure_9():
 def draw_fit(cells, constants):
     """Measured over predicted in the cells fitted, and in the runs that were not. Returns the Axes."""
     cells = cells.assign(ratio=cells.measured / evidence.predicted(cells, constants))
-    _, ax = axes((6.4, 4))
+    ax = style.panels(6.4, 4)
     kinds = zip(cells.groupby("phase"), (style.BLUE, style.ORANGE), "so", strict=True)
     for (phase, rows), colour, marker in kinds:
         ax.plot(rows.measured, rows.ratio, marker, color=colour, markersize=5, label=f"PaLM {phase}, fitted")
@@ -140,7 +134,7 @@ def draw_fit(cells, constants):
 
 def draw_bounds(data):
     """Every resource of the runs of :func:`evidence.bounds` over what was measured. Returns the Axes."""
-    _, ax = axes((7, 4.2))
+    ax = style.panels(7, 4.2)
     heights = {"arithmetic": 0.24, "weights": 0, "cache": 0, "network": -0.24}
     ends = range(len(data), 0, -1)
     for name, height in heights.items():
@@ -160,7 +154,7 @@ def draw_waterfall(parts, measured):
 
     ``parts``: what is counted, in words, to seconds and the term of :data:`book.style.TERMS` whose colour it takes.
     """
-    _, ax = axes((6.8, 0.9 + 0.42 * len(parts)))
+    ax = style.panels(6.8, 0.9 + 0.42 * len(parts))
     rows = {name: (t, style.TERMS[kind]) for name, (t, kind) in parts.items()}
     total, start = sum(t for t, _ in rows.values()), 0.0
     if measured and measured > total:
@@ -172,11 +166,11 @@ def draw_waterfall(parts, measured):
         inside = colour != "none" and seconds > 0.1 * total
         place = {"ha": "center", "color": "white"} if inside else {"ha": "left"}
         x = 1e3 * (start - seconds / 2) if inside else 1e3 * start + 0.3
-        ax.text(x, -i, f"{1e3 * seconds:.1f} ms", va="center", fontsize=9, **place)
+        style.words(ax, x, -i, f"{1e3 * seconds:.1f} ms", **place)
     end = measured or total
     says = f"measured {1e3 * measured:.1f} ms " if measured else f"not measured: {1e3 * total:.1f} ms "
     ax.axvline(1e3 * end, color=style.INK, linewidth=1)
-    ax.text(1e3 * end, 0.62, says, ha="right", va="center", fontsize=9)
+    style.words(ax, 1e3 * end, 0.62, says, ha="right")
     ax.set_yticks([-i for i in range(len(rows))], rows)
     ax.set(xlabel="ms of one token", xlim=(0, 1.13e3 * max(end, start)), ylim=(0.4 - len(rows), 0.95))
     ax.grid(axis="y", visible=False)

@@ -4,11 +4,10 @@ A tensor is a rectangle: rows of activations are the batch and columns the width
 outputs. Each side may be cut over some axes of the mesh. A chip holds one piece.
 """
 
-import tomllib
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 
+from book import stored
 from inferlib import validation
 
 AXES = ("x", "y", "z")
@@ -52,7 +51,7 @@ class Move:
         return f"{first}-\n{last}\n({self.axes})"
 
 
-PLANS = tomllib.loads((Path(__file__).parent / "schedules.toml").read_text("utf-8"))
+PLANS = stored.toml("papers/pope2022/schedules.toml")
 ATTENTIONS = ("multihead over heads", "multiquery over heads", "multiquery over batch")
 
 

@@ -12,21 +12,18 @@ from inferlib.equation import untraced
 from inferlib.papers import pope2022 as pope
 from inferlib.papers.pope2022 import derivations
 
-reproduces = partial(reproduces, "pope2022")
 MESH = pope.load_mesh(SLICE)
 HT, LL = "high-throughput", "low-latency"
 
 
 _prefill_mfu = partial(printed_utilisation, table="Table 2", row=f"{HT} prefill")
-_fastest_token = ("latency of one token at a small batch", "")
 
 
 @reproduces("Abstract")
 def _abstract(read):
     return {
-        ("context that multiquery attention allows, over the other layouts", ""): gain(),
-        _fastest_token: lambda read: read("int8, batch 64", artefact="Text 4.4"),
-        ("utilisation when processing input", ""): _prefill_mfu,
+        "context that multiquery attention allows, over the other layouts": gain(),
+        "utilisation when processing input": _prefill_mfu,
     }
 
 
@@ -47,8 +44,7 @@ def _text_1(read):
         return pope.mfu(TPU, *at, read(f"{HT} prefill", "batch", "Table 2") * (prompt + made), time)
 
     return {
-        _fastest_token: lambda read: read("int8, batch 64", artefact="Text 4.4"),
-        ("utilisation when processing input", ""): _prefill_mfu,
+        "utilisation when processing input": _prefill_mfu,
         (turn, "time"): WithNote(
             answer * step + reading,
             f"{answer:.0f} steps as measured and {1e3 * reading:.0f} ms of prefill as modelled",
@@ -71,7 +67,7 @@ def _text_2_1(read):
 @reproduces("Text 3.2.1")
 def _text_3_2_1(read):
     model = pope.load_model("PaLM 540B")
-    return {("1D: numbers moved over BLE", ""): pope.ws1d_volume(model, MESH, 1) / model.d_model}
+    return {"1D: numbers moved over BLE": pope.ws1d_volume(model, MESH, 1) / model.d_model}
 
 
 @reproduces("Text 3.2.2")
@@ -84,10 +80,10 @@ def _text_3_2_2(read):
         ("example", "parts of d_model"): pope.best_x(example, chips),
         ("example", "parts of d_ff"): pope.best_yz(example, chips),
         ("example", "edge of a chip's piece"): width / pope.best_x(example, chips),
-        ("F = 4E: 2D beats 1D above so many chips", ""): pope.break_even(four),
-        ("F = 4E: best X over the root of the chips", ""): pope.best_x(four, 1),
-        ("F = 4E: best YZ over the root of the chips", ""): pope.best_yz(four, 1),
-        ("F = 4E: time at the best X, over BLE / root of the chips", ""): lambda read: float(
+        "F = 4E: 2D beats 1D above so many chips": pope.break_even(four),
+        "F = 4E: best X over the root of the chips": pope.best_x(four, 1),
+        "F = 4E: best YZ over the root of the chips": pope.best_yz(four, 1),
+        "F = 4E: time at the best X, over BLE / root of the chips": lambda read: float(
             d.sp.simplify(d.four_times().result / unit)
         ),
     }
@@ -119,13 +115,7 @@ def _text_4(read):
 
 @reproduces("Text 4.1")
 def _text_4_1(read):
-    place = "largest prefill"
-    return {
-        (place, "million tokens"): lambda read: (
-            read(place, "sequences") * read(place, "tokens of each") / 1e6
-        ),
-        ("the utilisation of gathered weights at a million tokens", ""): _prefill_mfu,
-    }
+    return {"the utilisation of gathered weights at a million tokens": _prefill_mfu}
 
 
 def attention_share(batch, context):
@@ -142,7 +132,7 @@ def _text_4_2(read):
     model, apart = "by the two-constant model", f"the steps would be {evidence.apart():.1f} times apart"
     note = f"{model}; were attention as long in both, {apart}"
     return {
-        ("context of the optimised layout over the others", ""): ratios,
+        "context of the optimised layout over the others": ratios,
         ("batch 512, context 8192", "share of attention"): WithNote(attention_share(512, 8192), model),
         ("batch 128, context 32768", "share of attention"): WithNote(attention_share(128, 32768), note),
     }
@@ -154,7 +144,7 @@ def _text_4_3(read):
     held = pope.cache_over_batch(model, SLICE, batch, 2048)
     steps = [pope.step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (pope.serial(model), model)]
     note = "two-constant model: one more gather and scatter of BLE/X a layer"
-    return {("a serial block takes longer by", ""): WithNote(steps[0] / steps[1] - 1, note)}
+    return {"a serial block takes longer by": WithNote(steps[0] / steps[1] - 1, note)}
 
 
 @reproduces("Text 4.4")
@@ -164,22 +154,17 @@ def _text_4_4(read):
     batch = _batch_as_fast(slow, constants)
     fast = pass_time(evidence.configurations()["Table 2", f"{LL} decode"], constants)
 
-    def over_least(read):
-        step = read(f"{HT} decode", "latency", "Table 2") / read("tokens of decode", artefact="Table 2")
-        return step / read("int8, batch 64")
-
     return {
-        ("batch 512 takes, over the least latency", ""): over_least,
         (f"{LL} decode", "batch"): tuple(read(f"{LL} decode", "batch", t) for t in ("Table 3", "Table 2")),
-        ("int8, batch 64", ""): WithNote(fast, "two-constant model"),
-        ("bfloat16, batch 64", ""): WithNote(slow, "two-constant model"),
-        ("int8 costs less at low latency, by a factor of", ""): WithNote(
+        "int8, batch 64": WithNote(fast, "two-constant model"),
+        "bfloat16, batch 64": WithNote(slow, "two-constant model"),
+        "int8 costs less at low latency, by a factor of": WithNote(
             batch / 64, f"two-constant model: at batch {batch:.0f} int8 is as fast as bfloat16 at 64"
         ),
-        ("prefill costs less than generation at batch 512, by a factor of", ""): lambda read: (
+        "prefill costs less than generation at batch 512, by a factor of": lambda read: (
             chip_seconds(read, "Table 2", f"{HT} decode") / chip_seconds(read, "Table 2", f"{HT} prefill")
         ),
-        ("latency grows with this power of model size", ""): lambda read: WithNote(
+        "latency grows with this power of model size": lambda read: WithNote(
             growth(read, "decode"),
             f"of decoding, and {growth(read, 'prefill'):.2f} of prefill, between 62B and 540B; the paper says "
             "approximately",
@@ -247,17 +232,17 @@ def _text_5(read):
         )
 
     return {
-        ("best MFU of 32-way tensor parallelism", ""): partial(_best, column="FT TP32"),
-        ("best MFU of 16-way tensor parallelism", ""): partial(_best, column="FT TP16"),
+        "best MFU of 32-way tensor parallelism": partial(_best, column="FT TP32"),
+        "best MFU of 16-way tensor parallelism": partial(_best, column="FT TP16"),
         # the column of Table D.4 is an erratum
-        ("64-way tensor parallelism achieves an MFU of", ""): partial(
+        "64-way tensor parallelism achieves an MFU of": partial(
             _best, column="PaLM total", tables=TABLES[:2]
         ),
-        ("PaLM over Megatron within one latency, in MFU: up to", ""): ahead,
+        "PaLM over Megatron within one latency, in MFU: up to": ahead,
     }
 
 
 @reproduces("Appendix A.1")
 def _appendix_a_1(read):
     times = [f(TPU, 1.0, SLICE, pope.EXACT) for f in (pope.all_reduce_time, pope.all_gather_time)]
-    return {("all-reduce over all-gather", ""): times[0] / times[1]}
+    return {"all-reduce over all-gather": times[0] / times[1]}

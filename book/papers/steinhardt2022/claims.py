@@ -1,7 +1,6 @@
 """Steinhardt 2022: its short answer and summary, and sentences that need a charitable reading."""
 
 import math
-from functools import partial
 
 from book.audit.grading import reproduces
 from book.papers.steinhardt2022.symbols import (
@@ -15,12 +14,10 @@ from book.papers.steinhardt2022.tables import LINKS, POD, US, modern_machines, s
 from inferlib.papers.steinhardt2022 import derivations as s, equations as model
 from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as post_chip, stated
 
-reproduces = partial(reproduces, "steinhardt2022")
-
 
 @reproduces("Very short answer")
 def _very_short_answer(read, holds):
-    at_full, at_half = (constant_of_r(k) for k in (1, 2))
+    at_full, at_half = map(constant_of_r, (1, 2))
     note = f"the constant is {at_full} if memory binds"
     holds("the time is L R^3 / C times a constant", at_full is not None, note)
     holds("at utilisation 1/k it is L R^3 / (C k^2) times the same constant", at_full == at_half)

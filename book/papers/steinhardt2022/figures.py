@@ -1,9 +1,7 @@
 """Steinhardt 2022: the chapter's figures; each draws the data of its cell."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.patches import Rectangle
 
 from book import style
 from book.papers.steinhardt2022.tables import US
@@ -22,7 +20,7 @@ def shares(terms):
 
     ``terms``: :func:`times` over ``grid``, the tiles along each side of a matrix.
     """
-    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    ax = style.panels(6.4, 4.6)
     for row, (grid, at) in enumerate(terms.groupby("grid")):
         longest = max(float(at[name].item()) for name in RESOURCES)
         for i, (name, colour) in enumerate(RESOURCES.items()):
@@ -30,7 +28,7 @@ def shares(terms):
             ax.barh(row * 4 + i, 1, color=style.FAINT, alpha=0.4, height=0.9)
             ax.barh(row * 4 + i, part, color=colour, height=0.9, label=f"{name}, {grid**2:.0f} chips")
             if row == 0:
-                ax.text(0.01, i, name, color="white", va="center", fontsize=8, fontweight="bold")
+                style.words(ax, 0.01, i, name, color="white", fontsize=8, fontweight="bold")
         busy = float(at.arithmetic.item()) / longest
         ax.text(1.02, row * 4 + 1, f"{longest / US:.2g} μs,\nbusy {busy:.0%}", va="center")
     chips = [f"{grid**2:.0f} chip{'s' if grid > 1 else ''}" for grid in terms.grid.values]
@@ -48,7 +46,7 @@ def tiles(machine, width, batch):
         part = count(machine, width / grid, batch) / count(machine, width, batch)
         return "all" if part == 1 else f"1/{1 / part:.0f}"
 
-    _, every = plt.subplots(1, 3, figsize=(6.4, 3.0), layout="constrained")
+    every = style.panels(6.4, 3.0, columns=3)
     for ax, grid in zip(every, (1, 2, 4), strict=True):
         part = 1 / grid
         for column in range(grid):
@@ -56,16 +54,15 @@ def tiles(machine, width, batch):
                 ours = column == 0 and row == grid - 1
                 face = style.BLUE if ours else "none"
                 rim = style.INK if grid == 1 or ours else style.FAINT
-                ax.add_patch(Rectangle((column * part, row * part), part, part, fc=face, ec=rim, alpha=0.75))
+                style.box(ax, column * part, row * part, part, part, fc=face, ec=rim, alpha=0.75)
         # vectors that come in from above and sums that leave to the left, for the chip in the corner
-        ax.add_patch(Rectangle((0, 1.06), part, 0.1, fc=style.RED, ec="none"))
-        ax.add_patch(Rectangle((-0.16, 1 - part), 0.1, part, fc=style.RED, ec="none"))
+        style.box(ax, 0, 1.06, part, 0.1, fc=style.RED, ec="none")
+        style.box(ax, -0.16, 1 - part, 0.1, part, fc=style.RED, ec="none")
         ax.set_title(f"{grid**2} chip{'s' if grid > 1 else ''}")
         weights, vectors = share(model.arithmetic_work, grid), share(model.network_traffic, grid)
         ax.text(0.5, -0.1, f"weights {weights}", color=style.BLUE, ha="center", va="top")
         ax.text(0.5, -0.26, f"vectors {vectors}", color=style.RED, ha="center", va="top")
-        ax.set(xlim=(-0.2, 1.05), ylim=(-0.42, 1.2), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.2, 1.05), (-0.42, 1.2))
     return every
 
 
@@ -75,7 +72,7 @@ def plane(machine, m, b):
     A line joins blocks and batches whose arithmetic takes equally long. Returns the Axes.
     """
     terms = times(machine, m, b)
-    _, ax = plt.subplots(figsize=(6.4, 4.6), layout="constrained")
+    ax = style.panels(6.4, 4.6)
     for name, colour in RESOURCES.items():
         slower = terms[[other for other in RESOURCES if other != name]].to_array().max("variable")
         margin = np.log(terms[name] / slower).transpose(b.dims[0], m.dims[0])
@@ -115,24 +112,23 @@ def machine_traffic(machine):
 def neighbours(machine):
     """Draw :func:`machine_traffic` of four chips. Returns the Axes."""
     counts, side = machine_traffic(machine), 2
-    _, every = plt.subplots(1, 2, figsize=(6.4, 3.0), layout="constrained")
+    every = style.panels(6.4, 3.0, columns=2)
     for ax, name, gap in zip(every, ("apart", "together"), (0.6, 0.0), strict=True):
         step = 1 + gap
         for column in range(side):
             for row in range(side):
                 x, y = column * step, row * step
-                ax.add_patch(Rectangle((x, y), 1, 1, fc=style.BLUE, ec="white", alpha=0.75, linewidth=1.5))
+                style.box(ax, x, y, 1, 1, fc=style.BLUE, ec="white", alpha=0.75, linewidth=1.5)
                 if gap or row == side - 1:
-                    ax.add_patch(Rectangle((x + 0.04, y + 1.06), 0.92, 0.16, fc=style.RED, ec="none"))
+                    style.box(ax, x + 0.04, y + 1.06, 0.92, 0.16, fc=style.RED, ec="none")
                 if gap or column == 0:
-                    ax.add_patch(Rectangle((x - 0.22, y + 0.04), 0.16, 0.92, fc=style.RED, ec="none"))
+                    style.box(ax, x - 0.22, y + 0.04, 0.16, 0.92, fc=style.RED, ec="none")
         end = side + gap * (side - 1)
-        ax.add_patch(Rectangle((-0.4, -0.15), end + 0.55, end + 0.5, fc="none", ec=style.INK, linestyle="--"))
+        style.box(ax, -0.4, -0.15, end + 0.55, end + 0.5, fc="none", ec=style.INK, linestyle="--")
         ax.set_title("blocks apart" if gap else "neighbours")
         says = f"{counts[name]:.0f} blocks of vectors"
         ax.text(end / 2, -0.3, says, color=style.RED, ha="center", va="top")
-        ax.set(xlim=(-0.5, end + 0.3), ylim=(-0.75, end + 0.5), aspect="equal")
-        ax.axis("off")
+        style.canvas(ax, (-0.5, end + 0.3), (-0.75, end + 0.5))
     return every
 
 
@@ -142,7 +138,7 @@ def waste(time, utilisation, floor, half):
     ``floor`` is the latency in seconds, ``half`` the k at which it is half of the time.
     """
     colours = {"without latency": style.ORANGE, "with latency": style.RED}
-    _, both = plt.subplots(2, 1, sharex=True, figsize=(6.4, 4.8), height_ratios=[3, 2], layout="constrained")
+    both = style.panels(6.4, 4.8, rows=2, sharex=True, height_ratios=[3, 2])
     top, bottom = both
     top.axhline(floor / US, xmax=0.8, color=style.FAINT, linestyle="--")
     top.text(9.8, floor / US / 1.1, f"latency, {floor / US:.2g} μs", ha="right", va="top")
@@ -168,9 +164,8 @@ ARROWS = [
 
 def attention_block():
     """Draw the post's diagram of self-attention from its text: the path of a token's vector. Returns the Axes."""
-    _, ax = plt.subplots(figsize=(6.8, 2.6), layout="constrained")
-    ax.set(xlim=(-0.7, 8.8), ylim=(-0.5, 2.5))
-    ax.axis("off")
+    ax = style.panels(6.8, 2.6)
+    style.canvas(ax, (-0.7, 8.8), (-0.5, 2.5), aspect="auto")
     at = {
         "vector": (0, 1), "query": (2, 2), "key": (2, 1), "value": (2, 0), "softmax": (6.3, 1.5),
         "inner products\nwith the context": (4.3, 1.5), "weighted\nsum": (8, 0.75),

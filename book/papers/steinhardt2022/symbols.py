@@ -30,14 +30,14 @@ def formula():
         return lambda read: number(sp.fraction(sp.simplify(s.meeting().result / (s.M * sp.sqrt(s.N))))[side])
 
     return {
-        ("first branch: coefficient of C^2 / M^3", ""): lambda read: number(
+        "first branch: coefficient of C^2 / M^3": lambda read: number(
             s.memory_limited().result / (s.C**2 / s.M**3)
         ),
-        ("second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))", ""): lambda read: number(
+        "second branch: coefficient of C^2 N / (B^2 (M - B / sqrt(N)))": lambda read: number(
             s.network_limited().result / shape
         ),
-        ("switch at (2/3) M sqrt(N): numerator", ""): switch(0),
-        ("switch at (2/3) M sqrt(N): denominator", ""): switch(1),
+        "switch at (2/3) M sqrt(N): numerator": switch(0),
+        "switch at (2/3) M sqrt(N): denominator": switch(1),
     }
 
 

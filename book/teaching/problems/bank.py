@@ -1,14 +1,13 @@
 """Problems whose parameters differ by student, with answers computed on demand."""
 
 import string
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from inspect import signature
-from pathlib import Path
 from random import Random
 
+from book import stored
 from inferlib import load_chip, load_model, validation
 from inferlib.units import factor
 
@@ -18,7 +17,7 @@ LEVELS = tuple(TOLERANCE)
 BANK: dict = {}  # name -> Problem
 
 # Topics of each session, and the values from which their numbers are drawn.
-COURSE = tomllib.loads((Path(__file__).parent / "course.toml").read_text("utf-8"))
+COURSE = stored.toml("teaching/problems/course.toml")
 
 # kilo and kibi are too near to be told apart
 _BYTES = {"GB": "10^9", "GiB": "2^30"}

@@ -10,7 +10,7 @@ from book.teaching.problems.bank import problems
 from book.teaching.problems.chains import chain
 from book.teaching.problems.marking import told
 
-_file = partial(script, "teaching.problems")
+_file = partial(script, "teaching/problems")
 
 
 class Marked(list):
@@ -21,7 +21,7 @@ class Marked(list):
     def _repr_html_(self):
         body = "".join(_item(identity(asked), asked) for asked in self)
         whole = identity(*self)
-        style, marker = (_file(name) for name in ("mark.css", "mark.js"))
+        style, marker = map(_file, ("mark.css", "mark.js"))
         return (
             f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked mathjax_ignore">'
             f'<ol class="questions" start="{self.first}">{body}</ol><p class="score"></p></div>'

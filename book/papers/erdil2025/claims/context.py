@@ -1,6 +1,6 @@
 """Erdil 2025, section 4.3 (long contexts) and its captions: everything their text prints, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 
 from book.audit.explanations import inputs, named
 from book.audit.grading import format_items, reproduces
@@ -14,7 +14,6 @@ from inferlib.papers.erdil2025.records import chips, computing_at, load_chip, lo
 from inferlib.papers.erdil2025.shape import cache_values, printed_parameters
 from inferlib.units import factor
 
-reproduces = partial(reproduces, "erdil2025")
 MISTRAL = load_model("Mistral Large 2")
 GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
 
@@ -97,9 +96,9 @@ def _text_4_3(read):
     mistral, deepseek = "Mistral Large 2", "DeepSeek-V3"
     per_token = "cache read for a token"
     return {
-        ("cost at full utilisation", ""): _full_cost,
+        "cost at full utilisation": _full_cost,
         # both of the attainable rate, as an erratum says
-        ("utilisation at Table 6's 16-bit point", ""): lambda read: mfu()[0],
+        "utilisation at Table 6's 16-bit point": lambda read: mfu()[0],
         ("input tokens are cheaper", "factor"): lambda read: read("prefill", "utilisation") / mfu()[0],
         ("arithmetic intensity of attention", "factor before g / precision"): _intensity_factor,
         (mistral, "cache of a token"): lambda read: cache_of_token(mistral),

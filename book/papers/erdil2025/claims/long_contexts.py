@@ -1,6 +1,6 @@
 """Erdil 2025, section 5.2 (takeaways for long contexts): everything its text prints, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -15,8 +15,6 @@ from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100, UNLIMITE
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values
-
-reproduces = partial(reproduces, "erdil2025")
 
 
 def _group_sizes(read):
@@ -80,7 +78,7 @@ def fastest_at_peaks():
 
 @reproduces("Text 5.2")
 def _text_5_2(read):
-    return {("group sizes of leading models", ""): _group_sizes}
+    return {"group sizes of leading models": _group_sizes}
 
 
 @reproduces("Text 5.2")

@@ -23,7 +23,6 @@ from inferlib.papers.erdil2025.records import (
 )
 from inferlib.papers.erdil2025.shape import cache_values
 
-reproduces = partial(reproduces, "erdil2025")
 # Searches try thousands of layouts, which do not explain a cell.
 token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
@@ -59,23 +58,6 @@ def arithmetic_until():
     eight, sixteen = (H100.at(format).capped() for format in ("fp8", "bf16"))
     cache = cache_values(DEEPSEEK) * DEEPSEEK.activation_bytes * DEEPSEEK.n_layers / sixteen.memory_bandwidth
     return weights / eight.flops / (cache - each / sixteen.flops)
-
-
-@reproduces("Text 3.1")
-def _text_3_1(read):
-    weights = "FLOP for one parameter and token"
-    return {
-        # One product with the key and one with the value.
-        ("attention", "FLOP for a head, its width and a token of context"): lambda read: (
-            2 * read(weights, artefact="Text 2.1")
-        ),
-        ("arithmetic of latent attention", "factor"): lambda read: (
-            read("width of the latent") / read("width of one head")
-        ),
-    }
-
-
-# 2 g / precision FLOP per byte, and precision is 2
 
 
 def _latency_step(ranks, nodes):
@@ -145,14 +127,9 @@ def _reads_of_a_ring(read):
 
 @reproduces("Text 3.4")
 def _text_3_4(read):
-    h100 = "H100"
     return {
         (EXAMPLE, ""): _extra,
         (EXAMPLE, "bandwidth"): _reduced_each_way,
-        (h100, "intra-node bandwidth"): lambda read: read(h100, "reported NVLink bandwidth") / 2,
-        (h100, "inter-node bandwidth"): lambda read: (
-            read("DGX H100", "network cards") * read("network card", "bandwidth") / read("DGX H100", "GPUs")
-        ),
         ("bytes read in an all-reduce", "factor before X (R - 1)"): _reads_of_a_ring,
         ("nodes in intra-node network reads", "exponent (eq. 27)"): lambda read: _node_exponent(
             printed.intra_node_reads_of_all_nodes
@@ -212,7 +189,7 @@ def _text_3_6(read):
         ("weights", "FLOP of a parameter (eq. 38)"): lambda read: printed.pointwise_flop(
             load_model("GPT-3").shape, 1.0
         ),
-        ("all-reduces of a layer (eq. 44)", ""): lambda read: len(
+        "all-reduces of a layer (eq. 44)": lambda read: len(
             m.attention_network(load_model("GPT-3").shape, H100, m.span(H100, 64), "2D", DEFAULT)
             + feed_forward(load_model("GPT-3").shape, 64, 1, "2D")
         ),

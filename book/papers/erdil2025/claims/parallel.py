@@ -1,6 +1,6 @@
 """Erdil 2025, section 3.5 (pipeline and expert parallelism) and its footnotes, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from book.papers.erdil2025.claims import model as section_3
 from book.papers.erdil2025.claims.model import DEFAULT, H100, UNLIMITED, token_latency
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Cut, load_model
-
-reproduces = partial(reproduces, "erdil2025")
-
 
 # Section 3.5: pipeline and expert parallelism.
 
@@ -120,14 +117,7 @@ def table_2_batches():
 
 @reproduces("Text 3.5")
 def _text_3_5(read):
-    full = "reading a full H100 once"
-    return {
-        (full, ""): lambda read: read("H100", "memory") / read("H100", "memory bandwidth"),
-        ("speed beyond which memory capacity cannot matter", ""): lambda read: (
-            read("H100", "memory bandwidth") / read("H100", "memory")
-        ),
-        ("pipeline", "transfers, fewer than stages by"): _transfers,
-    }
+    return {("pipeline", "transfers, fewer than stages by"): _transfers}
 
 
 @reproduces("Text 3.5")

@@ -12,8 +12,6 @@ from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import TABLE_5, load_model
 
-reproduces = partial(reproduces, "erdil2025")
-
 
 @untraced
 def _negligible(read):

@@ -1,6 +1,6 @@
 """Erdil 2025, abstract and section 5.1 with their footnotes: everything their text prints, recomputed."""
 
-from functools import cache, partial
+from functools import cache
 from itertools import chain, product
 
 import numpy as np
@@ -14,8 +14,6 @@ from book.papers.erdil2025.claims.toy import exponents, speed_up
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import Cut, computing_at, load_chip, load_model
 from inferlib.units import factor
-
-reproduces = partial(reproduces, "erdil2025")
 
 
 @reproduces("Abstract")
@@ -125,18 +123,11 @@ def decoding_shares():
 
 @reproduces("Text 5.1")
 def _text_5_1(read):
-    cut = "more GPUs for one multiplication"
-    tensor, others = ("factor in 2D tensor parallelism", "factor in pipeline or data parallelism")
-    gpus = lambda read: read(cut, tensor) * read(cut, others)  # noqa: E731
     return {
         ("Groq over the fastest NVIDIA provider", "factor"): _groq,
         ("speed of a dense model", "exponent of parameters"): lambda read: -exponents()[-1],
-        (cut, "factor in GPUs"): gpus,
-        (cut, "factor in cost"): lambda read: gpus(read) / read(cut, "factor in speed"),
-        # Cut in four by tensor parallelism along two dimensions, each GPU reads half as much twice as often.
-        (cut, "factor in memory and network traffic"): lambda read: gpus(read) / read(cut, tensor),
         ("drafts cut the latency at one cost", "factor"): _drafts,
-        ("latency saved by halving the precision", ""): _halved_precision,
+        "latency saved by halving the precision": _halved_precision,
         ("prefill utilisation over that of decoding", "factor"): _over_decoding,
     }
 
@@ -160,7 +151,7 @@ def _short_contexts(read, holds):
         f"share of launches and latency of collectives in Table 4's points, and of the largest other term: {text}",
     )
     times = {n: m.collective_latency(LL, n, n / 8, 2) / factor("us") for n in (8, 16, 64)}
-    text = "without a byte: " + ", ".join(f"{t:.0f} us on {n} GPUs" for n, t in times.items())
+    text = f"without a byte: {format_items(times, '{1:.0f} us on {0} GPUs')}"
     holds("a small all-reduce costs tens of microseconds", min(times.values()) > 10, text)
     names = "Llama 3.1 405B", "Llama 3.1 405B 8-bit"
     wide, narrow = (best_layout(load_model(name), H100, 8, 8)[1] for name in names)

@@ -11,37 +11,8 @@ from inferlib.papers.erdil2025 import derivations
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_model
 
-reproduces = partial(reproduces, "erdil2025")
 T_HOP, SEVENTY = ToyAssumptions().t_hop, load_model("Llama 3 70B")
 PALM = ("PaLM 8B", "PaLM 62B", "PaLM 540B")
-
-
-@reproduces("Text 1")
-def _text_1(read):
-    cut, each = "cutting a multiplication along all three dimensions", "factor in each"
-    # Each GPU holds two-dimensional slices of a three-dimensional product.
-    return {
-        (cut, "factor in GPUs"): lambda read: read(cut, each) ** 3,
-        (cut, "factor in speed"): lambda read: read(cut, each) ** 2,
-        (cut, "factor in memory and network traffic"): lambda read: (
-            read(cut, each) ** 3 / read(cut, each) ** 2
-        ),
-        (cut, "factor in utilisation"): lambda read: read(cut, each) ** 2 / read(cut, each) ** 3,
-    }
-
-
-@reproduces("Footnote 1")
-def _footnote_1(read):
-    def layer(read):
-        model = "Llama 2 70B"
-        return read(model, "parameters") * read(model, "bits of a weight") / 8 / read(model, "layers")
-
-    return {
-        ("Llama 2 70B", "bytes of one layer"): layer,
-        ("GPUs whose caches hold one layer", ""): lambda read: (
-            read("Llama 2 70B", "bytes of one layer") / read("L2 cache of a GPU")
-        ),
-    }
 
 
 @reproduces("Text 2.2.1")

@@ -19,7 +19,7 @@ from book.papers.liminal2025.tables import families
 from inferlib.papers.liminal2025.equations import chips
 
 
-@reproduces("liminal2025", "Introduction")
+@reproduces("Introduction")
 def _introduction(read):
     gains, long = ([gain(name, c) for name in LARGE] for c in (SHORT, LONG))
     llama = needs("Llama3-405B", 32, LONG) / GB
@@ -32,7 +32,6 @@ def _introduction(read):
         ("challenge 2", "tokens per second of GPT-OSS-120B on HBM3"): WithNote(
             speed("GPT-OSS-120B"), "on 128 chips, 4K"
         ),
-        ("challenge 2", "bandwidth of 3D-DRAM over HBM3"): bandwidth_ratio,
         ("challenge 2", "gain in tokens per second"): WithNote(
             (min(gains), max(gains)), f"4K; at 128K {min(long):.2f} to {max(long):.2f}"
         ),
@@ -40,12 +39,7 @@ def _introduction(read):
     }
 
 
-def bandwidth_ratio(read):
-    """3D-DRAM's bandwidth over HBM3's, from Table 3 as printed."""
-    return read("xPU-3D-DRAM", "Mem BW", "Table 3") / read("xPU-HBM3", "Mem BW", "Table 3")
-
-
-@reproduces("liminal2025", "Introduction")
+@reproduces("Introduction")
 def _challenges(read, holds):
     fast = {n: speed("GPT-OSS-120B", n=n) for n in (8, 32, 128)}
     holds(
@@ -57,7 +51,7 @@ def _challenges(read, holds):
     )
 
 
-@reproduces("liminal2025", "Abstract")
+@reproduces("Abstract")
 def _abstract(read, holds):
     reach = {name: [speed(n, "3D-DRAM", t_tp=t) > 1e4 for n in LARGE] for name, t in latencies().items()}
     text = ", ".join(f"{counted(good)} at {name}" for name, good in reach.items())
@@ -70,11 +64,11 @@ def _abstract(read, holds):
     )
 
 
-@reproduces("liminal2025", "Conclusion")
+@reproduces("Conclusion")
 def _conclusion(read):
     soon = max(speed(name, memory) for name in LARGE for memory in chips())
     return {
-        ("tokens per second on technologies of today", ""): WithNote(
+        "tokens per second on technologies of today": WithNote(
             speed("GPT-OSS-120B"),
             f"HBM3 at TP128; the chips soon to appear reach {written(soon)} there, and eight HBM4 chips "
             f"{written(speed('GPT-OSS-120B', 'HBM4', n=8))}",
@@ -82,15 +76,15 @@ def _conclusion(read):
     }
 
 
-@reproduces("liminal2025", "Key finding 7")
+@reproduces("Key finding 7")
 def _tenfold(read):
     def next_tenfold(read):
         return tuple(10 * end for end in read("range of most models", artefact="Key finding 6"))
 
-    return {("the next tenfold", ""): next_tenfold}
+    return {"the next tenfold": next_tenfold}
 
 
-@reproduces("liminal2025", "Key finding 7")
+@reproduces("Key finding 7")
 def _out_of_reach(read, holds):
     few, many = ({name: ceiling(name, n) for name in LARGE} for n in (8, 128))
     best, worst = max(many, key=many.get), min(many, key=many.get)

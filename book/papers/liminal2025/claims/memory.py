@@ -23,20 +23,20 @@ def for_32():
     return WithNote(needs(name, 32, LONG), f"{name} needs the least at 128K; {scout:.0f} is Llama4-Scout's")
 
 
-@reproduces("liminal2025", "Key finding 1")
+@reproduces("Key finding 1")
 def _key_finding_1(read):
     most = max(huge(), key=lambda n: needs(n, 32, LONG))
     kimi = needs("Kimi-K2", 32, LONG) / GB
     return {
-        ("memory for a model over 100B", ""): least(),
-        ("memory for 32 users", ""): for_32(),
-        ("memory for 32 users, up to", ""): WithNote(
+        "memory for a model over 100B": least(),
+        "memory for 32 users": for_32(),
+        "memory for 32 users, up to": WithNote(
             needs(most, 32, LONG), f"{most}, at 128K; Kimi-K2 needs {kimi:.0f}"
         ),
     }
 
 
-@reproduces("liminal2025", "Text 2.5")
+@reproduces("Text 2.5")
 def _text_2_5(read):
     def of_a_layer(name):
         one = load_model(name)
@@ -48,21 +48,18 @@ def _text_2_5(read):
 
     sparse = [name for name in models() if load_model(name).moe_layers]
     return {
-        ("collectives of a layer, at most", ""): WithNote(
+        "collectives of a layer, at most": WithNote(
             max(map(of_a_layer, models())),
             f"three of attention and two of experts, in {len(sparse)} of {len(models())} models",
         )
     }
 
 
-@reproduces("liminal2025", "Text 3")
+@reproduces("Text 3")
 def _text_3(read):
     return {
-        ("HBM3", "tensor engine"): lambda read: WithNote(
-            read("xPU-HBM3", "Compute", "Table 3"), "Table 3 says PFLOPS, and Table 5 needs them"
-        ),
-        ("LLMs", ""): len(families()),
-        ("configurations", ""): len(sizes()),
+        "LLMs": len(families()),
+        "configurations": len(sizes()),
         ("collective", "TP128"): WithNote(
             model.collective_latency(128),
             "the sum of section 3's ingredients is inferred, from this number and the next; sections 4.5, 4.6 and "
@@ -72,7 +69,7 @@ def _text_3(read):
     }
 
 
-@reproduces("liminal2025", "Text 3")
+@reproduces("Text 3")
 def _batches(read, holds):
     largest = {
         (name, n): model.largest_batch(load_model(name), load_chip("HBM3"), SHORT, n) or 0
@@ -89,7 +86,7 @@ def _batches(read, holds):
     )
 
 
-@reproduces("liminal2025", "Text 4.1")
+@reproduces("Text 4.1")
 def _text_4_1(read):
     one = {name: needs(name, 1, SHORT) for name in huge()}
     low = min(one, key=one.get)
@@ -104,7 +101,7 @@ def _text_4_1(read):
     }
 
 
-@reproduces("liminal2025", "Text 4.1")
+@reproduces("Text 4.1")
 def _intensities(read, holds):
     low, long = (
         {name: model.arithmetic_intensity(load_model(name), 32, context) for name in models()}
@@ -121,14 +118,14 @@ def _intensities(read, holds):
     )
 
 
-@reproduces("liminal2025", "Text 4.2")
+@reproduces("Text 4.2")
 def _collectives(read, holds):
     counts = {name: [model.collectives(load_model(name), n) for n in (8, 128)] for name in LARGE}
     same = [name for name, (few, many) in counts.items() if many <= few]
     holds("TP128 needs more collectives in all LLMs", not same, f"the same as at TP8 for {', '.join(same)}")
 
 
-@reproduces("liminal2025", "Key finding 2")
+@reproduces("Key finding 2")
 def _key_finding_2(read, holds):
     both = [min(speed(name), speed(name, context=LONG)) > 1000 for name in LARGE]
     holds(
@@ -138,19 +135,19 @@ def _key_finding_2(read, holds):
     )
 
 
-@reproduces("liminal2025", "Key finding 3")
+@reproduces("Key finding 3")
 def _key_finding_3(read):
     system = {c: {n: speeds.at_capacity(n, c)[0] for n in LARGE} for c in (SHORT, LONG)}
     name = min(system[SHORT], key=system[SHORT].get)
     good = [n for n, value in system[LONG].items() if value >= 1e5]
     return {
-        ("tokens per second of the system at TP128", ""): WithNote(
+        "tokens per second of the system at TP128": WithNote(
             system[SHORT][name], f"at 4K, least of all {name}; at 128K only {', '.join(good)}"
         )
     }
 
 
-@reproduces("liminal2025", "Key finding 3")
+@reproduces("Key finding 3")
 def _tens(read, holds):
     users = [speeds.at_capacity(name, c)[1] for name in LARGE for c in (SHORT, LONG)]
     holds(

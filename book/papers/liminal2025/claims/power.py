@@ -13,14 +13,14 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import load_chip, load_model
 
 
-@reproduces("liminal2025", "Text 4.6")
+@reproduces("Text 4.6")
 def _text_4_6(read):
     oss = load_model("GPT-OSS-120B")
     step = load_model("Llama3-70B"), load_chip("HBM3")
     exposed = [_exposed(*step, batch) for batch in (1, 32)]
     return {
         ("collective", "TP128"): model.collective_latency(128),
-        ("exposed time does not depend on the batch", ""): math.isclose(*exposed),
+        "exposed time does not depend on the batch": math.isclose(*exposed),
         ("GPT-OSS-120B", "active parameters"): active_weights("GPT-OSS-120B"),
         ("GPT-OSS-120B", "collectives"): WithNote(
             model.collectives(oss, 128),
@@ -50,7 +50,7 @@ def _quoted_gain(name):
     )
 
 
-@reproduces("liminal2025", "Text 4.6")
+@reproduces("Text 4.6")
 def _speeds(read, holds):
     beyond = speeds.arithmetic_binds()
     extra = max(map(speeds.arithmetic_extra, LARGE))
@@ -106,7 +106,7 @@ def _speeds(read, holds):
     )
 
 
-@reproduces("liminal2025", "Key finding 8")
+@reproduces("Key finding 8")
 def _key_finding_8(read, holds):
     gains = [efficiency.marker(name, "3D-DRAM", LONG)[1] for name in LARGE]
     holds(
@@ -116,21 +116,10 @@ def _key_finding_8(read, holds):
     )
 
 
-@reproduces("liminal2025", "Appendix A")
-def _appendix_a(read):
-    return {
-        ("die", "power"): lambda read: WithNote(
-            read("power of one mm2") * read("die", "area in mm2"),
-            "1.1 times 800; the power of the memories, which the section estimates, is not in the text",
-        )
-    }
-
-
-@reproduces("liminal2025", "Text 5")
+@reproduces("Text 5")
 def _text_5(read):
     return {
-        ("their latency", ""): lambda read: read("memory latency of H100") * read("exposed accesses"),
-        ("more than 90 % of the variance is explained", ""): lambda read: WithNote(
+        "more than 90 % of the variance is explained": lambda read: WithNote(
             read("R2") > 0.9, f"R2 of {read('R2'):.3f}, with one latency fitted for each model"
         ),
     }

@@ -3,7 +3,6 @@
 from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency
 from book.papers.liminal2025.cells import latencies
-from book.papers.liminal2025.claims.front import bandwidth_ratio
 from book.papers.liminal2025.speeds import (
     LARGE,
     LONG,
@@ -25,19 +24,21 @@ def gains():
     return {label: {name: gain(name, context) for name in LARGE} for label, context in CONTEXTS.items()}
 
 
-@reproduces("liminal2025", "Text 4.4")
+@reproduces("Text 4.4")
 def _text_4_4(read):
     short, long = (table.values() for table in gains().values())
     return {
-        ("bandwidth from 4 to 30 TB/s", ""): bandwidth_ratio,
-        ("gain", ""): WithNote(
+        "bandwidth from 4 to 30 TB/s": lambda read: (
+            read("xPU-3D-DRAM", "Mem BW", "Table 3") / read("xPU-HBM3", "Mem BW", "Table 3")
+        ),
+        "gain": WithNote(
             (min(*short, *long), max(*short, *long)),
             f"both contexts; {min(short):.2f} to {max(short):.2f} at 4K",
         ),
     }
 
 
-@reproduces("liminal2025", "Text 4.4")
+@reproduces("Text 4.4")
 def _bandwidth(read, holds):
     fast = {
         (batch, label): [speed(name, "3D-DRAM", batch, context, t_tp=IDEAL) >= 1e4 for name in LARGE]
@@ -60,7 +61,7 @@ def _bandwidth(read, holds):
     )
 
 
-@reproduces("liminal2025", "Key finding 4")
+@reproduces("Key finding 4")
 def _key_finding_4(read, holds):
     user = {name: value for name, value in gains()["128K"].items() if value >= 2}
     system = {name: efficiency.break_even_power(name, "3D-DRAM", "HBM3") for name in LARGE}
@@ -75,7 +76,7 @@ def _key_finding_4(read, holds):
     )
 
 
-@reproduces("liminal2025", "Text 4.5")
+@reproduces("Text 4.5")
 def _text_4_5(read):
     return {
         ("collective", "TP128"): model.collective_latency(128),
@@ -83,7 +84,7 @@ def _text_4_5(read):
     }
 
 
-@reproduces("liminal2025", "Key finding 5")
+@reproduces("Key finding 5")
 def _key_finding_5(read, holds):
     def waiting(name, t):
         chip = load_chip("3D-DRAM").replace(bandwidth=10 * load_chip("HBM3").bandwidth)
@@ -99,12 +100,12 @@ def _key_finding_5(read, holds):
     )
 
 
-@reproduces("liminal2025", "Key finding 6")
+@reproduces("Key finding 6")
 def _key_finding_6(read):
-    return {("collective", ""): model.collective_latency(8)}
+    return {"collective": model.collective_latency(8)}
 
 
-@reproduces("liminal2025", "Key finding 6")
+@reproduces("Key finding 6")
 def _fast(read, holds):
     fast = [speed(name, "3D-DRAM", 1, LONG, t_tp=model.collective_latency(8)) for name in LARGE]
     inside, above = [5000 <= v <= 10_000 for v in fast], sum(v > 10_000 for v in fast)
@@ -115,7 +116,7 @@ def _fast(read, holds):
     )
 
 
-@reproduces("liminal2025", "Key finding 9")
+@reproduces("Key finding 9")
 def _key_finding_9(read, holds):
     kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SHORT, 8) is None
     reading = 1 - waiting_share("Llama3-405B", "HBM3", SHORT, model.collective_latency(8), 8)
@@ -129,7 +130,7 @@ def _key_finding_9(read, holds):
     )
 
 
-@reproduces("liminal2025", "Text 4.7")
+@reproduces("Text 4.7")
 def _text_4_7(read):
     uses = {
         (name, memory, label): use_of_arithmetic(name, memory, context)
@@ -140,7 +141,7 @@ def _text_4_7(read):
     top = max(uses, key=uses.get)
     short = max((key for key in uses if key[2] == "4K"), key=uses.get)
     return {
-        ("use of the tensor engine at low batch", ""): WithNote(
+        "use of the tensor engine at low batch": WithNote(
             uses[top],
             f"batch 1, 1 us: {top[0]} on {top[1]} at {top[2]}; at 4K at most {uses[short]:.2%} ({short[0]} on "
             f"{short[1]})",

@@ -14,7 +14,6 @@ from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, speed
 from inferlib.papers.mazurek2025 import equations as eq, records
 from inferlib.papers.mazurek2025.records import DEFAULT, load_model, setup, setups
 
-reproduces = partial(reproduces, "mazurek2025")
 _RACK = "12x4 B200"
 
 

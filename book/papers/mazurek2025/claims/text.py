@@ -1,14 +1,11 @@
 """Statements in the text of Mazurek & Schreiber 2025, section by section. Our own thresholds are marked as asked."""
 
-from functools import partial
-
 from book.audit.grading import reproduces
 from book.papers.mazurek2025 import repair, systems
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, TRUE
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import setup, stated
 
-reproduces = partial(reproduces, "mazurek2025")
 _RACK = "12x4 B200"
 
 
