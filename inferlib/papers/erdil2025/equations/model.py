@@ -13,7 +13,7 @@ import numpy as np
 
 from inferlib.equation import equation, forbid_override
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
-from inferlib.papers.erdil2025.records import DEFAULT, GPU, Assumptions, Cut, Protocol
+from inferlib.papers.erdil2025.records import DEFAULT, GPU, Cut, Protocol
 from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
@@ -37,7 +37,7 @@ def layout_latency(
     batch,
     context,
     new_tokens,
-    assumptions: Assumptions = DEFAULT,
+    assumptions=DEFAULT,
 ):
     """Time of one pass: launches and network, then the longer of reading and multiplying, which overlap.
 
