@@ -48,7 +48,7 @@ def layout_latency(
     --------
     >>> from inferlib.papers.erdil2025 import load_chip, load_model
     >>> llama, h100 = load_model("Llama 3 70B").shape, load_chip("H100")
-    >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1, Assumptions())
+    >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1)
     >>> round(1e3 * pass_time, 1)
     13.6
     """
