@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
 from random import Random
-from typing import dataclass_transform, get_type_hints
+from typing import dataclass_transform
 
 from inferlib import validation
 
@@ -258,9 +258,7 @@ class Equation:
         from inferlib.optional_imports import sympy
 
         symbols = symbols_of(self.source)
-        hints = get_type_hints(self.function)
-        hints.pop("return", None)
-        records = {name: symbolic(kind, symbols) for name, kind in hints.items()}
+        records = {name: symbolic(kind, symbols) for name, kind in record_arguments(self.function).items()}
         plain = {name: sympy.Symbol(symbols.get(name, name), positive=True) for name in self.arguments}
         return records | plain
 
@@ -353,8 +351,8 @@ def equation(
     equation. ``also``: other printed numbers of the same function, each with ``{argument: equation}`` for arguments
     that this form takes from other equations. ``least``: the :class:`Minimum` of which this is the closed form.
     ``**arguments``: units of numeric arguments, such as ``"s"`` (default ``"1"``); they must not be negative, and with
-    ``"s > 0"`` not zero. Arguments that are records are annotated with their class; structural arguments have a
-    default and are passed by name.
+    ``"s > 0"`` not zero. Arguments that are records are annotated with their class, or have a record as their default;
+    structural arguments have a default and are passed by name.
 
     The returned function behaves like the original, has the register's entry as ``.equation``, and can be
     ``.replaced`` within a block.
@@ -379,7 +377,7 @@ def equation(
             finally:
                 _inside.reset(outside)
 
-        structure = {*function.__annotations__, *(function.__kwdefaults__ or ())} - {*arguments}
+        structure = {*record_arguments(function), *(function.__kwdefaults__ or ())} - {*arguments}
         said = {name: arguments.get(name, "1") for name in _parameters(function) if name not in structure}
         units = {name: unit.removesuffix(" > 0") for name, unit in said.items()}
         positive = {name for name, unit in said.items() if unit != units[name]}
@@ -423,6 +421,13 @@ def _parameters(function):
     return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
+def record_arguments(function):
+    """Return the arguments of an equation that are records, with their classes: annotated, or those of defaults."""
+    names, defaults = _parameters(function)[: function.__code__.co_argcount], function.__defaults__ or ()
+    pairs = zip(names[len(names) - len(defaults) :], defaults, strict=True)
+    return function.__annotations__ | {name: type(one) for name, one in pairs if isinstance(one, Record)}
+
+
 def _documented(entry):
     """Return an equation's docstring with its declared parameters and result."""
     about, symbols = inspect.getdoc(entry.function) or "", notation_of(entry.source)
@@ -433,9 +438,8 @@ def _documented(entry):
             kind = "number or array" + (f", in {unit}" if unit != "1" else "")
             meaning = symbols.get(name, {}).get("meaning", "")
         else:
-            record = entry.function.__annotations__.get(
-                name, str
-            )  # structural argument, fixed before the call
+            # structural argument, fixed before the call
+            record = record_arguments(entry.function).get(name, str)
             kind, meaning = record.__name__, ""
         lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
     returned = "number or array, as the arguments" + (f", in {entry.unit}" if entry.unit != "1" else "")

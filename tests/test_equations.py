@@ -8,7 +8,6 @@ import sys
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import get_type_hints
 
 import mpmath
 import numpy as np
@@ -20,7 +19,16 @@ import inferlib.principles.derivations  # noqa: F401, registers its equations an
 import tokenprice.derivations  # noqa: F401
 from book.audit import grading
 from inferlib import units
-from inferlib.equation import DERIVATIONS, EQUATIONS, Record, contains, notation_of, quantities, symbolic
+from inferlib.equation import (
+    DERIVATIONS,
+    EQUATIONS,
+    Record,
+    contains,
+    notation_of,
+    quantities,
+    record_arguments,
+    symbolic,
+)
 
 for source in grading.sources():
     grading._open(source)
@@ -29,17 +37,10 @@ EVERY = pytest.mark.parametrize("entry", EQUATIONS.values(), ids=[f"{s}.{n}" for
 DRAWS = 5  # so that both sides of a maximum are met
 
 
-@cache
-def records(entry):
-    """The record arguments of an equation: name to class."""
-    hints = get_type_hints(entry.function)
-    return {name: kind for name, kind in hints.items() if name != "return"}
-
-
 def drawn(entry, seed):
     """Random values for an equation: (record name, field) or argument name to number."""
     random = np.random.default_rng([zlib.crc32(entry.name.encode()), seed])
-    fields = [(name, f) for name, kind in records(entry).items() for f in quantities(kind)]
+    fields = [(name, f) for name, kind in record_arguments(entry.function).items() for f in quantities(kind)]
     values = {name: float(np.exp(random.uniform(0, 2))) for name in entry.arguments}
     for name, f in fields:
         low, high = (0, 2) if f.metadata["maximum"] is None else (-2, np.log(f.metadata["maximum"]))
@@ -50,7 +51,7 @@ def drawn(entry, seed):
 def arguments(entry, values, convert=lambda value, unit: value):
     """The arguments of an equation from drawn values, each passed through ``convert``."""
     made = {}
-    for name, kind in records(entry).items():
+    for name, kind in record_arguments(entry.function).items():
         fields = quantities(kind)
         numbers = {f.name: convert(values[name, f.name], f.metadata["unit"]) for f in fields}
         made[name] = kind(**numbers, **nested(kind, convert))
@@ -75,7 +76,9 @@ def nested(kind, convert):
 @EVERY
 def test_every_argument_is_declared(entry):
     code = entry.function.__code__
-    assert set(code.co_varnames[: code.co_argcount]) == set(records(entry)) | set(entry.arguments)
+    assert set(code.co_varnames[: code.co_argcount]) == set(record_arguments(entry.function)) | set(
+        entry.arguments
+    )
     assert entry.function.__doc__
 
 
@@ -89,7 +92,7 @@ def test_sympy_expression_agrees_with_numbers(entry):
     """The expression, evaluated with 30 digits, is what the function computes on floats."""
     symbols = entry.symbols()
     inputs = {name: symbols[name] for name in entry.arguments}
-    for name, kind in records(entry).items():
+    for name, kind in record_arguments(entry.function).items():
         inputs |= {(name, f.name): getattr(symbols[name], f.name) for f in quantities(kind)}
     free = {place: symbol for place, symbol in inputs.items() if isinstance(symbol, sp.Symbol)}
     constants = {place: float(value) for place, value in inputs.items() if place not in free}

@@ -11,7 +11,7 @@ from facts import lines, options_of, refused
 from questions import request, step
 
 import inferlib
-from book.serving import energy as watts, fit, operators, sparse_attention_rows, tables
+from book.serving import doubts, energy as watts, fit, operators, sparse_attention_rows, tables
 from inferlib import Layout, System, Workload, load_chip, load_model
 from tokenprice import ask, calibration, kernels, posterior, speculation
 from tokenprice.deployment import Deployment, decode_step
@@ -117,11 +117,21 @@ ODD = {
 
 def test_every_operator_is_held_against_its_kin():
     table = tables.kin(most=1000)
-    far = table[~table["times as long"].between(1 / calibration.FAR, calibration.FAR)]
+    far = table[~table["times as long"].between(1 / doubts.FAR, doubts.FAR)]
     assert (
         len(table) > 380
         and set(far[["chip", "operator", "lent by"]].itertuples(index=False, name=None)) == ODD
     )
+
+
+def test_the_timings_marked_as_doubted_are_those_far_from_their_kin():
+    marked = {
+        (chip, of)
+        for chip, rows in calibration.listed_blocks().items()
+        for of, row in rows.items()
+        if row["doubted"]
+    }
+    assert marked == doubts.doubted()
 
 
 @pytest.mark.parametrize(("users", "ms"), [(1, 9.92), (4, 14.44), (8, 19.37), (24, 32.64)])

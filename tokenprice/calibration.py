@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from numbers import Real
-from statistics import median
 
 from inferlib import validation
 from inferlib.catalog import chip_fact, load_chip
@@ -13,7 +12,6 @@ from inferlib.equation import Record, frozen, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
 from inferlib.units import parse
-from tokenprice import kernels
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
 CARDS = 8  # PCIe cards per box, if chips have no links of their own
@@ -27,7 +25,6 @@ GENERATION = {
     "A100 80GB": 8, "L40S": 8, "H100 SXM": 9, "H200": 9, "B200": 10, "B300": 10, "GB200 NVL72": 10, "GB300 NVL72": 10,
     "RTX PRO 6000": 12,
 }  # fmt: skip
-FAR = 6  # timings that differ from the same operator on other chips by a larger ratio are not trusted
 
 
 @frozen
@@ -187,32 +184,29 @@ def operators(chip):
     """
     whose = fallback_chip(chip)
 
-    found, lenders = {kind: _made(whose, kind) for kind in KINDS}, {}
+    found, lenders = {kind: timed_kernels(whose, kind) for kind in KINDS}, {}
     for kind, known in found.items():
-        every = {
-            chip: {n: k for n, k in _made(chip, kind).items() if believed(chip, (kind, n))}
-            for chip in GENERATION
-        }
-        for name in dict.fromkeys(name for timed in every.values() for name in timed):
+        every = {timed: timed_kernels(timed, kind) for timed in GENERATION}
+        for name in dict.fromkeys(name for of_chip in every.values() for name in of_chip):
             kin = kin_of(whose, lambda other: name in every[other])  # noqa: B023
             if kin != whose:
                 lenders[kind, name] = kin
                 known[name] = _multiplying(every[kin][name], name, kin, whose, known)
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
-    links = {kind: _made(whose, kind) for kind in LINKS}
+    links = {kind: timed_kernels(whose, kind) for kind in LINKS}
     share = load_operators()["exchange"]["share"][0]
     return Operators(share, **found, **links, blocks=blocks_of(chip), lenders=lenders, chip=chip)
 
 
-def _made(chip, kind):
+def timed_kernels(chip, kind):
     """Constants of one kind of operator timed on a chip, by format or number of chips."""
     record, key = (Link, int) if kind in LINKS else (Kernel, str)
     timed = load_operators()["chips"][chip].get(kind, {}).items()
     return {key(name): record(**{n: v[0] for n, v in values.items()}) for name, values in timed}
 
 
-def _card(name):
+def is_card(name):
     """Whether a chip is a PCIe card without links of its own."""
     return load_chip(name).topology == "PCIe"
 
@@ -225,7 +219,7 @@ def kin_of(chip, has):
         other = load_chip(name)
         bandwidth = abs(log2(other.memory_bandwidth / own.memory_bandwidth))
         generations = abs(GENERATION[name] - GENERATION[chip])
-        return name != chip, _card(name) != _card(chip), generations, bandwidth
+        return name != chip, is_card(name) != is_card(chip), generations, bandwidth
 
     return min(filter(has, GENERATION), key=apart, default=None)
 
@@ -255,66 +249,17 @@ def listed_blocks():
     return found
 
 
-def timings():
-    """Yield every timed operator: chip, key and constants; links only for chips with links of their own."""
-    for chip in load_operators()["chips"]:
-        for kind in KINDS if _card(chip) else (*KINDS, *LINKS):
-            for name, one in _made(chip, kind).items():
-                yield chip, (kind, name), one
-    for chip, rows in listed_blocks().items():
-        for of, row in rows.items():
-            yield chip, of, _block(row)
-
-
-def usual_times(chip, of, one):
-    """Typical times of an operator in seconds with its constants on an H100: steps of 1 and 64 rows, and a prefill.
-
-    Matrices have 5 MB, each row reads 0.2 MB more, an all-reduce sends 1 MB; a prompt of 4,096 tokens needs 0.3 GFLOP
-    per token in products, as much in attention, and 30 kB of scores.
-    """
-    on, tokens, depth = load_chip("H100 SXM"), 4096, 32 if of[0] == "experts" else 4096
-    if isinstance(one, Link):
-        wider = load_chip(chip).scale_up_bandwidth / on.scale_up_bandwidth
-        return (kernels.reduce_time(one, 1e6 * wider),)
-    steps = [kernels.start_time(one, 1, depth) + kernels.read_time(one, on, 5e6 + n * 2e5) for n in (1, 64)]
-    work = 3e8 * tokens
-    if not isinstance(one, Block):
-        return *steps, kernels.work_time(one, on, work)
-    steps = [time + kernels.topk_time(one, 1, n, 8192, 0) for time, n in zip(steps, (1, 64), strict=True)]
-    return *steps, kernels.prompt_block_time(one, on, work, work, on.flops, 3e4 * tokens, tokens)
-
-
-@cache
-def against_kin():
-    """Compare each timed operator with the same operator on other chips, as a ratio of times.
-
-    Returns a dict from (chip, operator) to the ratio farthest from 1, for operators timed on at least two other chips.
-    All ratios are for the same work on the same chip, so bandwidth and peak cancel.
-    """
-    times, found = {(chip, of): usual_times(chip, of, one) for chip, of, one in timings()}, {}
-    for (chip, of), own in times.items():
-        others = [other for (name, what), other in times.items() if what == of and name != chip]
-        if len(others) > 1:
-            ratios = [one / median(each) for one, each in zip(own, zip(*others, strict=True), strict=True)]
-            found[chip, of] = max(ratios, key=lambda ratio: abs(log2(ratio)))
-    return found
-
-
-def believed(chip, of):
-    """Whether an operator was timed on a chip and is within :data:`FAR` of the same operator on other chips."""
-    return 1 / FAR < against_kin().get((chip, of), 1) < FAR
-
-
 @cache
 def timed_blocks():
-    """:func:`listed_blocks` that are :func:`believed`."""
+    """:func:`listed_blocks` that are not doubted."""
     return {
-        chip: {of: row for of, row in rows.items() if believed(chip, of)}
+        chip: {of: row for of, row in rows.items() if not row["doubted"]}
         for chip, rows in listed_blocks().items()
     }
 
 
-def _block(row):
+def block_of(row):
+    """Return the constants in a row of ``sparse_attention.csv``."""
     known = {name: float(row[name] or 0) for name in ("share", "entry")}
     for name in ("start_us", "row_us", "select_us", "position_ns", "token_ns"):
         known[name[:-3]] = float(row[name] or 0) * (1e-6 if name.endswith("us") else 1e-9)
@@ -361,7 +306,7 @@ def blocks_of(chip):
         lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
         return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
 
-    return Later(rows, _block)
+    return Later(rows, block_of)
 
 
 def stored_bytes(name):

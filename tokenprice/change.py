@@ -1,7 +1,7 @@
 """How much each resource alone would have to change to reach a target."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple, Unpack
 
@@ -28,54 +28,59 @@ LINKS, KERNELS = ("reduce", "library"), ("gemm", "experts", "attention", "blocks
 FIXED = ("start", "depth", "row", "select", "position", "token")  # fixed times of a kernel
 
 
-def _each(operators, kinds, factor, *names):
-    """Return operators with the named fields of every kernel or link multiplied by a factor."""
-    return operators.replace(
-        **{
-            kind: Later(partial(getattr, operators, kind), lambda one: _times(one, factor, *names))
-            for kind in kinds
-        }
-    )
-
-
-def _times(record, factor, *names):
-    values = {name: getattr(record, name, None) for name in names}
-    return record.replace(**{name: value * factor for name, value in values.items() if value is not None})
-
-
-def _peaks(chip, times):
-    peaks = {name: peak * times for name, peak in chip.peaks.items()}
-    return chip.replace(flops=chip.flops * times, peaks=peaks)
-
-
 class Resource(NamedTuple):
-    """A resource of a step, and a function that makes a machine with ``by`` times as much of it."""
+    """A resource of a step: which is better, more or less of it, and the fields of each record that state it."""
 
     name: str
     better: str
-    made: Callable
+    chip: tuple = ()
+    links: tuple = ()
+    kernels: tuple = ()
+    engine: tuple = ()
+
+    def made(self, chip, operators, engine, by):
+        """Return chip, operators and engine with ``by`` times as much of it, or as little."""
+        factor = by if self.better == "more" else 1 / by
+        changed = dict.fromkeys(LINKS, self.links) | dict.fromkeys(KERNELS, self.kernels)
+        timed = {
+            kind: Later(partial(getattr, operators, kind), partial(_times, factor=factor, names=names))
+            for kind, names in changed.items()
+            if names
+        }
+        return (
+            _times(chip, factor, self.chip),
+            operators.replace(**timed),
+            _times(engine, factor, self.engine),
+        )
 
 
-# of chip, operators, engine and the factor of improvement
 RESOURCES = (
-    Resource("memory bandwidth", "more", lambda c, o, e, by: (_times(c, by, "memory_bandwidth"), o, e)),
-    Resource("arithmetic peak", "more", lambda c, o, e, by: (_peaks(c, by), o, e)),
-    Resource(
-        "network latency", "less",
-        lambda c, o, e, by: (c, _each(o, LINKS, 1 / by, "latency"), _times(e, 1 / by, "box")),
-    ),
-    Resource(
-        "network bandwidth", "more",
-        lambda c, o, e, by: (
-            _times(c, by, "scale_up_bandwidth", "scale_out_bandwidth"), _each(o, LINKS, by, "bandwidth"), e,
-        ),
-    ),
-    Resource("kernel launch", "less", lambda c, o, e, by: (c, _each(o, KERNELS, 1 / by, *FIXED), e)),
-    Resource(
-        "engine time", "less",
-        lambda c, o, e, by: (c, o, _times(e, 1 / by, "layer", "rank", "sequence", "together", "shared")),
-    ),
-)  # fmt: skip
+    Resource("memory bandwidth", "more", chip=("memory_bandwidth",)),
+    Resource("arithmetic peak", "more", chip=("flops", "peaks")),
+    Resource("network latency", "less", links=("latency",), engine=("box",)),
+    Resource("network bandwidth", "more", ("scale_up_bandwidth", "scale_out_bandwidth"), ("bandwidth",)),
+    Resource("kernel launch", "less", kernels=FIXED),
+    Resource("engine time", "less", engine=("layer", "rank", "sequence", "together", "shared")),
+)
+
+
+def improved(served, resource, by):
+    """Return a deployment with one resource improved by a factor."""
+    at = served.machine
+    chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
+    return served.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
+
+
+def _times(record, factor, names):
+    """Return a record with the named fields, which may be mappings of numbers, multiplied by a factor."""
+    changes = {}
+    for name in names:
+        value = getattr(record, name, None)
+        if isinstance(value, Mapping):
+            changes[name] = {key: one * factor for key, one in value.items()}
+        elif value is not None:
+            changes[name] = value * factor
+    return record.replace(**changes) if changes else record
 
 
 @frozen
@@ -199,13 +204,6 @@ def change(
         tuple(found),
         step_interval(served, work.batch, work.context)[1],
     )
-
-
-def improved(served, resource, by):
-    """Return a deployment with one resource improved by a factor."""
-    at = served.machine
-    chip, operators, engine = resource.made(at.chip, served.operators, served.software, by)
-    return served.replace(machine=System(chip, at.count, at.domain), operators=operators, engine=engine)
 
 
 def _change(resource, start, target, at, unit):

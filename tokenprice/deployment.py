@@ -194,7 +194,7 @@ class Deployment(Record):
     def _fits(self, caches):
         """Raise DoesNotFit if weights and caches exceed the memory that the engine leaves for them."""
         weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
-        left = self.left(weights, have) if self.software.name else have
+        left = self.left if self.software.name else have
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * self.machine.count / 1e9 for name, size in sizes.items()}
@@ -221,19 +221,21 @@ class Deployment(Record):
 
     def room(self, mean, longest):
         """Number of sequences that fit: one of the ``longest``, the others of mean size; both in bytes."""
-        weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
-        if have is None or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
+        unlimited = calibration.memory(self.machine.chip) is None
+        if unlimited or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")
-        return self.layout.dp * (self.left(weights, have) - weights - (longest - mean)) / mean
+        return self.layout.dp * (self.left - self.weights_of_a_chip - (longest - mean)) / mean
 
-    def left(self, weights, have):
-        """Bytes of a chip left for weights and caches, out of ``have``.
+    @property
+    def left(self):
+        """Bytes of a chip left for weights and caches.
 
         vLLM and SGLang take a share of all memory, weights and workspace included; TensorRT-LLM takes its share of what
         remains after the weights.
         """
         share, counted, workspace = self.engine_memory
-        return share * have - workspace + (1 - counted) * weights
+        have = calibration.memory(self.machine.chip)
+        return share * have - workspace + (1 - counted) * self.weights_of_a_chip
 
     @cached_property
     def weights_of_a_chip(self):

@@ -44,10 +44,6 @@ _DEGREE = r"(tp|pp|ep|dp)\s*=?\s*([0-9]+)"
 _LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
 
 
-class Mean(float):
-    """Mean number of sequences over steps; it need not be whole."""
-
-
 class Bytes(float):
     """Bytes per value of a format without a name, parsed from bits."""
 
@@ -137,8 +133,8 @@ def parse_trace(name, value) -> workload.Trace:
 
 
 def parse_count(name, value) -> float:
-    """Parse a whole number of sequences or users; a :class:`Mean` is kept."""
-    return value if isinstance(value, Mean) else parse_int(name, value)
+    """Parse a whole number of sequences or users."""
+    return parse_int(name, value)
 
 
 def parse_int(name, value) -> int:

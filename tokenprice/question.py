@@ -306,8 +306,8 @@ class Question(ParsedRecord):
             self._record()
         if self.pue is not None and self.electricity is None:
             raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
-        step, request = (
-            [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST)
+        step, request, served = (
+            [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST, SERVING)
         )
         if step and request:
             raise ValueError(
@@ -316,7 +316,6 @@ class Question(ParsedRecord):
             )
         if request and (self.prompt_tokens is None or self.output_tokens is None):
             raise ValueError("a request needs both prompt_tokens and output_tokens")
-        served = [name for name in SERVING if getattr(self, name) is not None]
         if not request and served:
             raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
         if self.prefill_replicas is not None and (
@@ -329,26 +328,8 @@ class Question(ParsedRecord):
             for name, why in BESIDE_ARRIVALS.items():
                 if getattr(self, name):
                     raise ValueError(f"{name} {why}")
-        if isinstance(self.cached, str):
-            part, prompts = (
-                parsing.parse_fraction("cached", self.cached),
-                workload.support(self.prompt_tokens),
-            )
-            mixed = len(prompts) > 1 and workload.LengthDistribution(
-                [part * one for one in prompts], self.cached
-            )
-            alone = self.prompt_tokens * part
-            object.__setattr__(
-                self, "cached", mixed or (alone if alone > 1 else 0)
-            )  # a cache holds whole tokens only
-        if self.cached is not None and min(workload.support(self.cached)) >= min(
-            workload.support(self.prompt_tokens)
-        ):
-            least = (
-                f"{'the shortest ' * isinstance(self.prompt_tokens, workload.LengthDistribution)}prompt, "
-                f"{min(workload.support(self.prompt_tokens)):g}"
-            )
-            raise ValueError(f"cached is {self.cached:g}, but must be below {least}")
+        if self.cached is not None:
+            self._check_cached(workload.support(self.prompt_tokens))
         if (self.draft_tokens is None) != (self.acceptance_length is None):
             raise ValueError(
                 "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
@@ -358,6 +339,18 @@ class Question(ParsedRecord):
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
                 f"not understood: {self.model.notes['formats']}"
             )
+
+    def _check_cached(self, prompts):
+        """Set cached tokens from a share of the prompts; ValueError unless they are fewer than the prompts."""
+        if isinstance(self.cached, str):
+            part = parsing.parse_fraction("cached", self.cached)
+            held = [part * prompt for prompt in prompts]
+            mixed = workload.LengthDistribution(held, self.cached)
+            alone = held[0] if held[0] > 1 else 0  # a cache holds whole tokens only
+            object.__setattr__(self, "cached", mixed if len(prompts) > 1 else alone)
+        if min(workload.support(self.cached)) >= min(prompts):
+            which = "the shortest prompt" if len(prompts) > 1 else "prompt"
+            raise ValueError(f"cached is {self.cached:g}, but must be below {which}, {min(prompts):g}")
 
     def _record(self):
         """Set prompt and output lengths from the trace, and its request rate unless one is given."""
@@ -548,25 +541,22 @@ def given(options):
 
 
 def read_record(kind, options, chips=None):
-    """Build a Question or SLO from text fields, with own chips and prices; unknown fields get a suggestion."""
-    options, _ = given(options)
-    prices = options.get("prices")
-    options = {name: value for name, value in options.items() if name != "prices"}
+    """Build a Question or SLO from :func:`given` fields, with own chips and prices; unknown ones get a suggestion."""
+    options = dict(options)
+    prices = options.pop("prices", None)
     for name in options:
         if name not in kind.names():
             validation.one_of("option", name, [*Question.names(), *SLO.names()])
     for name in ("machine", "prefill_machine"):
         if chips and isinstance(options.get(name), str):
-            options = {**options, name: parsing.parse_machine(name, options[name], chips)}
+            options[name] = parsing.parse_machine(name, options[name], chips)
     made = kind(**options)
     if not prices:
         return made
-    listed = parsing.parse_prices(prices, chips or ())
-    if made.prefill_machine and made.prefill_machine.chip.name in listed:
-        chip = made.prefill_machine.chip.replace(price=listed[made.prefill_machine.chip.name][0])
-        made = made.replace(
-            prefill_machine=System(chip, made.prefill_machine.count, made.prefill_machine.domain)
-        )
+    listed, reader = parsing.parse_prices(prices, chips or ()), made.prefill_machine
+    if reader and reader.chip.name in listed:
+        chip = reader.chip.replace(price=listed[reader.chip.name][0])
+        made = made.replace(prefill_machine=System(chip, reader.count, reader.domain))
     found = made.machine and listed.get(made.machine.chip.name)
     return made.replace(price=found[0], price_max=found[2]) if found else made
 

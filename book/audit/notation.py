@@ -2,12 +2,11 @@
 
 import re
 from importlib import import_module
-from typing import get_type_hints
 
 import pandas as pd
 
 from book.audit import grading
-from inferlib.equation import EQUATIONS, notation_of, quantities
+from inferlib.equation import EQUATIONS, notation_of, quantities, record_arguments
 
 
 class Symbols:
@@ -86,8 +85,7 @@ def _units(source):
     for (key, name), entry in EQUATIONS.items():
         if key != source:
             continue
-        hints = {arg: kind for arg, kind in get_type_hints(entry.function).items() if arg != "return"}
-        for kind in hints.values():
+        for kind in record_arguments(entry.function).values():
             units |= {f.name: f.metadata["unit"] for f in quantities(kind)}
         units |= entry.arguments | {name: entry.unit}
     return units

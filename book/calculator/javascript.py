@@ -227,9 +227,9 @@ def whole():
 
 def _fit(at):
     """Return the bytes that a chip needs, has, and has left by its engine."""
-    whole, have = at.deployment, calibration.memory(at.chip)
-    weights = whole.weights_of_a_chip
-    return [weights + at.held * whole.sequence(at.context), have, whole.left(weights, have)]
+    whole = at.deployment
+    held = whole.weights_of_a_chip + at.held * whole.sequence(at.context)
+    return [held, calibration.memory(at.chip), whole.left]
 
 
 IDLE = ("idle", "a_second")

@@ -11,7 +11,7 @@ import inferlib
 import tokenprice
 from book import stored
 from book.frames import frame
-from book.serving import energy, fit
+from book.serving import doubts, energy, fit
 from book.synthesis import comparison
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
@@ -183,11 +183,9 @@ def distances():
 def kin(most=8):
     """Return the timed operators farthest from the same operator on other chips, and the timings that replace them."""
     found = []
-    for (chip, of), times in calibration.against_kin().items():
-        lent = calibration.operators(chip).lenders.get(of)
-        if lent is None and of[0] not in calibration.KINDS and not calibration.believed(chip, of):
-            lent = calibration.block_fallback_chip(chip, of[0])
-        found.append((chip, " ".join(map(str, filter(None, of))), times, lent or ""))
+    for (chip, of), times in doubts.against_kin().items():
+        lent = calibration.block_fallback_chip(chip, of[0]) if (chip, of) in doubts.doubted() else ""
+        found.append((chip, " ".join(map(str, filter(None, of))), times, lent))
     found.sort(key=lambda row: -abs(np.log(max(row[2], 1e-9))))
     return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
 
+from inferlib import validation
 from inferlib.config.families import declared
 from inferlib.config.keys import shown
 from inferlib.equation import frozen
@@ -26,50 +27,6 @@ SCALED = {"fp8_pb_wo": 8 + 32 / 128**2, "mxfp8": 8 + 8 / 32}
 
 # the tool's default if a section does not list its exceptions
 ALL_LAYERS = "the checkpoint names no exclude_modules: all matrices of its layers are taken as quantized"
-
-# names of inferlib.transformer's matrices in published checkpoints
-FUSED = ("qkv_proj", "wqkv", "c_attn", "query_key_value", "Wqkv", "in_proj_qkv", "in_proj_qkvz")
-ATTENTION = {
-    "query": ("q_proj", *FUSED),
-    "key": ("k_proj", "wkv", "kv_proj", *FUSED),
-    "value": ("v_proj", *FUSED),
-    "output": ("o_proj", "out_proj", "wo", "c_proj", "dense"),
-    "gate": ("g_proj", "in_proj_z", "in_proj_qkvz", "q_proj"),
-    "gate down": ("g_a_proj",),
-    "gate up": ("g_b_proj",),
-    "query down": ("q_a_proj", "wq_a"),
-    "query up": ("q_b_proj", "wq_b"),
-    "latent down": ("kv_a_proj_with_mqa",),
-    "latent up": ("kv_b_proj",),
-    "output down": ("wo_a", "o_a_proj"),
-    "output up": ("wo_b", "o_b_proj"),
-    "index query": ("indexer.wq_b", "index_q_proj", "indexer.q_proj", "indexer.q_b_proj"),
-    "index key": ("indexer.wk", "index_k_proj", "indexer.k_proj"),
-    "index weights": ("indexer.weights_proj",),
-    "decay": ("in_proj_a", "in_proj_ba"),
-    "decay down": ("f_a_proj", "forget_gate.f_a_proj"),
-    "decay up": ("f_b_proj", "forget_gate.f_b_proj"),
-    "strength": ("in_proj_b", "in_proj_ba", "b_proj"),
-    "input": ("in_proj",),
-    "pool": ("compressor.wkv", "compressor.kv_proj"),
-}
-# 16 bits unless named, like the projections into and out of a narrower latent space
-WIDE = ("pool", "index weights")
-HOMES = ("self_attn", "attn", "attention", "mixer")
-LINEAR_HOMES = ("linear_attn", "self_attn", "mixer")
-BLOCK = ("mlp", "ffn", "block_sparse_moe", "feed_forward", "mixer")
-INNER = {
-    "feed-forward": ("",),
-    "experts": ("experts.",),
-    "shared experts": ("shared_experts.", "shared_expert.", "shared_mlp."),
-    "latent": ("",),
-}
-WORDS = (
-    ("up_proj", "w3", "gate_up_proj", "input_linear", "c_fc", "fc_in", "dense_h_to_4h", "gate_and_up_proj"),
-    ("down_proj", "w2", "output_linear", "c_proj", "fc_out", "dense_4h_to_h"),
-    ("gate_proj", "w1", "gate_up_proj", "input_linear", "gate_and_up_proj"),
-)
-LATENT_WORDS = (("fc1_latent_proj", "routed_expert_down_proj"), ("fc2_latent_proj", "routed_expert_up_proj"))
 
 
 class Unknown(Exception):
@@ -127,21 +84,29 @@ def _stored(c, sequence, d_model, stated, homes):
     return {part: type(size)(size / 8) for part, size in found.items()}
 
 
+@cache
+def tensors():
+    """``tensors.toml``: names of matrices in published checkpoints."""
+    return validation.read_package_toml(__file__, "tensors.toml")
+
+
 def _matrices(layer, attention, block, d_model, homes):
     """Yield each matrix of a layer: part, whether only its name quantizes it, possible names, number of weights."""
+    known = tensors()
     if attention is not None:
-        places = LINEAR_HOMES if isinstance(attention, DeltaAttention | StateSpace) else HOMES
         delta = isinstance(attention, DeltaAttention)
+        places = known["state_homes" if delta or isinstance(attention, StateSpace) else "attention_homes"]
         for name, n in (_of_delta(attention, d_model) if delta else attention.matrices(d_model)).items():
             if name == "index key" and isinstance(attention, CompressedAttention):
                 name = "pool"  # the indexer's keys are pooled by maps of the same kind
-            names = [f"{layer}.{place}.{word}" for place in places for word in ATTENTION[name]]
-            yield "attention", name in WIDE, names, n
+            names = [f"{layer}.{place}.{word}" for place in places for word in known["attention"][name]]
+            yield "attention", name in known["wide"], names, n
     for part, n in block.weights(d_model).items() if block is not None else ():
         if part == "router" or not n:
             continue
-        places = homes.get(part) or [f"{home}.{inner}" for home in BLOCK for inner in INNER[part]]
-        words = LATENT_WORDS if part == "latent" else WORDS[: block.matrices]
+        inside = known["inside"].get(part, [""])
+        places = homes.get(part) or [f"{home}.{inner}" for home in known["block_homes"] for inner in inside]
+        words = known["block"]["latent" if part == "latent" else "matrices"][: block.matrices]
         for word in words:
             names = [f"{layer}.{place}{w}" for place in places for w in word]
             yield part, part == "latent", names, n / len(words)

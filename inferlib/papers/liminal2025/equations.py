@@ -390,27 +390,27 @@ def transformer(name):
 
 
 @equation(unit="B")
-def cache_size(application: Application, context, assumptions: Assumptions = PRINTED):
+def cache_size(application: Application, context, assumptions=PRINTED):
     """Bytes of the cache of one sequence. Local layers keep no more than their window; as printed there are none."""
     local = application.local_cache * minimum(context, application.window)
     return assumptions.cache_bytes * (application.cache * context + local)
 
 
 @equation(unit="B")
-def stored_weights(application: Application, assumptions: Assumptions = PRINTED):
+def stored_weights(application: Application, assumptions=PRINTED):
     """Bytes of all weights, every routed expert included."""
     experts = application.n_experts * application.expert
     return assumptions.weight_bytes * (application.resident + experts)
 
 
 @equation(unit="B")
-def capacity_needed(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+def capacity_needed(application: Application, batch, context, assumptions=PRINTED):
     """Bytes that weights and caches of a batch occupy: the capacity of Table 4."""
     return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
 
 
 @equation()
-def active_experts(application: Application, batch, assumptions: Assumptions = PRINTED):
+def active_experts(application: Application, batch, assumptions=PRINTED):
     """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
     Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
@@ -419,20 +419,20 @@ def active_experts(application: Application, batch, assumptions: Assumptions = P
 
 
 @equation()
-def expert_evaluations(application: Application, batch, assumptions: Assumptions = PRINTED):
+def expert_evaluations(application: Application, batch, assumptions=PRINTED):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
 
 
 @equation(unit="FLOP")
-def attention_work(application: Application, context, assumptions: Assumptions = PRINTED):
+def attention_work(application: Application, context, assumptions=PRINTED):
     """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
 
 
 @equation(unit="FLOP")
-def tensor_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+def tensor_work(application: Application, batch, context, assumptions=PRINTED):
     """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
     experts = assumptions.flop_per_weight * application.expert
@@ -441,14 +441,14 @@ def tensor_work(application: Application, batch, context, assumptions: Assumptio
 
 
 @equation(unit="FLOP")
-def scalar_work(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+def scalar_work(application: Application, batch, context, assumptions=PRINTED):
     """Scalar FLOP of one step: ``scalar_ops`` for each attention score. The tables need none."""
     local = application.local_scores * minimum(context, application.window)
     return assumptions.scalar_ops * batch * (application.scores * context + local)
 
 
 @equation(unit="B")
-def bytes_loaded(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+def bytes_loaded(application: Application, batch, context, assumptions=PRINTED):
     """Bytes that one step loads: weights, once for the batch, and every cache."""
     experts = application.expert * active_experts(application, batch, assumptions)
     weights = assumptions.weight_bytes * (application.loaded + experts)
@@ -456,7 +456,7 @@ def bytes_loaded(application: Application, batch, context, assumptions: Assumpti
 
 
 @equation(unit="FLOP/B")
-def arithmetic_intensity(application: Application, batch, context, assumptions: Assumptions = PRINTED):
+def arithmetic_intensity(application: Application, batch, context, assumptions=PRINTED):
     """FLOP for each byte loaded: AMI of Table 4."""
     at = application, batch, context, assumptions
     return (tensor_work(*at) + scalar_work(*at)) / bytes_loaded(*at)
@@ -466,20 +466,20 @@ def arithmetic_intensity(application: Application, batch, context, assumptions: 
 
 
 @equation("2", unit="s", n="1 > 0")
-def compute_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+def compute_time(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
     """Seconds of arithmetic in one step: F / (N FLOPS), tensor and scalar engine one after the other."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
 
 @equation("3", unit="s", n="1 > 0")
-def memory_time(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+def memory_time(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
     """Seconds in which n chips load what one step needs: M / (N BW)."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
 @equation("6", unit="s", n="1 > 0")
-def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
+def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions=PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts: F_expert A / (N FLOPS).
 
     F_expert must be the arithmetic of all tokens that come to an expert: the tables need k B evaluations, not one for
@@ -490,14 +490,14 @@ def expert_compute_time(application: Application, chip: XPU, batch, n, assumptio
 
 
 @equation("7", unit="s", n="1 > 0")
-def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions: Assumptions = PRINTED):
+def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions=PRINTED):
     """The part of :func:`memory_time` that belongs to routed experts: M_expert A / (N BW)."""
     each = assumptions.weight_bytes * application.expert
     return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
 
 
 @equation(unit="s")
-def collective_latency(n, assumptions: Assumptions = PRINTED):
+def collective_latency(n, assumptions=PRINTED):
     """Latency of one collective among n chips, at most ``radix``: on the chip, through the switch, and the transfer.
 
     A switch of ``radix`` ports gives each of n chips ``radix / n`` links. Section 3 prints the ingredients and two
@@ -513,7 +513,7 @@ def collective_latency(n, assumptions: Assumptions = PRINTED):
 
 
 @equation()
-def collectives(application: Application, n, assumptions: Assumptions = PRINTED):
+def collectives(application: Application, n, assumptions=PRINTED):
     """Collectives of one step on n chips: S_N of every layer, summed (section 2.4); none on one chip."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
     attention = application.head_layers * split + application.latent_layers * assumptions.latent_collectives
@@ -523,7 +523,7 @@ def collectives(application: Application, n, assumptions: Assumptions = PRINTED)
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions: Assumptions = PRINTED):
+def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions=PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
     A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
@@ -543,7 +543,7 @@ def batch_time(
     n,
     stages=1,
     t_tp=None,
-    assumptions: Assumptions = PRINTED,
+    assumptions=PRINTED,
 ):
     """Seconds of one step: max(T_Compute, T_Mem) + T_Exposed."""
     at = application, chip, batch, context, n, assumptions
@@ -560,7 +560,7 @@ def user_speed(
     n,
     stages=1,
     t_tp=None,
-    assumptions: Assumptions = PRINTED,
+    assumptions=PRINTED,
 ):
     """UTPS, tokens per second that one user sees: 1 / T_Batch.
 
@@ -582,7 +582,7 @@ def system_speed(
     n,
     stages=1,
     t_tp=None,
-    assumptions: Assumptions = PRINTED,
+    assumptions=PRINTED,
 ):
     """STPS, tokens per second of the whole system, with a batch in every stage: B P / T_Batch."""
     return stages * batch / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -595,9 +595,7 @@ def measured_overhead(application: Application, t_layer):
 
 
 @equation("8", unit="s", n="1 > 0", t_layer="s")
-def real_time(
-    application: Application, chip: XPU, batch, context, n, t_layer, assumptions: Assumptions = PRINTED
-):
+def real_time(application: Application, chip: XPU, batch, context, n, t_layer, assumptions=PRINTED):
     """Seconds of one step on a server that exists: max(T_Compute, T_Mem) + T_Exposed,Real L."""
     at = application, chip, batch, context, n, assumptions
     return maximum(compute_time(*at), memory_time(*at)) + measured_overhead(application, t_layer)
@@ -607,14 +605,14 @@ def real_time(
 
 
 @equation(context="1 > 0")
-def batch_room(application: Application, chip: XPU, context, n, assumptions: Assumptions = PRINTED):
+def batch_room(application: Application, chip: XPU, context, n, assumptions=PRINTED):
     """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
 
 
 @equation(n="1 > 0")
-def stages_room(application: Application, chip: XPU, batch, context, n, assumptions: Assumptions = PRINTED):
+def stages_room(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
     """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
     return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
 
@@ -636,14 +634,14 @@ def largest_batch(application, chip, context, n, assumptions=PRINTED):
 
 
 @equation(unit="W", memory_power="W")
-def chip_power(memory_power, assumptions: Assumptions = PRINTED):
+def chip_power(memory_power, assumptions=PRINTED):
     """Watts of one chip with its memory and its share of a server. What memories draw is not printed."""
     die = assumptions.power_per_mm2 * assumptions.die_area
     return die + memory_power + assumptions.server_power / assumptions.server_chips
 
 
 @equation(unit="1/s/W", speed="1/s", n="1 > 0", stages="1 > 0", memory_power="W")
-def power_efficiency(speed, n, stages, memory_power, assumptions: Assumptions = PRINTED):
+def power_efficiency(speed, n, stages, memory_power, assumptions=PRINTED):
     """STPS/W: tokens per second and watt of a whole system."""
     return speed / (n * stages * chip_power(memory_power, assumptions))
 

@@ -12,7 +12,7 @@ import inferlib.equation
 from inferlib import validation
 from inferlib.equation import Record, frozen, minimise, quantity
 from inferlib.ops import maximum, minimum, sqrt
-from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Assumptions, Chip, Mesh, Model
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Chip, Mesh, Model
 
 equation = partial(inferlib.equation.equation, "pope2022")
 
@@ -37,13 +37,13 @@ def parameters(model: Model):
 
 
 @equation(unit="FLOP")
-def matmul_flops(model: Model, tokens, assumptions: Assumptions = PRINTED):
+def matmul_flops(model: Model, tokens, assumptions=PRINTED):
     """Operations of all multiplies with weights, 2N a token (section 2, compute costs)."""
     return assumptions.flop_per_weight * parameters(model) * tokens
 
 
 @equation(unit="FLOP")
-def attention_flops(model: Model, tokens, seen, assumptions: Assumptions = PRINTED):
+def attention_flops(model: Model, tokens, seen, assumptions=PRINTED):
     """Scores and weighted sums of every head; section 2 leaves them out as "a much smaller number"."""
     scores = assumptions.flop_per_weight * tokens * seen * model.heads * model.head_dim
     return 2 * model.layers * scores
@@ -104,7 +104,7 @@ def memory_time(chip: Chip, held):
 
 
 @equation(chips="1 > 0", time="s > 0")
-def mfu(chip: Chip, chips, n_params, tokens, time, assumptions: Assumptions = PRINTED):
+def mfu(chip: Chip, chips, n_params, tokens, time, assumptions=PRINTED):
     """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
@@ -119,19 +119,19 @@ def cost(chips, tokens, time):
 
 
 @equation(unit="s", size="B")
-def all_gather_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+def all_gather_time(chip: Chip, size, k, assumptions=PRINTED):
     """Seconds to bring the parts of a tensor from K chips to each of them: D/W, exactly times (K - 1)/K."""
     return size * _part_moved(k, assumptions) / chip.network_bandwidth
 
 
 @equation(unit="s", size="B")
-def all_reduce_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+def all_reduce_time(chip: Chip, size, k, assumptions=PRINTED):
     """Seconds to sum a tensor over K chips: a reduce-scatter, then an all-gather of the same size."""
     return 2 * all_gather_time(chip, size, k, assumptions)
 
 
 @equation(unit="s", size="B")
-def all_to_all_time(chip: Chip, size, k, assumptions: Assumptions = PRINTED):
+def all_to_all_time(chip: Chip, size, k, assumptions=PRINTED):
     """Seconds to cut a tensor along another dimension: each chip keeps one part in K of its own."""
     return size * _part_moved(k, assumptions) / chip.network_bandwidth
 
@@ -154,7 +154,7 @@ def outer_width(model: Model):
 
 
 @equation()
-def inner_width(model: Model, assumptions: Assumptions = PRINTED):
+def inner_width(model: Model, assumptions=PRINTED):
     """Numbers of a token in the tensors between the matrices of a layer: 2F in the paper's formula."""
     if not assumptions.whole_layer:
         return 2 * model.d_ff
@@ -163,19 +163,19 @@ def inner_width(model: Model, assumptions: Assumptions = PRINTED):
 
 
 @equation()
-def gathered_weights(model: Model, assumptions: Assumptions = PRINTED):
+def gathered_weights(model: Model, assumptions=PRINTED):
     """Weights of one layer that a weight-gathered layout brings together: 2EF in the paper's formula."""
     return layer_parameters(model) if assumptions.whole_layer else 2 * model.d_model * model.d_ff
 
 
 @equation()
-def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
     """Activations through one chip, 1D weight-stationary, each matrix cut along its wide side: 2BLE (3.2.1)."""
     return tokens * outer_width(model) * _part_moved(mesh.chips, assumptions)
 
 
 @equation()
-def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
     """Activations through one chip, 2D weight-stationary: 2BL (E/X + F/YZ) (section 3.2.2, A.2.1).
 
     X cuts the width of the model, Y and Z that of the feed-forward block.
@@ -186,9 +186,7 @@ def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRI
 
 
 @equation(gathered="1 > 0")
-def gathered_activation_volume(
-    model: Model, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED
-):
+def gathered_activation_volume(model: Model, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
     """Activations through one chip when N chips gather the weights and cut the batch: 2BLE/N (A.2.2).
 
     With the exact factor nothing is left where all chips gather.
@@ -198,35 +196,35 @@ def gathered_activation_volume(
 
 
 @equation()
-def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions: Assumptions = PRINTED):
+def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions=PRINTED):
     """Weights through one chip when they are gathered over N chips: 2EFN over all chips (A.2.2)."""
     weights = gathered_weights(model, assumptions)
     return weights * gathered / mesh.chips * _part_moved(gathered, assumptions)
 
 
 @equation()
-def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
     """What attention cut over the batch adds: queries go out, results come back (section 3.3, Figure 5 b)."""
     queries = tokens * model.heads * model.head_dim / mesh.chips
     return 2 * queries * _part_moved(mesh.chips, assumptions)
 
 
 @equation(unit="s")
-def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 1D weight-stationary (section 3.2.1)."""
     moved = ws1d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
 @equation(unit="s")
-def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions: Assumptions = PRINTED):
+def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
     moved = ws2d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.network_bandwidth
 
 
 @equation(unit="s", gathered="1 > 0")
-def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions: Assumptions = PRINTED):
+def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
     """Seconds of communication of one layer with weights gathered over N chips (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
     weights = gathered_weight_volume(model, mesh, gathered, assumptions)
@@ -252,19 +250,19 @@ def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
 
 
 @equation()
-def best_x(model: Model, chips, assumptions: Assumptions = PRINTED):
+def best_x(model: Model, chips, assumptions=PRINTED):
     """Chips along X that make 2D move least, not rounded: for F = 4E, half the root of the chips (A.2.1)."""
     return sqrt(outer_width(model) * chips / inner_width(model, assumptions))
 
 
 @equation()
-def best_yz(model: Model, chips, assumptions: Assumptions = PRINTED):
+def best_yz(model: Model, chips, assumptions=PRINTED):
     """Chips along Y and Z together that go with :func:`best_x`: for F = 4E, twice the root of the chips."""
     return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
 
 
 @equation(unit="s", chips="1 > 0")
-def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
+def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best X: for F = 4E, 8BLE over the root of the chips (A.2.1)."""
     inner = inner_width(model, assumptions)
     moved = 2 * tokens * sqrt(outer_width(model) * inner / chips)
@@ -274,14 +272,14 @@ def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumpt
 
 
 @equation()
-def best_gather(model: Model, chips, tokens, assumptions: Assumptions = PRINTED):
+def best_gather(model: Model, chips, tokens, assumptions=PRINTED):
     """Chips over which to gather the weights for the least communication (A.2.2)."""
     activations = outer_width(model) * model.activation_bytes
     return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
 
 
 @equation(unit="s", chips="1 > 0")
-def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assumptions = PRINTED):
+def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best gathering: 4E times the root of BLF over the chips."""
     activations = outer_width(model) * model.activation_bytes
     weights = gathered_weights(model, assumptions) * model.weight_bytes
@@ -295,14 +293,14 @@ def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions: Assum
 
 
 @equation()
-def switch_to_x(model: Model, mesh: Mesh, assumptions: Assumptions = PRINTED):
+def switch_to_x(model: Model, mesh: Mesh, assumptions=PRINTED):
     """Tokens from which gathering over X moves less than 2D: E in the paper's count, whatever the mesh."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return weights / (inner_width(model, assumptions) * model.activation_bytes)
 
 
 @equation()
-def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions: Assumptions = PRINTED):
+def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions=PRINTED):
     """Tokens from which gathering over more chips moves less than over fewer: F times both over all chips."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return few * many / mesh.chips * weights / (outer_width(model) * model.activation_bytes)
@@ -332,7 +330,7 @@ def printed_break_even(model: Model):
 
 
 @equation()
-def break_even(model: Model, assumptions: Assumptions = PRINTED):
+def break_even(model: Model, assumptions=PRINTED):
     """Chips above which 2D with the best X moves less than 1D, by the paper's own costs: 4F/E."""
     return 4 * inner_width(model, assumptions) / outer_width(model)
 
@@ -437,9 +435,7 @@ IDEAL = Constants()
 
 
 @equation(unit="s")
-def multiply_time(
-    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions: Assumptions = PRINTED
-):
+def multiply_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions=PRINTED):
     """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer."""
     flop = matmul_flops(model, tokens, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
@@ -449,7 +445,7 @@ def multiply_time(
 @equation(unit="s", held="B")
 def attention_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
-    assumptions: Assumptions = PRINTED,
+    assumptions=PRINTED,
 ):  # fmt: skip
     """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
     flop = attention_flops(model, tokens, seen, assumptions)
@@ -493,7 +489,7 @@ def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
 @equation(unit="s", held="B")
 def step_time(
     model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
-    assumptions: Assumptions = PRINTED, *, layout="WS 2D",
+    assumptions=PRINTED, *, layout="WS 2D",
 ):  # fmt: skip
     """Seconds of one forward pass by the two-constant model, in one of :data:`LAYOUTS`.
 

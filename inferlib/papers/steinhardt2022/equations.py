@@ -343,19 +343,19 @@ def wasteful_time(machine: Machine, k):
 
 
 @equation(unit="s", k="1 > 0")
-def practical_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
+def practical_time(machine: Machine, k, assumptions=PRINTED):
     """Time of one multiply at the utilisation real code reaches, with latency."""
     return wasteful_time(machine, k) / assumptions.utilisation + assumptions.latency
 
 
 @equation()
-def multiplies(assumptions: Assumptions = PRINTED):
+def multiplies(assumptions=PRINTED):
     """Consecutive multiplies of a forward pass, the post's L: twice the layers."""
     return assumptions.multiplies_per_layer * assumptions.layers
 
 
 @equation(unit="s", k="1 > 0")
-def forward_pass_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
+def forward_pass_time(machine: Machine, k, assumptions=PRINTED):
     """Time of a forward pass: its multiplies one after the other, each as in :func:`practical_time`.
 
     Examples
@@ -367,7 +367,7 @@ def forward_pass_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
 
 
 @equation()
-def latency_waste(machine: Machine, assumptions: Assumptions = PRINTED):
+def latency_waste(machine: Machine, assumptions=PRINTED):
     """The k at which half of a multiply's time is latency; beyond it, giving up utilisation buys little."""
     return sqrt(elapsed_time(machine) / (assumptions.utilisation * assumptions.latency))
 
@@ -381,7 +381,7 @@ def multiply_adds_per_number(machine: Machine):
 
 
 @equation(unit="s", k="1 > 0")
-def very_short_time(machine: Machine, k, assumptions: Assumptions = PRINTED):
+def very_short_time(machine: Machine, k, assumptions=PRINTED):
     """The very short answer, the forward pass up to constant factors: L R^3 / (C k^2)."""
     # one operation per weight and vector, because this answer omits constant factors
     work = machine.flop_per_weight / 2 * multiply_adds_per_number(machine) ** 3
@@ -404,25 +404,25 @@ def attention_ratio(d, context):
 
 
 @equation(count="1 > 0")
-def even_block(parameters, count, assumptions: Assumptions = PRINTED):
+def even_block(parameters, count, assumptions=PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))
 
 
 @equation(unit="s", count="1 > 0")
-def pass_memory_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+def pass_memory_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
     """Time of all multiplies of a pass on the memory."""
     return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
 
 
 @equation(unit="s", count="1 > 0")
-def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
     """Time of the arithmetic of all multiplies of a pass."""
     return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
 
 
 @equation(unit="s", count="1 > 0")
-def pass_network_time(machine: Machine, parameters, count, b, assumptions: Assumptions = PRINTED):
+def pass_network_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
     """Time of all multiplies of a pass on the network."""
     return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
 

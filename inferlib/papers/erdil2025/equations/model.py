@@ -13,7 +13,7 @@ import numpy as np
 
 from inferlib.equation import equation, forbid_override
 from inferlib.ops import ceil, floor, log2, maximum, minimum, sqrt, where
-from inferlib.papers.erdil2025.records import DEFAULT, GPU, Assumptions, Cut, Protocol
+from inferlib.papers.erdil2025.records import DEFAULT, GPU, Cut, Protocol
 from inferlib.papers.erdil2025.shape import (
     Shape,
     attention_params,
@@ -37,7 +37,7 @@ def layout_latency(
     batch,
     context,
     new_tokens,
-    assumptions: Assumptions = DEFAULT,
+    assumptions=DEFAULT,
 ):
     """Time of one pass: launches and network, then the longer of reading and multiplying, which overlap.
 
@@ -48,7 +48,7 @@ def layout_latency(
     --------
     >>> from inferlib.papers.erdil2025 import load_chip, load_model
     >>> llama, h100 = load_model("Llama 3 70B").shape, load_chip("H100")
-    >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1, Assumptions())
+    >>> pass_time = layout_latency(llama, h100, Cut(kind="1D"), 8, 32, 4096, 1)
     >>> round(1e3 * pass_time, 1)
     13.6
     """
