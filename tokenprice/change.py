@@ -1,7 +1,6 @@
 """How much each resource alone would have to change to reach a target."""
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple, Unpack
 
@@ -76,7 +75,7 @@ def _times(record, factor, names):
     changes = {}
     for name in names:
         value = getattr(record, name, None)
-        if isinstance(value, Mapping):
+        if hasattr(value, "items"):
             changes[name] = {key: one * factor for key, one in value.items()}
         elif value is not None:
             changes[name] = value * factor
