@@ -34,9 +34,14 @@ def test_every_alias_means_an_option_and_none_is_one():
     assert set(ALIASES.values()) <= names and not names & {*ALIASES, *REFUSED}
 
 
-def test_decide_reads_them_too():
-    own = decide(MODEL, prompt_tokens=500, output_tokens=100, tpot="30 ms", chips="H100", counts=1)
-    assert str(decide(MODEL, isl=500, osl=100, token="30 ms", chips="H100", counts=1)) == str(own)
+@pytest.mark.parametrize(
+    "asked",
+    [((MODEL,), {"isl": 500, "osl": 100}), ((Question(MODEL, prompt_tokens=500, output_tokens=100),), {})],
+)
+def test_decide_reads_them_too(asked):
+    (question, words), few = asked, {"chips": "H100", "counts": 1}
+    own = decide(MODEL, prompt_tokens=500, output_tokens=100, tpot="30 ms", **few)
+    assert str(decide(*question, **words, token="30 ms", **few)) == str(own)
 
 
 def test_what_is_given_twice_is_refused():

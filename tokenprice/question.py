@@ -571,6 +571,7 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
+        options, _ = given(options)
     else:
         said = {"model": question, "machine": machine, **options}
         found = {
