@@ -200,14 +200,7 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
 
 
 # --- Doors -----------------------------------------------------------------------------------------------
-test_argument_checks = refused(
-    (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),
-    (lambda: st.load_chip("A100 warm-up"), LookupError, "A100, warm-up"),
-    (lambda: st.load_chip(H100, network="link"), LookupError, "links"),
-    (lambda: st.load_chip(UNLINKED), ValueError, "no bandwidth"),
-    (lambda: st.load_chip(H100.replace(scale_up_size=None)), ValueError, "count must be given"),
-    (lambda: st.decode_step(LLAMA, BOX, WORK, None, None), TypeError, "assumptions"),
-)
+test_argument_checks = refused(globals())
 
 
 # --- Explorers -------------------------------------------------------------------------------------------

@@ -36,22 +36,7 @@ TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
 FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 
-test_argument_checks = refused(
-    (lambda: predictors.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
-    (lambda: predictors.ask("kernels", *ASKED, constants="mine"), LookupError, "constants"),
-    (lambda: predictors.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
-    (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
-    (
-        lambda: grid.constants_or_structure(without=["steinhard"]),
-        LookupError,
-        "no source 'steinhard'",
-    ),
-    (
-        lambda: grid.speedup("principles", "twice the luck", *ASKED),
-        LookupError,
-        "no change 'twice the luck'",
-    ),
-)
+test_argument_checks = refused(globals())
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
