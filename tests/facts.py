@@ -26,7 +26,7 @@ def rows_of(table, first):
     return found
 
 
-def rows(test):
+def from_table(test):
     """Parametrise a test by its rows in ``rows.tsv``, whose cells are Python, for its first parameters."""
     found = [[eval(cell, test.__globals__) for cell in cells] for cells in rows_of("rows", test.__name__)]
     names = list(signature(test).parameters)[: len(found[0])]

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import xarray as xr  # noqa: F401, refused_calls.tsv
-from facts import refused
+from facts import from_table, refused
 from hypothesis import given, strategies as st
 
 import book  # noqa: F401, refused_calls.tsv
@@ -99,9 +99,7 @@ def test_a_breakdown_without_terms_must_say_why():
 # --- Equations -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "bad", [-1e-6, math.nan, math.inf, "1", True, None, 1j, [1, "a"], np.datetime64("2026-01-01")]
-)
+@from_table
 def test_an_equation_refuses_what_is_no_time(bad):
     with pytest.raises((ValueError, TypeError), match="t_hop of minimum_latency"):
         erdil2025.minimum_latency(erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100"), t_hop=bad)

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import lines, refused
+from facts import from_table, lines, refused
 
 from book import audit
 from book.papers.erdil2025 import economics
@@ -62,16 +62,7 @@ def test_no_all_reduce_is_faster_than_its_bound():
                 assert (least <= shape.n_layers * sum(one.time(tokens) for one in network)).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Llama 3 8B", {}),
-        ("DeepSeek-V3", {"assumptions": e.Assumptions.corrected(), "context": 3000.0}),
-        ("GPT-4", {"pipeline": False}),
-        ("GPT-4", {"assumptions": e.TABLE_5}),
-        ("Mixtral 8x22B", {"pipeline": False, "draft": SMALL, "acceptance": 0.8}),
-    ],
-)
+@from_table
 def test_no_cell_left_out_is_on_the_frontier(name, options, monkeypatch):
     """Every cell of a grid searched, against the few that the bounds let through."""
     monkeypatch.setattr(pareto, "GRID", 200)
@@ -99,7 +90,7 @@ def test_one_gpu_by_hand():
 
 
 # equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes)
-@pytest.mark.parametrize(("ranks", "nodes", "micro"), [(8, 1, 6.8 + 1.2 * 7), (32, 4, 6.8 + 1.2 * 7 + 20)])
+@from_table
 def test_the_latency_of_an_all_reduce_by_hand(ranks, nodes, micro):
     assert m.collective_latency(LL, ranks, nodes, 2) == pytest.approx(micro * 1e-6)
 
@@ -119,14 +110,7 @@ def test_a_very_long_context_costs_its_cache_over_the_attainable_bandwidth():
 
 # 4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend: one token a pass
 # waits for the cache, and four (drafts to verify) for arithmetic
-@pytest.mark.parametrize(
-    ("model", "case", "binding"),
-    [
-        (DEEPSEEK, {"context": 500_000, "pipeline": False}, "cache"),
-        (DEEPSEEK, {"context": 500_000, "pipeline": False, "new_tokens": 4}, "attention arithmetic"),
-        (LLAMA, {"context": 100_000}, "cache"),
-    ],
-)
+@from_table
 def test_what_binds_at_long_context(model, case, binding):
     assert e.best_layout(model, H100, 64, 64, **case)[1].bottleneck == binding
 

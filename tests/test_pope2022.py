@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from facts import refused
+from facts import from_table, refused
 
 import inferlib
 from book import audit
@@ -224,17 +224,7 @@ def test_bound_never_exceeds_the_measurement_and_ideal_constants_give_its_sum():
     assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
 
 
-@pytest.mark.parametrize(
-    ("change", "seconds"),
-    [
-        ({}, 28.5e-3),
-        ({"weights": "bf16"}, 36.9e-3),
-        ({"weights": "bf16", "batch": 512}, 6.0 / 64),
-        ({"batch": 256}, None),
-        ({"machine": "128x TPU v4"}, None),
-        ({"machine": "64x H100"}, None),
-    ],
-)
+@from_table
 def test_a_measurement_belongs_to_its_case(change, seconds):
     assert evidence.measured_token(evidence.RUN.replace(**change)) == seconds
 

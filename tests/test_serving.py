@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import lines, options_of, refused
+from facts import from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
@@ -124,7 +124,7 @@ def test_every_operator_is_held_against_its_kin():
     )
 
 
-@pytest.mark.parametrize(("users", "ms"), [(1, 9.92), (4, 14.44), (8, 19.37), (24, 32.64)])
+@from_table
 def test_a_card_is_lent_the_blocks_that_it_was_timed_badly_in(users, ms):
     """V4 Flash by jasl/vllm-ds4-sm120-harness (c911a0e): the two cards' own timings are 7.6 to 40 times too slow."""
     asked = {
@@ -240,9 +240,7 @@ def test_experts_over_many_chips():
     assert step.terms["cache"] == pytest.approx(alone.terms["cache"], rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "layout", [Layout(ep=2, dp=2), Layout(ep=8, dp=8), Layout(tp=2, ep=8, dp=4), Layout(ep=16, dp=16)]
-)
+@from_table
 def test_tokens_travel_to_their_experts_and_back(layout):
     """One byte of each of 7,168 values to eight experts, or to all other chips, and two bytes back, in 58 layers."""
     n = layout.dp * layout.tp
@@ -304,9 +302,7 @@ def test_an_engine_has_a_version():
     assert seconds[0] > 1.2 * seconds[1]
 
 
-@pytest.mark.parametrize(("model", "engine", "waits"), [
-    ("DeepSeek R1", "vllm", True), ("DeepSeek R1", "trtllm", False), ("Llama 3.1 405B", "vllm", False),
-])  # fmt: skip
+@from_table
 def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine, waits):
     """61 layers of latent attention take their milliseconds however few the tokens; the machine's time does not."""
     short = ask(
@@ -319,9 +315,7 @@ def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine,
     assert short.machine_seconds == pytest.approx(short.prompt.total + 100 * short.step.total)
 
 
-@pytest.mark.parametrize(("kind", "engine", "aim"), [
-    ("dense", "known", 0.09), ("dense", "unknown", 0.12), ("experts", "known", 0.13),
-])  # fmt: skip
+@from_table
 def test_errors_reach_their_aims(kind, engine, aim):
     assert load_calibration()["error"][kind][engine] < aim
 
@@ -607,10 +601,7 @@ def test_an_interval_has_no_cliff_at_the_longest_prompt_that_was_measured():
     assert spans[1] < spans[2] < spans[3]
 
 
-@pytest.mark.parametrize(("chip", "shown"), [
-    ("H20", 97_871 * 2**20), ("GB300", 284_208 * 2**20), ("MI300X", 206_141_652_992), ("v6e", 33_550_237_696),
-    ("MI325X", None),
-])  # fmt: skip
+@from_table
 def test_memory_is_what_the_driver_shows_or_the_driver_is_not_spoken_of(chip, shown):
     found = inferlib.load_chip(chip)
     answer = ask("Llama 3.1 405B", f"1x {chip}", weights="bf16")
