@@ -334,7 +334,7 @@ def rented():
     """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` questions)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 100)) // 8)] + [
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)] + [
         START | FULL
     ]
     for state in loops + fleets:
