@@ -1,5 +1,8 @@
 """Tables of test cases, each row one fact: an input that is refused, or a number that must come out."""
 
+import builtins
+from functools import partial
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -16,27 +19,40 @@ def options_of(text):
     return dict(option.split("=", 1) for option in filter(None, text.split(", ")))
 
 
-def refused(*calls):
-    """Return a test that each call raises this kind of error with these words in its message."""
+def rows_of(table, first):
+    """The rows of a table that begin with the name of a test, or of a file of tests."""
+    found = [cells for name, *cells in lines(table) if name == first]
+    assert found, f"{table}.tsv has no row of {first}"
+    return found
+
+
+def from_table(test):
+    """Parametrise a test by its rows in ``rows.tsv``, whose cells are Python, for its first parameters."""
+    found = [[eval(cell, test.__globals__) for cell in cells] for cells in rows_of("rows", test.__name__)]
+    names = list(signature(test).parameters)[: len(found[0])]
+    return pytest.mark.parametrize(names, found)(test)
+
+
+def refused(names):
+    """The test that the calls of a file of tests in ``refused_calls.tsv`` are refused, with words of the message."""
+    calls = rows_of("refused_calls", names["__name__"].removeprefix("test_"))
 
     @pytest.mark.parametrize(("call", "error", "message"), calls)
     def test(call, error, message):
-        with pytest.raises(error, match=message):
-            call()
+        with pytest.raises(getattr(builtins, error), match=message):
+            eval(call, names)
 
     return test
 
 
-def exactly(*pairs):
-    """Return a test that both members of each pair are equal."""
+def exactly(name, names, same=lambda value: value):
+    """The test that each call of a test in ``by_hand.tsv`` returns what a hand computes."""
 
-    @pytest.mark.parametrize(("found", "expected"), pairs)
-    def test(found, expected):
-        assert found == expected
+    @pytest.mark.parametrize(("call", "expected", "note"), rows_of("by_hand", name))
+    def test(call, expected, note):
+        assert eval(call, names) == same(eval(expected, names))
 
     return test
 
 
-def by_hand(*pairs):
-    """Return a test that both members of each pair are equal up to the rounding of floats."""
-    return exactly(*((found, pytest.approx(expected)) for found, expected in pairs))
+by_hand = partial(exactly, same=pytest.approx)  # but for the last digits of a float

@@ -1,6 +1,7 @@
 """Option names of other programs, and of earlier versions, ask the same question."""
 
 import pytest
+from facts import from_table
 
 from tokenprice import ask, decide
 from tokenprice.aliases import ALIASES, REFUSED
@@ -16,15 +17,7 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"isl": "2k", "osl": 300, "max_concurrency": 16, "kv_cache_dtype": "fp8", "quantization": "fp8"},
-        {"input_len": "2k", "output_len": 300, "users": 16, "cache": "fp8", "dtype": "fp8"},
-        {"prompt": "2k", "output": 300, "concurrency": 16, "kv_cache_dtype": "fp8", "quantization": "fp8",
-         "dtype": "bf16"},
-    ],
-)  # fmt: skip
+@from_table
 def test_words_of_other_programs_ask_the_same(words):
     assert ask(MODEL, BOX, **words).to_dict() == ask(MODEL, BOX, **OWN).to_dict()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from facts import from_table
 
 from book.teaching.problems import assignment, export
 from book.teaching.problems.assignment import give_marks, graded, homework, key_file, people
@@ -151,17 +152,7 @@ def test_a_right_sheet_gets_all_points(session, tmp_path):
     assert f"Ada,,,,{sum(a['points'] for a in sheet['questions'])}\n" in give_marks(tmp_path, [key])[0]
 
 
-@pytest.mark.parametrize(
-    ("session", "wrong", "later", "power"),
-    [
-        (1, "3", "4", 1),
-        (2, "1", "4", 1),
-        (2, "1", "5", -1),
-        (3, "2", "3", -1),
-        (4, "1", "3", 1),
-        (5, "2", "3", 1),
-    ],
-)
+@from_table
 def test_who_goes_on_rightly_from_half_of_an_answer_gets_the_later_points(
     session, wrong, later, power, tmp_path
 ):
@@ -200,11 +191,7 @@ def test_a_graded_sheet_holds_neither_key_nor_salt(tmp_path):
     assert not [a for a in sheet["questions"] if a["answer"] in text or a["worked"] in text]
 
 
-@pytest.mark.parametrize(
-    ("cell", "says"),
-    [('answers["cost-1"] = "41 cents"', "cost-1: read as 0.41 dollars"), ('answers["cost-1"] = f"{3} $"', "f-string"),
-     ('answers["cost-1"] = "3"', "NOT READ: a number without its unit"), ("", "cost-1: no answer yet")],
-)  # fmt: skip
+@from_table
 def test_the_last_cell_says_how_an_answer_is_read(cell, says, tmp_path, capsys):
     ((token, sheet),) = key_of(tmp_path, 5, "Ada")["sheets"].items()
     last = json.loads(graded(token, sheet, 5))["cells"][-1]
@@ -220,7 +207,7 @@ def test_keys_never_lie_in_the_clone(monkeypatch):
         assignment.main()
 
 
-@pytest.mark.parametrize(("share", "points"), [(1.05, 18), (0.8, 12), (1.5, 6), (3, 0)])
+@from_table
 def test_a_prediction_is_held_against_what_was_measured(share, points, tmp_path):
     key = key_of(tmp_path, assignment.PREDICTIONS, "Ada")
     (sheet,) = key["sheets"].values()

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import parse_qs, quote, urlencode
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 from py_mini_racer import MiniRacer
 from questions import OPTIONS, SERVED, TRACES, WORK, answered
 
@@ -240,14 +240,7 @@ def test_fleets_at_random():
     assert answered > 12 and crowded > 1
 
 
-@pytest.mark.parametrize(
-    "more",
-    [
-        {"cached": 1000, "replicas": 3},
-        {"model": "DeepSeek V3", "chip": "H200", "layout": "DP8 EP8", "weights": "fp8"},
-        {"draft_tokens": 3, "acceptance_length": 2.5, "price": 2.25, "engine": "compiled"},
-    ],
-)
+@from_table
 def test_the_call_simulates_the_fleet_of_the_page(more):
     state = json.dumps(
         START | {"mode": "request", "request_rate": 0.3, "concurrency": None, "prices": {}} | more
@@ -341,7 +334,7 @@ def rented():
     """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` questions)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 100)) // 8)] + [
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 150)) // 8)] + [
         START | FULL
     ]
     for state in loops + fleets:

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import lines, refused
+from facts import from_table, lines, refused
 
 from book import audit
 from book.papers.erdil2025 import economics
@@ -62,16 +62,7 @@ def test_no_all_reduce_is_faster_than_its_bound():
                 assert (least <= shape.n_layers * sum(one.time(tokens) for one in network)).all()
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("Llama 3 8B", {}),
-        ("DeepSeek-V3", {"assumptions": e.Assumptions.corrected(), "context": 3000.0}),
-        ("GPT-4", {"pipeline": False}),
-        ("GPT-4", {"assumptions": e.TABLE_5}),
-        ("Mixtral 8x22B", {"pipeline": False, "draft": SMALL, "acceptance": 0.8}),
-    ],
-)
+@from_table
 def test_no_cell_left_out_is_on_the_frontier(name, options, monkeypatch):
     """Every cell of a grid searched, against the few that the bounds let through."""
     monkeypatch.setattr(pareto, "GRID", 200)
@@ -99,7 +90,7 @@ def test_one_gpu_by_hand():
 
 
 # equation 23: 6.8 us + 1.2 us (ranks/nodes - 1) + 10 us log2(nodes)
-@pytest.mark.parametrize(("ranks", "nodes", "micro"), [(8, 1, 6.8 + 1.2 * 7), (32, 4, 6.8 + 1.2 * 7 + 20)])
+@from_table
 def test_the_latency_of_an_all_reduce_by_hand(ranks, nodes, micro):
     assert m.collective_latency(LL, ranks, nodes, 2) == pytest.approx(micro * 1e-6)
 
@@ -119,14 +110,7 @@ def test_a_very_long_context_costs_its_cache_over_the_attainable_bandwidth():
 
 # 4 x 128 heads over 2 bytes is 256 FLOP for a byte of cache; an H100 at 8 bits has 565 to spend: one token a pass
 # waits for the cache, and four (drafts to verify) for arithmetic
-@pytest.mark.parametrize(
-    ("model", "case", "binding"),
-    [
-        (DEEPSEEK, {"context": 500_000, "pipeline": False}, "cache"),
-        (DEEPSEEK, {"context": 500_000, "pipeline": False, "new_tokens": 4}, "attention arithmetic"),
-        (LLAMA, {"context": 100_000}, "cache"),
-    ],
-)
+@from_table
 def test_what_binds_at_long_context(model, case, binding):
     assert e.best_layout(model, H100, 64, 64, **case)[1].bottleneck == binding
 
@@ -183,17 +167,7 @@ def test_decode_step():
         e.decode_step(model, system, work, Layout(tp=4))
 
 
-test_argument_checks = refused(
-    (lambda: e.token_latency(LLAMA, H100, -1, 1), ValueError, "n_gpu is -1"),
-    (lambda: e.token_latency(70e9, H100, 8, 1), TypeError, "model is a float"),
-    (lambda: e.token_latency(LLAMA, load_chip("TPU v4"), 8, 1), ValueError, "describes GPUs"),
-    (lambda: e.token_latency(LLAMA, load_chip("RTX 4090"), 8, 1), ValueError, "scale_up_bandwidth"),
-    (lambda: e.token_latency(e.load_model("Llama 3 70B 4-bit"), e.load_chip("A100"), 8, 1), LookupError, "fp4"),
-    (lambda: e.frontier(LLAMA, H100, draft=LLAMA, acceptance=1.0), ValueError, "acceptance is 1.0"),
-    (lambda: e.frontier(LLAMA, H100, context=[1000.0, 2000.0]), ValueError, "context is"),
-    (lambda: e.frontier(LLAMA, H100, assumptions=e.FIGURE_1), TypeError, "assumptions"),
-    (lambda: e.Assumptions(traffic="tile"), LookupError, "tiled"),
-)  # fmt: skip
+test_argument_checks = refused(globals())
 
 
 def test_catalogue_maps_onto_the_papers_records():

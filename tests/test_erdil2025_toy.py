@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from facts import refused
+from facts import from_table, refused
 
 from book import audit
 from book.papers.erdil2025 import figures, limits, tables
@@ -119,26 +119,13 @@ def test_decode_step_by_hand():
     assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic"}
 
 
-@pytest.mark.parametrize(
-    ("model", "system", "work", "layout", "status", "reason"),
-    [
-        (load_model("Mixtral 8x7B"), BOX, Workload(1), None, "n/a", "dense"),
-        (MODEL, System(BOX.chip, 1), Workload(1), None, "infeasible", "fit"),
-        (MODEL, BOX, Workload(batch=1e6, context=1e6), None, "infeasible", "cache do not fit"),
-    ],
-)
+@from_table
 def test_decode_step_refuses_what_it_cannot_describe(model, system, work, layout, status, reason):
     step = e.toy_decode_step(model, system, work, layout)
     assert step.status == status and reason in step.reason
 
 
-test_argument_checks = refused(
-    (lambda: e.toy_decode_step(MODEL, System(BOX.chip, 1), Workload(1)).total, ValueError, "do not fit"),
-    (lambda: e.toy_decode_step("Llama 3 70B", BOX, Workload(1)), TypeError, "model is a str"),
-    (lambda: e.toy_frontier(LLAMA, H100, demand=-1), ValueError, "demand is -1"),
-    (lambda: e.toy_frontier(LLAMA, load_chip("H800")), TypeError, "price is None"),
-    (lambda: e.toy_frontier(LLAMA, H100, demand=1e-6), ValueError, "no feasible point"),
-)  # fmt: skip
+test_argument_checks = refused(globals())
 
 
 def test_the_law_of_figure_2_by_hand_and_stages_add_up_to_the_latency():

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 import sympy as sp
-from facts import lines
+from facts import from_table, lines
 from javascript import assert_equal_at_random, random_inputs
 from py_mini_racer import MiniRacer
 
@@ -196,19 +196,7 @@ def test_a_number_can_be_typed_and_a_wrong_one_is_refused():
     assert chips() == "12"
 
 
-@pytest.mark.parametrize(
-    ("asked_for", "why"),
-    [
-        ("n=5000", "Chips: 5000 is not a whole number between 1 and 64"),
-        ("n=2.5", "Chips: 2.5 is not a whole number"),
-        ("n=", "Chips:  is not"),
-        ("kind=odd", "Kind: odd is not offered"),
-        ("colour=red", "The link asks for colour, which is no input here"),
-        ("n=12%", "The link is damaged at n=12%"),
-        ("n=8&kind=%E0%A4%A", "The link is damaged at kind=%E0%A4%A"),
-        ("n=<img src=x onerror=alert(1)>", "Chips: <img"),
-    ],
-)
+@from_table
 def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, why):
     hash = f"#{RICH.slug}?{asked_for}"
     page = page_of(RICH, hash)

@@ -5,9 +5,9 @@ import tomllib
 from pathlib import Path
 
 import pandas as pd
-import pytest
 import xarray as xr
 from bs4 import BeautifulSoup
+from facts import from_table
 from prose import notebook
 
 from book import measured, style
@@ -113,10 +113,7 @@ def test_a_search_leads_to_sections_entries_and_words():
     assert rows[1][1] == "a 114 µs" and rows[3][1].startswith("SLO a promise")
 
 
-@pytest.mark.parametrize(("name", "words"), [
-    ("H200", "memory bandwidth, TB/s: 4.8"), ("DeepSeek V3", "KiB of cache per token: 68.6"),
-    ("H800", "price, dollars an hour: none"), ("Llama 3 70B", "Llama 3.3 70B"),
-])  # fmt: skip
+@from_table
 def test_a_search_holds_each_model_and_chip(name, words):
     told = {title: text for (title, _), text in search.listed()}
     assert words in told[f"Catalogue, {name}"]

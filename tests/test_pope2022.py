@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from facts import refused
+from facts import from_table, refused
 
 import inferlib
 from book import audit
@@ -224,17 +224,7 @@ def test_bound_never_exceeds_the_measurement_and_ideal_constants_give_its_sum():
     assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
 
 
-@pytest.mark.parametrize(
-    ("change", "seconds"),
-    [
-        ({}, 28.5e-3),
-        ({"weights": "bf16"}, 36.9e-3),
-        ({"weights": "bf16", "batch": 512}, 6.0 / 64),
-        ({"batch": 256}, None),
-        ({"machine": "128x TPU v4"}, None),
-        ({"machine": "64x H100"}, None),
-    ],
-)
+@from_table
 def test_a_measurement_belongs_to_its_case(change, seconds):
     assert evidence.measured_token(evidence.RUN.replace(**change)) == seconds
 
@@ -315,16 +305,7 @@ def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
     assert best.bound == min(runs) and not best.why_not
 
 
-test_argument_checks = refused(
-    (lambda: p.load_model("PaLM 8B", padded=True), ValueError, "only PaLM 540B"),
-    (lambda: p.load_mesh(48), LookupError, "no slice of 48 chips"),
-    (lambda: p.Mesh(0.5), ValueError, "Mesh.x is 0.5"),
-    (lambda: p.choose(PALM, TPU, MESH, -1), ValueError, "tokens is -1"),
-    (lambda: evidence.cells(("Table D.5",)), LookupError, "no table 'Table D.5'"),
-    (lambda: p.best_plan(OURS, CHIP, 1, batch=1), ValueError, "no layout of 1 chips"),
-    (lambda: schedules.collectives(1), ValueError, "k is 1"),
-    (lambda: schedules.piece(None, MESH, (4, 0, 0)), ValueError, "its x must be from 0 to 3"),
-)
+test_argument_checks = refused(globals())
 
 
 def test_configurations_are_those_of_the_tables():

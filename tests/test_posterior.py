@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from facts import from_table
 
 from tokenprice import ask, posterior
 from tokenprice.terminal import main
@@ -57,15 +58,7 @@ def test_the_first_token_follows_from_three_rows_on():
     assert plain == two < three
 
 
-@pytest.mark.parametrize(("text", "rows"), [
-    ("rows.csv", [
-        ({"concurrency": 32, "prompt_tokens": 1000}, {"tpot": 0.0213}),
-        ({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.016}),
-    ]),
-    ("users 1 prompt 8k: 9.1 ms", [({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.0091})]),
-    ("concurrency=1, isl=8k: TPOT 9.1 ms", [({"concurrency": 1, "prompt_tokens": 8192}, {"tpot": 0.0091})]),
-    ("TPOT 20 ms, 8 users", [({"concurrency": 8}, {"tpot": 0.02})]),
-])  # fmt: skip
+@from_table
 def test_rows_stand_in_a_table_a_printout_or_words(text, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.csv").write_text(

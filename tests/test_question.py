@@ -11,13 +11,13 @@ import sys
 
 import numpy as np
 import pytest
-from facts import lines
+from facts import from_table, lines
 from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 
 import inferlib
 import tokenprice
 from book.site.tools import signatures
-from inferlib import Layout, Workload, load_chip, load_model
+from inferlib import Workload, load_chip, load_model
 from tokenprice import SLO, Question, ask, parsing
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
@@ -315,10 +315,7 @@ def test_words_and_layouts_go_both_ways():
             assert parse_layout("layout", format_layout(one)) == one
 
 
-@pytest.mark.parametrize(("found", "words"), [
-    (format_layout(Layout(dp=2, ep=2)), "attention DP2 with EP2"), (format_layout(Layout(tp=2, pp=2)), "PP2 x TP2"),
-    (format_layout(Layout(dp=2)), "DP2"), (format_layout(Layout(ep=2)), "EP2"),
-])  # fmt: skip
+@from_table
 def test_what_is_written(found, words):
     assert found == words
 

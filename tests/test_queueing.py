@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from facts import from_table
 
 from inferlib import load_chip
 from tokenprice import Question, ask, decide
@@ -19,15 +20,7 @@ ASKED = Question(
 
 # Requests per second at which two independently written engines saturate: one takes the prompts of a step as one prompt
 # of all their tokens, one prefills one prompt a step; both have 8,192 tokens a step.
-@pytest.mark.parametrize(
-    ("model", "machine", "prompt", "output", "one_a_step", "packed"),
-    [
-        ("Llama 3.1 8B", "1x H100", 100, 10, 76, 394), ("Llama 3.1 8B", "1x H100", 300, 30, 69, 126),
-        ("Llama 3.3 70B", "8x H100", 200, 20, 37, 94), ("gpt-oss-120b", "1x H100", 200, 20, 25, 185),
-        ("DeepSeek-V3", "8x H200", 300, 50, 16, 64), ("Qwen3 32B", "2x H100", 128, 128, 31, 71),
-        ("Llama 3.1 8B", "1x H100", 1000, 200, 24, 28), ("Llama 3.1 8B", "1x H100", 2000, 20, 19, 24),
-    ],
-)  # fmt: skip
+@from_table
 def test_capacity_lies_between_one_prompt_a_step_and_packs_read_as_one(
     model, machine, prompt, output, one_a_step, packed
 ):
@@ -35,13 +28,7 @@ def test_capacity_lies_between_one_prompt_a_step_and_packs_read_as_one(
     assert one_a_step < ask(asked).fleet.server.capacity < packed
 
 
-@pytest.mark.parametrize(
-    ("prompt", "output", "layout", "within"),
-    [
-        (100, 10, None, 0.1), (2000, 200, None, 0.1), (300, 2000, None, 0.1), (50, 500, None, 0.1),
-        (4000, 4000, None, 0.1), (9000, 300, None, 0.1), (300, 2000, "DP4 EP4", 0.25), (2000, 200, "DP4 EP4", 0.25),
-    ],
-)  # fmt: skip
+@from_table
 def test_a_full_machine_answers_as_many_requests_as_its_capacity(prompt, output, layout, within):
     """All requests arrive at once; the rate of answers is counted in between, with prompts that are prefilled again."""
     machine, model = ("4x H100", "Qwen3 30B-A3B") if layout else ("1x H100", "Llama 3.1 8B")
@@ -141,9 +128,7 @@ def test_decide_offers_no_fleet_that_collapses(seed):
     assert made.gap < 1.1 * 0.07 and made.first[2000:].mean() < 1.5 * 2
 
 
-@pytest.mark.parametrize(
-    ("arrivals", "reader"), [(0.1, None), (3, None), (30, None), (30, "2x H200"), (30, "4x H100")]
-)
+@from_table
 def test_nothing_is_lost(arrivals, reader):
     """All requests together pay for all machines, and users get as many tokens as arrive."""
     found = ask(ASKED.replace(request_rate=arrivals, prefill_machine=reader))
@@ -193,19 +178,7 @@ def test_a_prompt_takes_as_many_joules_of_a_machine_that_only_reads():
 HERE = {"machine": "8x H200", "replicas": 3}
 
 
-@pytest.mark.parametrize(
-    ("model", "more"),
-    [
-        ("Llama 3.3 70B", {}),
-        ("Llama 3.3 70B", {"layout": "PP2 x TP4"}),
-        ("Qwen3 32B", {"prompt_tokens": 100, "output_tokens": 9}),
-        ("DeepSeek V3", {"layout": "DP8 EP8"}),
-        ("gpt-oss-120b", {"prompt_tokens": "100-1k-9k", "output_tokens": "10-900"}),
-        ("Qwen3 32B", {"output_tokens": 4000, "max_num_seqs": 32}),
-        ("Llama 3.1 8B", {"engine": "trtllm", "output_tokens": 3000}),
-        ("Mixtral 8x7B", {"draft_tokens": 2, "acceptance_length": 1.8, "cached": "90%"}),
-    ],
-)  # fmt: skip
+@from_table
 def test_headroom_is_the_largest_rate_that_is_answered(model, more):
     """Load, headroom and refusal are one quantity."""
     asked = Question(

@@ -9,11 +9,12 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from facts import from_table
 
 import inferlib
 from book.audit import explain
 from book.audit.number_format import format_value
-from inferlib import ops, principles
+from inferlib import ops
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
 from inferlib.papers.erdil2025 import derivations as erdil_derivations
 from inferlib.papers.erdil2025.equations import model as erdil_model
@@ -155,13 +156,7 @@ LLAMA = inferlib.load_model("Llama 3 70B")
 
 
 @pytest.mark.filterwarnings("ignore:.*closed form of")
-@pytest.mark.parametrize(
-    ("room", "reading", "at"),
-    [
-        (principles, principles.memory_time, (BOX.chip, principles.profile_of(LLAMA))),
-        (erdil2025, erdil2025.weight_time, (erdil2025.load_model(LLAMA), erdil2025.load_chip("H100"))),
-    ],
-)
+@from_table
 def test_memory_that_reads_half_as_fast_doubles_the_critical_batch(room, reading, at):
     before, own = room.critical_batch(*at), reading.equation.function
     with inferlib.variant(reading, wraps(own)(lambda *given: 2 * own(*given))):

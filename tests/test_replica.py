@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from facts import from_table
 from py_mini_racer import MiniRacer
 
 from book import calculator
@@ -89,13 +90,7 @@ def test_lengths_of_answers_have_the_mean_and_the_spread_of_those_that_end_at_ra
         assert workload.squared_cv(lengths) == pytest.approx((1 - 1 / mean) ** 2, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    ("engine", "chip", "budget", "sequences"),
-    [
-        ("serving", "H100 SXM", 8192, 1024), ("serving", "A100 80GB", 2048, 256), ("serving", "L40S", 2048, 256),
-        ("sglang", "B200", 16384, 2048), ("sglang", "H100 SXM", 8192, 2048), ("compiled", "H200", 8192, 2048),
-    ],
-)  # fmt: skip
+@from_table
 def test_defaults_of_engines_are_those_of_their_documentation(engine, chip, budget, sequences):
     found = Scheduler.of(engine, load_chip(chip))
     assert (found.max_num_batched_tokens, found.max_num_seqs) == (budget, sequences)

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 import inferlib
 from book.audit import catalogue as tables
@@ -330,12 +330,7 @@ def test_a_list_of_one_number_for_every_layer_and_numbers_that_only_python_write
 
 
 # --- Heads --------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "more", "head"), [
-    ("LlamaForCausalLM", {}, 128256 * 16384), ("LlamaModel", {}, 0), ("LlamaForRewardModel", {}, 0),
-    ("LlamaForSequenceClassification", {}, 2 * 16384),
-    ("LlamaForSequenceClassification", {"id2label": {"0": "LABEL_0"}}, 16384),
-    ("LlamaForSequenceClassification", {"num_labels": 5}, 5 * 16384),
-])  # fmt: skip
+@from_table
 def test_the_class_says_whether_there_is_a_head(name, more, head):
     model = read_config(config(LLAMA, architectures=[name], **more))
     assert 405853388800 - model.n_params == 128256 * 16384 - head

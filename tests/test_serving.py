@@ -7,13 +7,13 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import lines, options_of, refused
+from facts import from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
 from book.serving import doubts, energy as watts, fit, operators, sparse_attention_rows, tables
 from inferlib import Layout, System, Workload, load_chip, load_model
-from tokenprice import ask, calibration, kernels, posterior, speculation
+from tokenprice import ask, calibration, kernels, posterior, speculation  # noqa: F401, refused_calls.tsv
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
 from tokenprice.prefill import prefill_interference
@@ -134,7 +134,7 @@ def test_the_timings_marked_as_doubted_are_those_far_from_their_kin():
     assert marked == doubts.doubted()
 
 
-@pytest.mark.parametrize(("users", "ms"), [(1, 9.92), (4, 14.44), (8, 19.37), (24, 32.64)])
+@from_table
 def test_a_card_is_lent_the_blocks_that_it_was_timed_badly_in(users, ms):
     """V4 Flash by jasl/vllm-ds4-sm120-harness (c911a0e): the two cards' own timings are 7.6 to 40 times too slow."""
     asked = {
@@ -250,9 +250,7 @@ def test_experts_over_many_chips():
     assert step.terms["cache"] == pytest.approx(alone.terms["cache"], rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    "layout", [Layout(ep=2, dp=2), Layout(ep=8, dp=8), Layout(tp=2, ep=8, dp=4), Layout(ep=16, dp=16)]
-)
+@from_table
 def test_tokens_travel_to_their_experts_and_back(layout):
     """One byte of each of 7,168 values to eight experts, or to all other chips, and two bytes back, in 58 layers."""
     n = layout.dp * layout.tp
@@ -264,12 +262,7 @@ def test_tokens_travel_to_their_experts_and_back(layout):
     assert step.terms["expert exchange"] == pytest.approx(wanted)
 
 
-test_argument_checks = refused(
-    (lambda: decode_step(MODEL, BOX, WORK, layer_formats={"heads": "bf16"}), LookupError, "no part .*'heads'"),
-    (lambda: decode_step(MODEL, BOX, WORK, layer_formats={"attention": "fp3"}), LookupError, "no format .*'fp3'"),
-    (lambda: speculation.acceptance("DeepSeek R1, MTP", 9), ValueError, "draft_tokens is 9"),
-    (lambda: decode_step(MODEL, BOX, ONE, draft_tokens=1, acceptance_length=3), ValueError, "length is 3"),
-)  # fmt: skip
+test_argument_checks = refused(globals())
 
 
 # --- Errors, left out and stated ---------------------------------------------------------------------------
@@ -319,9 +312,7 @@ def test_an_engine_has_a_version():
     assert seconds[0] > 1.2 * seconds[1]
 
 
-@pytest.mark.parametrize(("model", "engine", "waits"), [
-    ("DeepSeek R1", "vllm", True), ("DeepSeek R1", "trtllm", False), ("Llama 3.1 405B", "vllm", False),
-])  # fmt: skip
+@from_table
 def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine, waits):
     """61 layers of latent attention take their milliseconds however few the tokens; the machine's time does not."""
     short = ask(
@@ -334,9 +325,7 @@ def test_the_host_starts_the_kernels_of_a_short_prompt_one_by_one(model, engine,
     assert short.machine_seconds == pytest.approx(short.prompt.total + 100 * short.step.total)
 
 
-@pytest.mark.parametrize(("kind", "engine", "aim"), [
-    ("dense", "known", 0.09), ("dense", "unknown", 0.12), ("experts", "known", 0.13),
-])  # fmt: skip
+@from_table
 def test_errors_reach_their_aims(kind, engine, aim):
     assert load_calibration()["error"][kind][engine] < aim
 
@@ -622,10 +611,7 @@ def test_an_interval_has_no_cliff_at_the_longest_prompt_that_was_measured():
     assert spans[1] < spans[2] < spans[3]
 
 
-@pytest.mark.parametrize(("chip", "shown"), [
-    ("H20", 97_871 * 2**20), ("GB300", 284_208 * 2**20), ("MI300X", 206_141_652_992), ("v6e", 33_550_237_696),
-    ("MI325X", None),
-])  # fmt: skip
+@from_table
 def test_memory_is_what_the_driver_shows_or_the_driver_is_not_spoken_of(chip, shown):
     found = inferlib.load_chip(chip)
     answer = ask("Llama 3.1 405B", f"1x {chip}", weights="bf16")

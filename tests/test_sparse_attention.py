@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from facts import lines
+from facts import from_table, lines
 from questions import request as asked_request, step as estimate
 
 from book.serving import sparse_attention_rows
@@ -93,7 +93,7 @@ def test_every_weight_is_read_once(name):
     assert read == pytest.approx(wanted, rel=0.015)
 
 
-@pytest.mark.parametrize(("batch", "us"), [(1, 4.345), (64, 23.602), (256, 90.821), (512, 172.616)])
+@from_table
 def test_a_state_takes_what_the_tables_say(batch, us):
     """Cells of gdn_perf, B200, SGLang 0.5.14: 16 value heads of Qwen3.5-397B, that is four chips; one layer."""
     block = calibration.operators("B200").block("delta state", "serving")

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import xarray as xr
-from facts import refused
+from facts import from_table, refused
 from hypothesis import given, strategies as some
 
 import inferlib
@@ -34,17 +34,7 @@ some_machine = some.builds(
 
 # --- The starred equation against the post's own example, counted by hand --------------------------------
 # 2048 x 256 numbers of two bytes in and as many out; a 2048 x 2048 block; a multiply and an add each
-@pytest.mark.parametrize(
-    ("function", "by_hand"),
-    [
-        (st.network_traffic, 2 * 2 * 2048 * 256),
-        (st.memory_traffic, 2 * 2 * 2048 * 256 + 2 * 2048 * 2048),
-        (st.arithmetic_work, 2 * 2048 * 2048 * 256),
-        (st.network_time, 2097152 / 400e9),
-        (st.memory_time, 10485760 / 1.5e12),
-        (st.arithmetic_time, 2147483648 / 312e12),
-    ],
-)
+@from_table
 def test_the_tiling_example_by_hand(function, by_hand):
     assert function(st.load_chip("A100, warm-up"), 2048, 256) == pytest.approx(by_hand)
 
@@ -129,15 +119,7 @@ def test_the_very_short_answer(k):
 H100, TPU = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
 
 
-@pytest.mark.parametrize(
-    ("chip", "count", "network", "chips", "bandwidth"),
-    [
-        (H100, 4, "scale-out", 4, 4 * H100.scale_out_bandwidth),
-        (TPU, 4, "links", 4, 4 * TPU.scale_up_bandwidth),
-        (TPU, None, "links", 1, TPU.scale_up_bandwidth),
-        (TPU, None, "none", 4096, st.WITHOUT_LIMIT),
-    ],
-)
+@from_table
 def test_what_a_machine_of_chips_is(chip, count, network, chips, bandwidth):
     machine = st.load_chip(chip, count, network=network)
     assert (machine.chips, machine.network_bandwidth) == (chips, bandwidth)
@@ -200,14 +182,7 @@ def test_the_corrected_reading_doubles_the_multiplies_and_moves_more_vectors():
 
 
 # --- Doors -----------------------------------------------------------------------------------------------
-test_argument_checks = refused(
-    (lambda: A100.replace(chips=0.5), ValueError, "at least 1"),
-    (lambda: st.load_chip("A100 warm-up"), LookupError, "A100, warm-up"),
-    (lambda: st.load_chip(H100, network="link"), LookupError, "links"),
-    (lambda: st.load_chip(UNLINKED), ValueError, "no bandwidth"),
-    (lambda: st.load_chip(H100.replace(scale_up_size=None)), ValueError, "count must be given"),
-    (lambda: st.decode_step(LLAMA, BOX, WORK, None, None), TypeError, "assumptions"),
-)
+test_argument_checks = refused(globals())
 
 
 # --- Explorers -------------------------------------------------------------------------------------------

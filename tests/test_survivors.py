@@ -6,6 +6,7 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
+from facts import from_table
 
 import inferlib
 from book.serving import energy as watts
@@ -67,9 +68,7 @@ def test_mazureks_corrections_turn_every_switch_but_the_cap_which_is_a_reading()
     assert [name for name in switches if getattr(printed, name) == getattr(right, name)] == ["capped"]
 
 
-@pytest.mark.parametrize(
-    "others", [{"ep": 2, "dp": 2}, {"pp": 2, "ep": 2}, {"pp": 2, "dp": 2}, {"ep": 2}, {"pp": 2}]
-)
+@from_table
 def test_the_toy_model_answers_one_tensor_parallel_instance_only(others):
     asked = inferlib.load_model("Llama 3 70B"), System(inferlib.load_chip("H100 SXM"), 8), Workload(1)
     assert toy.toy_decode_step(*asked, Layout(tp=8)).feasible
@@ -105,11 +104,7 @@ def test_records_of_sweeps_are_no_keys_and_layouts_are_equal_by_value():
     assert len(set(steps)) == 2 and len({Layout(tp=8), Layout(tp=8), Layout(tp=4)}) == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "kept"),
-    [("1.mlp.up_proj", True), ("11.mlp.up_proj", False), ("2.mlp.shared_expert.up_proj", True),
-     ("2.mlp.shared_experts.up_proj", False), ("2.self_attn.o_proj", True), ("2.mlp.o_proj", False)],
-)  # fmt: skip
+@from_table
 def test_a_pattern_stands_for_a_tensor_or_a_module_that_holds_it(name, kept):
     """As in published lists of 16-bit tensors: a star matches anything, a layer only itself, half a word nothing."""
     patterns = formats._Patterns(["model.layers.1.mlp*", "*.shared_expert", "self_attn"])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from facts import from_table
 
 import inferlib
 import tokenprice
@@ -92,7 +93,7 @@ def test_a_machine_of_ones_own_chip_is_swept_by_its_name():
     assert found.status.values.ravel().tolist() == ["infeasible", "ok"]
 
 
-@pytest.mark.parametrize("over", [{}, {"batch": []}, {"color": [1]}, {"batch": 4}, {"weights": "fp8"}])
+@from_table
 def test_an_axis_is_named_and_has_values(over):
     with pytest.raises((ValueError, LookupError, TypeError), match="axis"):
         tokenprice.sweep("Llama 3 70B", "8x H100", over=over)

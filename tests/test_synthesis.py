@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy as sp
-from facts import refused
+from facts import from_table, refused
 
 from book import audit
 from book.audit import appendices, filter_table, grading
@@ -36,22 +36,7 @@ TEXTS = ["red apple, T_{Exposed}", "green pear", "red </script> plum 18 us"]
 FRUIT = pd.DataFrame({"a": TEXTS, "n": [1, 2, 3], "at": ["x", "y", "z"]})
 
 
-test_argument_checks = refused(
-    (lambda: predictors.ask("nobody", *ASKED), LookupError, "no source 'nobody'"),
-    (lambda: predictors.ask("kernels", *ASKED, constants="mine"), LookupError, "constants"),
-    (lambda: predictors.ask("liminal2025.eq9", *ASKED), LookupError, "liminal2025.eq8"),
-    (lambda: papers.printed_range("liminal2025", *ASKED), LookupError, "no version 'liminal2025'"),
-    (
-        lambda: grid.constants_or_structure(without=["steinhard"]),
-        LookupError,
-        "no source 'steinhard'",
-    ),
-    (
-        lambda: grid.speedup("principles", "twice the luck", *ASKED),
-        LookupError,
-        "no change 'twice the luck'",
-    ),
-)
+test_argument_checks = refused(globals())
 
 
 # --- Common terms ----------------------------------------------------------------------------------------
@@ -294,11 +279,7 @@ SECTIONS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("typed", "first"), [
-    ("disaggregated", "Serving"), ("\u03c4", "Symbols"), ("Erdil Table 3", "Erdil, Table 3"),
-    ("H200 price", "Prices of the H200"), ("Erdil Table 3 on B200", "Erdil, Table 3"), ("Little's law", "Queues"),
-    ("MFU definition", "Words: Utilisation (MFU)"), ("how many GPUs for 70B", "2. A price · How many machines?"),
-])  # fmt: skip
+@from_table
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     """The word status contains tau, Table 5 a 3; a section's own title comes first; question words are ignored."""
     rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]

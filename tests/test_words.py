@@ -6,7 +6,7 @@ import re
 from itertools import product
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 from py_mini_racer import MiniRacer
 
 from book.calculator import page as calculator_page
@@ -245,9 +245,7 @@ def test_parts_are_read_whole_or_refused(text, page):
         parsing.parse_layer_formats("layer_formats", text)
 
 
-@pytest.mark.parametrize(("text", "meant"), [
-    ("vLLM 0.7.3", "python-2024"), ("TensorRT-LLM v1.0rc2", "compiled"), ("vllm or so", None), ("vllm, sglang", None),
-])  # fmt: skip
+@from_table
 def test_an_engine_is_one_name_and_perhaps_its_version(text, meant):
     try:
         assert parsing.parse_engine("engine", text) == meant
@@ -280,10 +278,7 @@ def test_a_name_means_the_checkpoint_of_its_maker(name, gigabytes):
     assert size / 1e9 == pytest.approx(float(gigabytes), rel=0.01) and "assumed" not in model.notes
 
 
-@pytest.mark.parametrize(("typed", "file"), [
-    ("moonshotai/Kimi-K2.5", "nvidia/Kimi-K2.5-NVFP4"), ("GLM-5.1", "nvidia/GLM-5.1-NVFP4"),
-    ("nvidia/GLM-5.1-NVFP4", ""), ("zai-org/GLM-5", ""), ("nvidia/Qwen3-32B-FP8", "Qwen/Qwen3-32B-FP8"),
-])  # fmt: skip
+@from_table
 def test_another_publishers_file_is_named(typed, file):
     answer = ask(typed, "16x B200", batch=8)
     assert f"the file of {file}" in str(answer.warnings) if file else "the file of" not in str(answer)

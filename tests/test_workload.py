@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 from tokenprice import Question, ask, decide, simulate, workload
 from tokenprice.request import with_prefix_cache
@@ -224,10 +224,7 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
 # --- Formula and simulation ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("prompt", "output"),
-    [("2k ± 50%", "500 ± 50%"), ("2k ± 80%", "20-50-4k"), ("100-2k-16k", 500), ("1k ± 20%", "1k ± 20%")],
-)
+@from_table
 @pytest.mark.parametrize(
     "load", [{"request_rate": 3}, {"request_rate": None, "concurrency": 32}, {"max_num_batched_tokens": 1024}]
 )
