@@ -69,9 +69,9 @@ def fit(rows, times=predicted):
 
 
 @cache
-def fitted(tables=TABLES, attention="Head"):
+def fitted(tables=TABLES):
     """The constants fitted on the cells of some tables."""
-    return fit(cells(tables, attention))
+    return fit(cells(tables))
 
 
 def others(table):
