@@ -1,6 +1,6 @@
 """Tables of rows that a function yields."""
 
-from functools import wraps
+from functools import partial, wraps
 
 import pandas as pd
 
@@ -19,11 +19,20 @@ def frame(*columns):
     >>> list(speeds(4)), len(speeds(4))
     (['chips', 'times as fast'], 4)
     """
+    return _made(partial(pd.DataFrame, columns=columns or None))
 
+
+def labelled(*columns):
+    """Do the same for rows in pairs: a label, for the frame's index, and the cells."""
+    made = partial(pd.DataFrame.from_dict, orient="index", columns=columns or None)
+    return _made(lambda rows: made(dict(rows)))
+
+
+def _made(table):
     def decorate(function):
         @wraps(function)
         def made(*args, **kwargs):
-            return pd.DataFrame(function(*args, **kwargs), columns=columns or None)
+            return table(function(*args, **kwargs))
 
         return made
 

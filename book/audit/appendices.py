@@ -1,6 +1,5 @@
 """Generated back matter: tables of all numbers, errata and equations, with links to where they are computed."""
 
-import html
 import re
 from collections import namedtuple
 from functools import cache, partial
@@ -119,24 +118,8 @@ class Entries(list):
         self.title, self.notes = title, notes
 
     def _repr_markdown_(self):
-        body, below = ("".join(self._entry(*entry) for entry in own) for own in (self, self.notes))
-        made = f'## {self.title}\n\n<dl class="entries mathjax_ignore">{body}</dl>\n'
-        if self.notes:
-            summary = f"<summary>Notes on {html.escape(self.title)} ({len(self.notes)})</summary>"
-            made += f'\n<details>{summary}<dl class="entries mathjax_ignore">{below}</dl></details>\n'
-        return made.replace("$", "&#36;")  # avoid mathematics between dollar signs
-
-    def _entry(self, head, texts, rows):
-        own = slug("err", head)
-        parts = [f"<div><b>{name}</b> {html.escape(text)}</div>" for name, text in texts.items() if text]
-        for told, address in rows:
-            parts.append(f'<div><b>row</b> <a href="{address}">{html.escape(told)}</a></div>')
-        weight = texts.get("weight") or "note"
-        menus = f'data-weight="{weight}" data-open="{"yes" if texts.get(OPEN) else "no"}"'
-        return (
-            f'<div class="entry" id="{own}" {menus}><dt>{html.escape(head)} <a href="#{own}" '
-            f'aria-label="link to this entry">#</a></dt><dd>{"".join(parts)}</dd></div>'
-        )
+        about = {"title": self.title, "entries": self, "notes": self.notes}
+        return stored.filled("audit/entries.jinja", **about, slug=slug, open=OPEN)
 
     def __repr__(self):
         return "\n".join([self.title, *(f"  {head}" for head, _, _ in self)])
@@ -257,24 +240,12 @@ class Prints:
         self.source, self.frame = source, prints(source)
 
     def _repr_markdown_(self):
-        rows = "".join(
-            f"<tr><td>{_linked(row)}</td><td>{row.printed}</td><td>{row.here}</td>"
-            f"<td>{row.made}</td><td>{html.escape(row.why)}</td></tr>"
-            for row in self.frame.itertuples()
-        )
-        heads = "".join(f"<th>{name}</th>" for name in ("", "printed", "here", "made", "why"))
         counts = ", ".join(f"{n} {made}" for made, n in self.frame.made.value_counts().items())
-        return (
-            f"## {predictors.label(self.source)}\n\n{len(self.frame)} artefacts: {counts}.\n\n"
-            f'<table class="readable"><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>\n'
-        )
+        about = {"title": predictors.label(self.source), "counts": counts, "rows": [*self.frame.itertuples()]}
+        return stored.filled("audit/prints.jinja", **about)
 
     def __repr__(self):
         return self.frame.to_string(index=False)
-
-
-def _linked(row):
-    return f'<a href="{row.page}">{html.escape(row.artefact)}</a>' if row.page else html.escape(row.artefact)
 
 
 class Walk(Equations):

@@ -2,7 +2,6 @@
 
 import base64
 import gzip
-import html
 from collections.abc import Mapping
 from dataclasses import field
 from numbers import Number
@@ -44,34 +43,30 @@ class Finder:
     def _repr_html_(self):
         columns = list(self.frame)
         numbers = [i for i, name in enumerate(columns) if _numeric(self.frame[name])]
-        selects = "".join(self._select(columns, name) for name in self.filters)
-        head = "".join(f"<th>{html.escape(str(name))}</th>" for name in columns)
+        menus = [
+            (name, columns.index(name), sorted(set(map(_shown, self.frame[name])), key=_natural))
+            for name in self.filters
+        ]
         # many rows link to one place, so each address is stored once
         addresses = dict.fromkeys(a for one in self.links.values() for a in one)
         places = {address: k for k, address in enumerate(addresses)}
         rows = [[[c[0], places[c[1]]] if isinstance(c, list) else c for c in row] for row in self.rows()]
         config = {"rows": rows, "links": list(places), "numbers": numbers, "page": self.page, "noun": "rows"}
-        return _box(self.title, config, selects, f"<thead><tr>{head}</tr></thead>")
-
-    def _select(self, columns, name):
-        values = sorted({_shown(value) for value in self.frame[name]}, key=_natural)
-        values = map(html.escape, values)
-        options = "".join(f'<option value="{v}">{v}</option>' for v in values)
-        return _menu(str(name), options, f' data-column="{columns.index(name)}"')
+        return _box(self.title, config, menus, columns)
 
     def __repr__(self):
         return f"Finder({self.title!r}, {len(self.frame)} rows of {', '.join(map(str, self.frame))})"
 
 
-def of_page(selector, menus, title, noun="entries"):
+def of_page(selector, menus, title):
     """Return HTML that filters elements of the page, chosen by a CSS selector, by their text and by menus.
 
     A menu is a ``data-`` attribute of the elements, or the heading above them if they have no such attribute.
     """
-    config = {"of": f":is({selector})", "noun": noun}
+    config = {"of": f":is({selector})", "noun": "entries"}
     # wait until the entries further down the page exist
     start = 'addEventListener("DOMContentLoaded",()=>'
-    return _box(title, config, "".join(_menu(name, "") for name in menus), "", start)
+    return _box(title, config, [(name, None, ()) for name in menus], (), start)
 
 
 def of_book(rows):
@@ -82,33 +77,18 @@ def of_book(rows):
         '.pipeThrough(new DecompressionStream("gzip"))).json()'
     )
     config = {"ranked": True, "page": 20, "noun": "sections"}
-    head = "<thead><tr><th>section</th><th>what it says</th></tr></thead>"
-    return _box("Search the book", config, "", head, f"{unpacked}.then((rows)=>", ",rows")
+    heads = "section", "what it says"
+    return _box("Search the book", config, (), heads, f"{unpacked}.then((rows)=>", ",rows")
 
 
-def _menu(name, options, also=""):
-    name = html.escape(name)
-    return (
-        f'<label>{name} <select data-key="{name}"{also} autocomplete="off"><option value="">all</option>'
-        f"{options}</select></label>"
-    )
-
-
-def _box(title, config, selects, head, start="", also=""):
-    """Return the HTML of a filter: fields, number of matches, and a table if it has rows of its own."""
+def _box(title, config, menus, heads, start="", also=""):
+    """Return the HTML of a filter; ``menus``: name, column of a table or None, and values."""
     identity = _identity(title, config, "finder")
-    runtime = stored.text("audit/filter_table.js").strip()
-    data = f"{_json(config | {'id': identity})[:-1]}{also}}}"
-    return (
-        f'<div class="finder" id="{identity}" data-slug="find" role="search" aria-label="{html.escape(title)}">'
-        '<div class="controls"><label>Search <input type="search" data-key="q" autocomplete="off" '
-        f'spellcheck="false"></label>{selects}</div>'
-        '<div class="readout" role="status" aria-live="polite"></div>'
-        f'<table class="readable"{"" if head else " hidden"}>{head}<tbody></tbody></table>'
-        '<button type="button">Show more</button>'
-        "<noscript>To search here needs JavaScript.</noscript>"
-        f"<script>{start}{runtime}({data}){')' if start else ''};</script></div>"
-    )
+    return stored.filled(
+        "audit/filter_table.jinja", id=identity, title=title, menus=menus, heads=heads, start=start,
+        runtime=stored.text("audit/filter_table.js").strip(),
+        data=f"{_json(config | {'id': identity})[:-1]}{also}}}",
+    )  # fmt: skip
 
 
 def _shown(value):

@@ -16,15 +16,14 @@ from book.style import table
 FINE = ("exact", "consistent", "holds")  # grades that need no attention
 
 
-def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "measured"), unfold=True):
+def card(source, *artefacts, kinds=("model", "derived", "identity", "claim", "measured")):
     """Return the scorecard of some artefacts for a chapter; a click on a number unfolds its computation.
 
     ``*artefacts``: such as ``"Table 1"`` (default: all of the source). ``kinds``: kinds of rows to show; rows without a
-    computation are left out. ``unfold``: whether numbers have the tree of :func:`audit.explain`; leave it off for
-    tables of hundreds of rows, which would make the page heavy. Its ``frame`` is the pandas DataFrame shown.
+    computation are left out. Its ``frame`` is the pandas DataFrame shown.
     """
     rows = grading.scorecard(source, *artefacts)
-    return Card(rows[rows.kind.isin(kinds) & (rows.grade != "-")], unfold)
+    return Card(rows[rows.kind.isin(kinds) & (rows.grade != "-")])
 
 
 def beside(source, artefact, more=None):
@@ -70,8 +69,8 @@ def _large(value):
 class Card:
     """Rows of a scorecard: exceptions in view, the others folded behind a line with their count."""
 
-    def __init__(self, rows, unfold):
-        self.frame, self.unfold = rows, unfold
+    def __init__(self, rows):
+        self.frame = rows
 
     def _repr_html_(self):
         fine = self.frame.grade.isin(FINE) & (self.frame.right != "no")
@@ -107,7 +106,7 @@ class Card:
                 format_value(*value) if right == "no" else "" for *value, right in corrected
             ]
         kept = shown[[name for name in shown if not name or (shown[name] != "").any()]]
-        trees = [explain(row).folded() for _, row in rows.iterrows()] if self.unfold else []
+        trees = [explain(row).folded() for _, row in rows.iterrows()]
         unfolded = {(i, "here"): tree for i, tree in enumerate(trees) if tree}
         return table(kept, unfolded=unfolded, notes=rows.note.tolist())._repr_html_()
 

@@ -4,7 +4,6 @@ Each field appears in its record's order, with its name, help, unit and parser, 
 a widget of their own (chips, layouts, formats) are in ``page.html`` under the field's name.
 """
 
-import html
 import re
 from dataclasses import fields
 
@@ -126,20 +125,14 @@ def rows(identity, blocks, **filled):
 
 
 def _row(identity, name, about, number, mode):
-    label, slider = "PUE" if name == "pue" else name.replace("_", " ").capitalize(), ""
-    if about["read"] in (parsing.parse_tokens, parsing.parse_count, parsing.parse_cached):
-        slider = f'<input type="range" data-for="{name}" aria-label="{label}, on a slider">'
-    unit = "" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$")
-    empty = number is None or number["empty"] and name != "concurrency"
-    example = f' placeholder="{html.escape(about["example"])}"' if empty else ""
-    listed = f' list="{identity}-{name}-list"' if name in LISTED else ""
+    slider = about["read"] in (parsing.parse_tokens, parsing.parse_count, parsing.parse_cached)
     short = "; 1k is 1,024" if about["read"] is parsing.parse_tokens else ""
-    told = html.escape(about["help"] + short, quote=True)
-    return (
-        f'<div class="line" data-mode="{mode}"><label for="{identity}-{name}" title="{told}">{label}</label>{slider}'
-        f'<input type="text" id="{identity}-{name}" data-key="{name}" title="{told}"{example}{listed}>'
-        f'<span class="unit">{unit}</span></div>\n'
-    )
+    return stored.filled(
+        "calculator/row.jinja", id=identity, name=name, mode=mode, slider=slider, example=about["example"],
+        label="PUE" if name == "pue" else name.replace("_", " ").capitalize(), told=about["help"] + short,
+        empty=number is None or number["empty"] and name != "concurrency", listed=name in LISTED,
+        unit="" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$"),
+    )  # fmt: skip
 
 
 def blocks():

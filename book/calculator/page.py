@@ -1,12 +1,11 @@
 """The calculator page, which asks the kernel model in the browser, without a kernel or a network."""
 
-import html
 import json
 import re
 from collections import Counter
 from functools import cache, partial
 
-from book import style
+from book import stored, style
 from book.calculator import fields, javascript, tables
 from book.explorer import static_start
 from inferlib import catalog
@@ -197,15 +196,7 @@ def shortest(value):
 
 def _options(groups, chosen):
     """Return the options of a list: a name is its own label, or a pair of value and label."""
-    text = ""
-    for label, names in groups.items():
-        inside = ""
-        for name in names:
-            value, told = name if isinstance(name, tuple) else (name, name)
-            mark = " selected" if value == chosen else ""
-            inside += f'<option value="{html.escape(value)}"{mark}>{html.escape(told)}</option>'
-        text += f'<optgroup label="{html.escape(label)}">{inside}</optgroup>' if label else inside
-    return text
+    return stored.filled("calculator/options.jinja", groups=groups, chosen=chosen)
 
 
 def _chip(identity):

@@ -184,16 +184,16 @@ def printed_minima():
     }
 
 
-def _step_of(case, n_chips, batch, exchange=EXCHANGE):
+def _step_of(case, n_chips, batch):
     """The introduction's own step on a number of the case's chips; None if it does not fit."""
     work, chip = case.workload, linked(case.machine.chip)
     shape = layered(case.model, work.weights, work.cache)
     if principles.memory_held(shape, batch, work.context) > n_chips * chip.memory_capacity:
         return None
-    return step(shape, chip, n_chips, batch, work.context, exchange)
+    return step(shape, chip, n_chips, batch, work.context)
 
 
-def chips_and_users(case, exchange=EXCHANGE):
+def chips_and_users(case):
     """Return milliseconds of a token by number of chips for one user, and by number of users on the case's machine.
 
     Points that do not fit are left out.
@@ -205,7 +205,7 @@ def chips_and_users(case, exchange=EXCHANGE):
     ):
         rows = []
         for n, batch in cases:
-            found = _step_of(case, n, batch, exchange)
+            found = _step_of(case, n, batch)
             if found is not None:
                 terms = {term: 1e3 * time for term, time in found.critical.items()}
                 rows.append({"n": n if name == "chips" else batch, **terms})

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from book import measured
+from book.frames import labelled
 from inferlib import catalog, principles
 
 POINT = ["model", "hardware", "weights", "prompt_tokens", "output_tokens"]
@@ -29,13 +30,14 @@ def prices_of_speed(speed):
     return pd.Series([dearer(rows, speed) for rows in benchmarks()]).dropna()
 
 
+@labelled("bytes a token", "context")
 def where_cache_meets_work(chip, name="fp8"):
     """Return by model the cache bytes per token, and the context at which reading it takes as long as the arithmetic.
 
     For all models of the catalogue whose layers all see the whole context.
     """
     # a chip without such a peak multiplies in 16 bits
-    found, at = {}, chip.at(next(one for one in (name, "bf16", "fp16") if one in chip.peaks))
+    at = chip.at(next(one for one in (name, "bf16", "fp16") if one in chip.peaks))
     for model in map(catalog.load_model, catalog.models()):
         if model.state_values():
             continue
@@ -45,8 +47,7 @@ def where_cache_meets_work(chip, name="fp8"):
         kept = principles.cache_data(profile, 1, 1)
         work = principles.decode_work(profile, 1, 0)
         context = principles.arithmetic_time(at, work, 1) / principles.memory_time(at, kept, 1)
-        found[model.name] = {"bytes a token": kept, "context": context}
-    return pd.DataFrame.from_dict(found, orient="index")
+        yield model.name, (kept, context)
 
 
 def implied_bytes(active, multiplied, context):

@@ -9,6 +9,7 @@ paper's complete model, which searches for the best layout, is another matter.
 import numpy as np
 import pandas as pd
 
+from book.frames import labelled
 from book.synthesis import comparison
 from inferlib import load_model
 from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, load_chip
@@ -20,18 +21,17 @@ NODE = 8  # chips of one box
 CHIP = "H100"  # the paper's text prints the attainable fractions of this one
 
 
+@labelled()
 def rows(table=None):
     """Return the formula's inputs for clean rows of one instance: times at the peaks, layers, chips, measurement."""
     table = comparison.rows() if table is None else table
     table = table[(table.use == "clean") & table.instance & (table.publisher != "DeepSeek at scale")]
-    found = {}
     for row in table.itertuples():
         terms, model = comparison.answer("principles", row).terms, load_model(row.model)
-        found[row.Index] = {
+        yield row.Index, {
             "memory": terms["weights"] + terms["cache"], "arithmetic": terms["arithmetic"], "n_chips": row.tp,
             "n_layers": model.n_layers, "measured": row.tpot, "dense": not model.sparse,
         }  # fmt: skip
-    return pd.DataFrame.from_dict(found, orient="index")
 
 
 def times(rows):

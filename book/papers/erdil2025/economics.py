@@ -99,13 +99,9 @@ def settings(assumptions=DEFAULT, older=None):
     return rows
 
 
-def three_customers(curves, of="curve", alpha=3):
+def three_customers(curves, of="curve"):
     """Return the fastest, preferred and cheapest point of some named frontiers; ``of``: meaning of the names."""
-    ends = {
-        "fastest": fastest,
-        "preferred": partial(preferred, alpha=alpha),
-        "cheapest": lambda at: at.iloc[-1],
-    }
+    ends = {"fastest": fastest, "preferred": preferred, "cheapest": lambda at: at.iloc[-1]}
     rows = []
     for (name, points), (which, end) in product(curves.items(), ends.items()):
         at = end(points)

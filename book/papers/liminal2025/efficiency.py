@@ -26,7 +26,7 @@ def memory_power(chip: XPU, energy, assumptions: Assumptions = PRINTED):
     return chip.bandwidth * energy
 
 
-def sweep(name, memory, context, n=128, t_tp=None):
+def sweep(name, memory, context, n=128):
     """Speed of users and system over the batch, as far as memory reaches."""
     app, chip = load_model(name), load_chip(memory)
     stages = AS_PRINTED.stages(app, memory)
@@ -37,13 +37,12 @@ def sweep(name, memory, context, n=128, t_tp=None):
         raise ValueError(f"{name} with {context:g} tokens does not fit into {n} {memory} chips")
     batches = sorted({*(2**k for k in range(int(np.log2(largest)) + 1)), largest})
     axis = xr.DataArray(batches, dims="batch")
-    t_tp = model.collective_latency(n) if t_tp is None else t_tp
-    at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, t_tp)
+    at = (app, chip, axis.assign_coords(batch=axis), context, n, stages, model.collective_latency(n))
     found = xr.Dataset({"utps": model.user_speed(*at), "stps": model.system_speed(*at)})
     return found.assign_attrs(stages=stages)
 
 
-def marker(name, memory, context, n=128, t_tp=None, loss=0.1, beyond=False):
+def marker(name, memory, context, loss=0.1, beyond=False):
     """The marker of Figure 3: the largest power of two of a batch that costs no more than ``loss`` of UTPS.
 
     Examples
@@ -53,7 +52,7 @@ def marker(name, memory, context, n=128, t_tp=None, loss=0.1, beyond=False):
     (8, 7.27)
     """
     validation.number("loss", loss, maximum=1)
-    swept = sweep(name, memory, context, n, t_tp)
+    swept = sweep(name, memory, context)
     swept = swept.sel(batch=[b for b in swept.batch.values if b & (b - 1) == 0])
     kept = swept.utps >= (1 - loss) * swept.utps[0]
     chosen = swept.where(~kept if beyond else kept, drop=True)

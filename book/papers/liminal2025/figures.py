@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.ticker import NullLocator
 
 from book import style
+from book.frames import labelled
 from book.papers.liminal2025 import cells, efficiency
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, operators
@@ -20,10 +21,11 @@ TB, NS = factor("TB/s"), factor("ns")
 _WAITS = {kind: f"{kind}_layers" for kind in ("head", "latent", "dense", "moe")}
 
 
+@labelled("MFLOP", "MB", "collectives")
 def layer(shape, n, batch=1, context=4096):
     """Figure 1's callouts for a model's most frequent layer: what an operator computes, loads and waits for."""
     common = max(shape.layers, key=lambda group: group.count)
-    app, rows = model.load_model(shape), {}
+    app = model.load_model(shape)
     none = dict.fromkeys(_WAITS.values(), 0.0)
     for op in operators(replace(shape, layers=(common,))):
         if op.name in ("head", "embedding"):
@@ -34,8 +36,7 @@ def layer(shape, n, batch=1, context=4096):
         loaded = PRINTED.weight_bytes * op.weights * awake * op.read + cached
         one = app.replace(**none | {_WAITS[op.collective]: 1.0}) if op.collective else None
         waits = model.collectives(one, n) if one else 0.0
-        rows[op.name] = (flops / n / 1e6, loaded / n / 1e6, waits)
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["MFLOP", "MB", "collectives"])
+        yield op.name, (flops / n / 1e6, loaded / n / 1e6, waits)
 
 
 def draw_layer(data, n):
@@ -64,19 +65,18 @@ def draw_layer(data, n):
     return ax
 
 
+@labelled("read", "wait", "UTPS")
 def timelines(app, context, systems, latency=model.collective_latency):
     """Microseconds in which one layer of one token reads and waits, and UTPS, on systems (how many, chip or None).
 
     NaN where one sequence does not fit.
     """
-    rows = {}
     for label, (n, chip) in systems.items():
         read = model.memory_time(app, chip, 1, context, n) if chip else 0.0
         wait = model.exposed_time(app, n, 1, latency(n))
         row = (read / app.layers * 1e6, wait / app.layers * 1e6, 1 / (read + wait) if read + wait else np.inf)
         fits = chip is None or model.largest_batch(app, chip, context, n)
-        rows[label] = row if fits else (np.nan,) * 3
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["read", "wait", "UTPS"])
+        yield label, row if fits else (np.nan,) * 3
 
 
 def draw_timelines(data):

@@ -10,6 +10,7 @@ from book.audit import grading
 from book.audit.explanations import named
 from book.audit.grading import WithNote
 from book.audit.notation import Symbols
+from book.frames import frame
 from book.papers.liminal2025 import cells, experts
 from inferlib.equation import notation_of
 from inferlib.papers.liminal2025 import equations as model
@@ -31,12 +32,13 @@ def architecture(name):
     return f"{attention}+{'MoE*' if len(kinds) > 1 else 'MoE' if kinds == {True} else 'MLP'}"
 
 
+@frame()
 def table_1():
     """Compare the models' configurations with Table 1."""
-    rows = {}
     for name in models():
         shape, app = transformer(name), load_model(name)
-        rows[name] = {
+        yield {
+            "model": name,
             "architecture": architecture(name),
             "released (B)": shape.n_params / 1e9,
             "counted (B)": model.stored_weights(app) / 1e9,
@@ -46,7 +48,6 @@ def table_1():
             "S at TP8": int(model.collectives(app, 8)),
             "S at TP128": int(model.collectives(app, 128)),
         }
-    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="model")
 
 
 def table_2():
@@ -58,13 +59,15 @@ def table_2():
     return Symbols(pd.DataFrame(rows, columns=["symbol", "name", "meaning"]))
 
 
+@frame()
 def table_3():
     """The chips as printed, then in SI units, with the intensity at which arithmetic and memory are balanced."""
-    printed, rows = grading.published("liminal2025"), {}
+    printed = grading.published("liminal2025")
     for name in chips():
         chip = load_chip(name)
         stated = [printed["Table 3", f"xPU-{name}", column] for column in ("Mem BW", "Compute", "Capacity")]
-        rows[f"xPU-{name}"] = {
+        yield {
+            "chip": f"xPU-{name}",
             "printed": ", ".join(f"{row.text} {row.unit.replace('i', '')}" for row in stated),
             "memory (10^12 B/s)": chip.bandwidth / 1e12,
             "arithmetic (PFLOP/s)": chip.flops / 1e15,
@@ -72,7 +75,6 @@ def table_3():
             "balance (FLOP/B)": chip.flops / chip.bandwidth,
             "one read of all memory (ms)": 1e3 * chip.capacity / chip.bandwidth,
         }
-    return pd.DataFrame.from_dict(rows, orient="index").reset_index(names="chip")
 
 
 def as_printed(artefact):

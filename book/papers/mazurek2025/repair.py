@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from book import stored
+from book.frames import labelled
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, READINGS, TRUE
 from book.papers.mazurek2025.validation import H100, compared, errors, measured, predicted, rms
 from inferlib.papers.mazurek2025 import equations as eq
@@ -24,20 +25,22 @@ def fitted(assumptions=DEFAULT):
 
 
 @cache
+@labelled()
 def strongest():
     """Both readings of section 3.1.2 against everything measured: which of them fits where."""
-    rows = {}
     for name, assumed in READINGS.items():
         short = compared(TRUE, assumed)
         by_system = pd.Series(short).groupby(level=0, sort=False).agg(rms)
-        rows[name] = {
-            "14 rows": rms(errors(H100, assumed).values()),
-            **{f"{which} at {TRUE}": error for which, error in by_system.items()},
-            f"seven at {TRUE}": rms(short.values()),
-            f"seven at {CONTEXT}": rms(compared(CONTEXT, assumed).values()),
-            "best overhead": fitted(assumed).overhead / STEP,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+        yield (
+            name,
+            {
+                "14 rows": rms(errors(H100, assumed).values()),
+                **{f"{which} at {TRUE}": error for which, error in by_system.items()},
+                f"seven at {TRUE}": rms(short.values()),
+                f"seven at {CONTEXT}": rms(compared(CONTEXT, assumed).values()),
+                "best overhead": fitted(assumed).overhead / STEP,
+            },
+        )
 
 
 def components(context=TRUE):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from book.audit.grading import Reader
-from book.frames import frame
+from book.frames import frame, labelled
 from book.papers.pope2022 import benchmarks
 from book.papers.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import validation
@@ -69,9 +69,9 @@ def fit(rows, times=predicted):
 
 
 @cache
-def fitted(tables=TABLES, attention="Head"):
+def fitted(tables=TABLES):
     """The constants fitted on the cells of some tables."""
-    return fit(cells(tables, attention))
+    return fit(cells(tables))
 
 
 def others(table):
@@ -279,23 +279,26 @@ def in_words(table, row):
     return f"{model}, {users}, {'reading' if row.endswith('prefill') else 'writing'}"
 
 
+@labelled()
 def bounds():
     """The roofline bound of a forward pass of the eight configurations, by resource, and what was measured; in ms."""
-    rows = {}
     for place, at in configurations().items():
         need = pass_bound(at)
         groups = {name: need[name] for name in ("arithmetic", "network")}
         groups["memory"] = need["weights"] + need["cache"]
         binds = max(groups, key=groups.get)
         measured = measured_pass(*place, at["passes"])
-        rows[", ".join(place)] = {name: 1e3 * t for name, t in need.items()} | {
-            "bound": 1e3 * groups[binds],
-            "binds": binds,
-            "measured": 1e3 * measured,
-            "over bound": measured / groups[binds],
-            "says": in_words(*place),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+        yield (
+            ", ".join(place),
+            {name: 1e3 * t for name, t in need.items()}
+            | {
+                "bound": 1e3 * groups[binds],
+                "binds": binds,
+                "measured": 1e3 * measured,
+                "over bound": measured / groups[binds],
+                "says": in_words(*place),
+            },
+        )
 
 
 def held_out(constants):

@@ -5,6 +5,7 @@ from functools import partial
 import pandas as pd
 
 from book.audit.grading import Reader, WithNote, reproduces, scorecard
+from book.frames import labelled
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.benchmarks import COLUMNS, TABLES, batches, reckoned_parameters, utilisation
 from book.papers.pope2022.evidence import TPU, configurations, fitted, others
@@ -74,14 +75,13 @@ def printed_utilisation(read, table, row):
     return pope.mfu(TPU, read(row, "chips", table), n_params, tokens, read(row, "latency", table))
 
 
+@labelled("printed", "least", "excess")
 def chosen():
     """The layout that moves least for each configuration of Tables 2 and 3, and how much more the paper's moves."""
-    rows = {}
     for place, at in configurations().items():
         best, name = pope.choose(at["model"], TPU, at["mesh"], at["tokens"])
         own = pope.layer_time(at["model"], TPU, at["mesh"], at["tokens"], at["layout"])
-        rows[place] = (at["layout"], str(name.values), float(own / best) - 1)
-    return pd.DataFrame.from_dict(rows, orient="index", columns=["printed", "least", "excess"])
+        yield place, (at["layout"], str(name.values), float(own / best) - 1)
 
 
 @reproduces("Table 2", "Table 3")
@@ -95,21 +95,23 @@ def _configurations(read):
     return found
 
 
+@labelled()
 def cost_table():
     """Tables 2 and 3 as printed, configuration by configuration, with what the latency means in chip-ms per token."""
-    rows = {}
     for (table, row), at in configurations().items():
         seconds, chips = evidence.measured_pass(table, row, 1), at["mesh"].chips
-        rows[f"{at['model'].name}, {row}"] = {
-            "chips": int(chips),
-            "batch": int(at["batch"]),
-            "FFN": at["layout"],
-            "attention": at["attention"],
-            "weights": {1: "int8", 2: "bfloat16"}[at["model"].weight_bytes],
-            "latency, s": seconds,
-            "chip-ms per token": round(1e3 * pope.cost(chips, at["tokens"] * at["passes"], seconds), 2),
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
+        yield (
+            f"{at['model'].name}, {row}",
+            {
+                "chips": int(chips),
+                "batch": int(at["batch"]),
+                "FFN": at["layout"],
+                "attention": at["attention"],
+                "weights": {1: "int8", 2: "bfloat16"}[at["model"].weight_bytes],
+                "latency, s": seconds,
+                "chip-ms per token": round(1e3 * pope.cost(chips, at["tokens"] * at["passes"], seconds), 2),
+            },
+        )
 
 
 # --- Appendix D ------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ import os
 import secrets
 import shutil
 import subprocess
-from html import escape
 
+from book import stored
 from book.teaching.problems.bank import LEVELS, made_up, problems
 from book.teaching.problems.chains import SESSIONS
 from book.teaching.problems.marking import told
@@ -26,45 +26,10 @@ def variants(session, salt, count):
     return found
 
 
-def _answer(value, share, fraction, said):
-    """Return one answer in Moodle XML: the right one, or the result of a usual mistake."""
-    return (
-        f'<answer fraction="{fraction}"><text>{value:.8g}</text><tolerance>{share * value:.6g}</tolerance>'
-        f'<feedback format="html"><text>{escape(escape(said))}</text></feedback></answer>'
-    )
-
-
-def _question(name, asked, known):
-    """Return a numerical question in Moodle XML; with units, so that a number without its unit is wrong."""
-    typed = known["unit"] not in ("", "dollars")  # Moodle cannot read "$0.41"
-    wanted = "" if typed else f" Write a plain number{known['unit'] and ' of dollars'}."
-    text = "<br>".join([escape(asked.text + wanted), *(f"<i>{escape(fact)}</i>" for fact in asked.facts)])
-    share = 0 if known["exact"] else known["tolerance"]
-    answers = [_answer(known["value"], share, 100, f"Right: {known['answer']}.")]
-    answers += [_answer(value, share, 0, f"Not yet: {hint}.") for value, hint in known["mistakes"]]
-    units = "".join(
-        f"<unit><multiplier>{1 / worth:.8g}</multiplier><unit_name>{escape(unit)}</unit_name></unit>"
-        for unit, worth in known["units"].items()
-    )
-    return (
-        f'<question type="numerical"><name><text>{name}</text></name>'
-        f'<questiontext format="html"><text>{escape(text)}</text></questiontext>'
-        f'<generalfeedback format="html"><text>{escape(escape(asked.worked))}</text></generalfeedback>'
-        f"<defaultgrade>{LEVELS.index(asked.level)}</defaultgrade>{''.join(answers)}"
-        + (f"<units>{units}</units>" if typed else "")
-        + f"<unitgradingtype>{typed:d}</unitgradingtype><unitpenalty>1</unitpenalty>"
-        f"<showunits>{0 if typed else 3}</showunits><unitsleft>0</unitsleft></question>"
-    )
-
-
 def moodle(session, found):
     """Moodle XML: a category for each problem, from which a quiz draws a random question."""
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<quiz>"]
-    for name, several in found.items():
-        place = f"$course$/top/Session {session}/{name}"
-        lines.append(f'<question type="category"><category><text>{place}</text></category></question>')
-        lines += [_question(f"{name} variant {at}", *one) for at, one in enumerate(several, 1)]
-    return "\n".join([*lines, "</quiz>", ""])
+    about = {"session": session, "found": found, "levels": LEVELS}
+    return stored.filled("teaching/problems/moodle.jinja", **about)
 
 
 def text2qti(session, found):

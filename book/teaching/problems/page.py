@@ -1,10 +1,10 @@
 """Problems and questions in a page that marks answers without a kernel; without JavaScript, answers are folded."""
 
 import hashlib
-import html
 import json
 from functools import partial
 
+from book import stored
 from book.explorer.static_start import script
 from book.teaching.problems.bank import problems
 from book.teaching.problems.chains import chain
@@ -19,14 +19,11 @@ class Marked(list):
     first = 1
 
     def _repr_html_(self):
-        body = "".join(_item(identity(asked), asked) for asked in self)
-        whole = identity(*self)
-        style, marker = map(_file, ("mark.css", "mark.js"))
-        return (
-            f'<style>{style}</style><script>{marker}</script><div id="{whole}" class="inferlib-marked mathjax_ignore">'
-            f'<ol class="questions" start="{self.first}">{body}</ol><p class="score"></p></div>'
-            f'<script>inferlibMark("{whole}");</script>'
-        )
+        items = [(identity(asked), asked, json.dumps(told(asked), ensure_ascii=False)) for asked in self]
+        return stored.filled(
+            "teaching/problems/marked.jinja", id=identity(*self), first=self.first, items=items,
+            style=_file("mark.css"), marker=_file("mark.js"),
+        )  # fmt: skip
 
     def __repr__(self):
         return "\n".join(asked.text for asked in self)
@@ -36,21 +33,6 @@ def identity(*several):
     """The anchor of a problem or a list, from its name and text, because a chain asks some problems again."""
     text = "".join(asked.name + asked.text for asked in several)
     return f"marked-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
-
-
-def _item(anchor, asked):
-    level = asked.level + (f", session {asked.session}" if asked.session else "")
-    lines = "".join(f'<p class="facts">{html.escape(line)}</p>' for line in asked.facts)
-    options = "".join(f"<li>{html.escape(option)}</li>" for option in asked.options)
-    choice = f'<ol class="options" type="A">{options}</ol>' if options else ""
-    known = html.escape(json.dumps(told(asked), ensure_ascii=False), quote=True)
-    page, _, place = asked.place.partition("#")
-    link = f' <a href="{page}.html#{place}">Where the book says it</a>.' if place else ""
-    return (
-        f'<li id="{anchor}" data-mark="{known}"><p id="{anchor}-text"><strong>{asked.name} ({level})</strong> '
-        f"{html.escape(asked.text)}</p>{lines}{choice}"
-        f"<details><summary>Answer</summary><p>{html.escape(asked.worked)}{link}</p></details></li>"
-    )
 
 
 def sheet(student, topic):

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.amsmath import amsmath_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from book import stored
 from book.site.ext.maths import typeset
 from book.site.ext.offline import GUARD
 from book.site.ext.page_transforms import once
@@ -45,46 +46,24 @@ def plain(text):
     return unresolved(re.sub(r"\[([^\]]*)\]\(\w+\.(?:ipynb|md|html)[^)]*\)", r"\1", text))
 
 
-def part_html(kind, content, render):
-    """One part of a slide."""
-    if kind == "figure":
-        svg, alt = content
-        code = base64.b64encode(svg.encode()).decode()
-        return f'<img src="data:image/svg+xml;base64,{code}" alt="{html.escape(alt)}">'
-    if kind == "html":
-        content = re.sub(
-            r'href="(?=[\w-]+\.html)', 'href="../book/', content
-        )  # pages have a folder of their own
-        return f'<div class="live">{content}</div>'
-    if kind == "text":
-        return f'<div class="text">{render(plain(content))}</div>'
-    if kind == "symbols":
-        return f'<div class="text symbols">{render("Here " + content + ".")}</div>'
-    if kind == "page":
-        return f'<iframe src="{content}" title="The page itself"></iframe>'
-    return f'<pre class="{kind}">{html.escape(content)}</pre>'
+def settled(body):
+    """Put printed lines beside one another, and give a list of one question another name than its question."""
+    several = r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}'
+    body = re.sub(several, r'<div class="row">\g<0></div>', body)
+    return re.sub(r'(<div id="|inferlibMark\(")marked', r"\1list-marked", body)
 
 
 def deck_html(title, deck):
     """The page of a deck."""
-    render = markdown().render
-    sections = []
-    for number, slide in enumerate(deck, 1):
-        body = "".join(part_html(kind, content, render) for kind, content in slide.show)
-        several = r'(?s)(<pre class="out">((?!</pre>).)*</pre>){2,}'
-        body = re.sub(several, r'<div class="row">\g<0></div>', body)
-        # a list of one question would have the question's own name
-        body = re.sub(r'(<div id="|inferlibMark\(")marked', r"\1list-marked", body)
-        ask = f'<p class="ask">Ask: {html.escape(slide.ask)}</p>' if slide.ask else ""
-        notes = ask + render(plain(slide.notes))
-        state = f' data-state="{html.escape(json.dumps(slide.state))}"' if slide.state else ""
-        sections.append(
-            f'<section id="{number}" data-minutes="{slide.minutes}"{state}>'
-            f"<h1>{render(slide.title)}</h1><div class=body>{body}</div><aside hidden>{notes}</aside></section>"
-        )
+    sections = stored.filled(
+        "teaching/slides/sections.jinja", deck=deck, render=markdown().render, plain=plain, settled=settled,
+        # pages have a folder of their own
+        nearer=lambda content: re.sub(r'href="(?=[\w-]+\.html)', 'href="../book/', content),
+        code=lambda svg: base64.b64encode(svg.encode()).decode(), state=json.dumps,
+    )  # fmt: skip
     page = _frame("deck.html")
     # every explorer has its style and runtime; a deck needs them once
-    return page.replace("{title}", html.escape(title)).replace("{slides}", once("\n".join(sections)))
+    return page.replace("{title}", html.escape(title)).replace("{slides}", once(sections))
 
 
 def index_html():

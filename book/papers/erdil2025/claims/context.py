@@ -18,12 +18,11 @@ MISTRAL = load_model("Mistral Large 2")
 GROUPED = ("Mixtral 8x7B", "Mixtral 8x22B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mistral Large 2")
 
 
-def utilisation(model, chip, n_gpu, batch, context=0, new_tokens=1):
+def utilisation(model, chip, n_gpu, batch, context):
     """Share of the arithmetic peak that a pass uses, in the best layout without pipeline."""
     shape = load_model(model).shape
-    case = {"context": context, "new_tokens": new_tokens, "pipeline": False}
-    seconds = token_latency(load_model(model), chip, n_gpu, batch, **case)
-    flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch * new_tokens
+    seconds = token_latency(load_model(model), chip, n_gpu, batch, context=context, pipeline=False)
+    flop = sum(m.flop_per_token(shape, context, DEFAULT)) * batch
     return flop / (n_gpu * computing_at(chip, shape).flops * seconds)
 
 

@@ -76,9 +76,9 @@ def drafting_gains(name=SEVENTY, assumptions=DEFAULT):
     return gains(*(economics.curve(name, draft=d, assumptions=assumptions) for d in (None, economics.DRAFT)))
 
 
-def most_with_drafts(name=SEVENTY, assumptions=DEFAULT):
+def most_with_drafts(name=SEVENTY):
     """Speed with drafts over speed without, at the cost where that is most."""
-    curves = [economics.curve(name, draft=d, assumptions=assumptions) for d in (economics.DRAFT, None)]
+    curves = [economics.curve(name, draft=d) for d in (economics.DRAFT, None)]
     costs = common_costs(*curves)
     drafted, plain = (at_cost(curve, costs) for curve in curves)
     at = (drafted / plain).argmax()
