@@ -147,11 +147,6 @@ def of_request(q, deployment, request, fleet=None):
         rented += r.output_seconds * r.system.count * r.price_per_chip_hour / r.paid_hours_used
         found |= {"dollars": r.dollars, "rented": rented * hour}
         if fleet is not None:
-            each = [fleet.replicas * fleet.system.count * r.price_per_chip_hour]
-            each += (
-                [fleet.prefill_replicas * fleet.prefill_machine.count * r.read_rate]
-                if fleet.prefill_machine
-                else []
-            )
-            found["rented"] = sum(each) * hour / fleet.request_rate
+            paid = sum(number * system.count * dollars for system, number, _, dollars in fleet.machines)
+            found["rented"] = paid * hour / fleet.request_rate
     return violated(found, kinds)

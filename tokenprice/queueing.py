@@ -362,11 +362,18 @@ class Fleet(Screen):
     max_num_seqs: int | None = None
 
     @property
+    def machines(self) -> list:
+        """Each kind of machine: the system, how many of it, used share of paid hours, dollars per chip-hour."""
+        paid = self.request
+        found = [(self.system, self.replicas, paid.paid_hours_used, paid.price_per_chip_hour)]
+        if self.prefill_machine:
+            found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.read_rate))
+        return found
+
+    @property
     def chips(self) -> int:
         """Number of chips of all machines."""
-        return self.replicas * self.system.count + (
-            self.prefill_replicas * self.prefill_machine.count if self.prefill_machine else 0
-        )
+        return sum(number * system.count for system, number, *_ in self.machines)
 
     @property
     def dollars_per_hour(self) -> float | None:
@@ -376,17 +383,13 @@ class Fleet(Screen):
     @property
     def idle_joules(self) -> float | None:
         """Energy of idle chips per output token in joules; None if a chip's power is unknown."""
-        idle = [(self.system, self.replicas * max(1 - (self.request.paid_hours_used or 0), 0))]
-        idle += (
-            [(self.prefill_machine, self.prefill_replicas * max(1 - (self.request.reading or 0), 0))]
-            if self.prefill_machine
-            else []
-        )
-        if any(system.chip.power is None for system, _ in idle):
-            return None
-        chips = ((system.chip.power, many * system.count) for system, many in idle)
-        tokens = self.request_rate * self.request.output_tokens
-        return float(sum(energy.idle_energy(energy.draw(), *each, tokens) for each in chips))
+        joules, tokens = 0.0, self.request_rate * self.request.output_tokens
+        for system, number, used, _ in self.machines:
+            if system.chip.power is None:
+                return None
+            idle = number * max(1 - (used or 0), 0) * system.count
+            joules += float(energy.idle_energy(energy.draw(), system.chip.power, idle, tokens))
+        return joules
 
     @property
     def headroom(self) -> float:

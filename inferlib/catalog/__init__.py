@@ -233,7 +233,9 @@ def load_model(model):
     """
     if isinstance(model, Mapping):
         return config.read_config(model)
-    if not (isinstance(model, str) and model in models()) and config.looks_like_path(model):
+    if isinstance(model, str) and model in models():
+        return _catalogued(model)
+    if config.looks_like_path(model):
         content, sources = config.read_file(model), {"shape": os.fspath(model)}
         return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
     name, format = _resolved(model)
