@@ -12,7 +12,7 @@ from numbers import Real
 from pathlib import Path
 from urllib.parse import quote
 
-from inferlib import catalog
+from inferlib import catalog, validation
 from inferlib.attention import Attention, Indexer
 from tokenprice import calibration, parsing, sparse_attention, workload
 from tokenprice.decode import unsupported_reason
@@ -22,38 +22,9 @@ from tokenprice.uncertainty import new_model
 PAGE = "calculator.html"
 STORED = (*calibration.PARTS, "norms")  # parts of a model whose parameters are stored separately
 NO_WINDOW = 1e15  # a window in positions longer than any context
-# Fields that the page does not have, with the reason.
-LEFT_OUT = {
-    "trace": "the page reads no files; --link prints this page's address with the lengths of a trace",
-    "requests_per_user": "the page describes a service that runs for long",
-    "fixed_lengths": "the page draws output lengths at random",
-    "batching_wait_iters": "the page has the engines' defaults",
-    "prefill_replicas": "the page chooses the number of prefill machines",
-    "max_num_batched_tokens": "the page uses the engine's default",
-    "order": "the page uses the engine's default",
-    "router": "the page routes requests at random",
-    "dp_balance": "the page does not balance copies",
-    "price_max": "the page has one price per chip",
-    "request_latency": "the page has limits of TPOT and TTFT only",
-    "tpot_p99": "the page prints the simulate command instead",
-    "ttft_p99": "the page prints the simulate command instead",
-}
-# Arguments of a call that are not fields, with the reason why no link holds them.
-BESIDE = {
-    "chips": "the page tries one chip, or all with kernel timings and a price",
-    "counts": "the page tries every number of chips",
-    "layouts": "the page tries every layout",
-}
-# Small vectors of a layer: stored, but without time of their own.
-VECTORS = (
-    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
-    "same_value", "norm_all_heads", "norms", "convolution_bias",
-)  # fmt: skip
-# Numbers of a chip that a reader can change on the page, and the page's unit in SI.
-CHIP = {
-    "memory_capacity": 1e9, "memory_bandwidth": 1e12, "scale_up_bandwidth": 1e9, "scale_up_size": 1,
-    "scale_out_bandwidth": 1e9, "power": 1,
-}  # fmt: skip
+_TABLE = validation.read_package_toml(__file__, "permalink.toml")
+LEFT_OUT, BESIDE, CHIP = _TABLE["left_out"], _TABLE["beside"], _TABLE["chip"]
+VECTORS = _TABLE["model"]["vectors"]
 
 
 def without_vectors(part):

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import cache
 from math import ceil, inf
 from typing import Unpack
 
+from inferlib import validation
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
@@ -17,7 +19,7 @@ from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_int
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
-from tokenprice.queueing import MONTH, Fleet, fleet, smallest_number
+from tokenprice.queueing import Fleet, fleet, smallest_number
 from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
@@ -27,17 +29,6 @@ CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try if the chip states no do
 NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
 TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
-# Columns of the table of offers: key of a row, and its unit's factor.
-COLUMNS = {
-    "users each": ("concurrency", 1), "TPOT, ms": ("tpot", 1e3), "TTFT, ms": ("ttft", 1e3),
-    "TPOT p99, ms": ("tpot_p99", 1e3), "TTFT p99, ms": ("ttft_p99", 1e3), "$/hour": ("usd_per_hour", 1),
-    "¢/request": ("usd_per_request", 100),
-    **{f"$/M {kind}": (f"usd_per_million_{kind}", 1) for kind in ("input", "cached", "output", "kept")},
-    "kept, %": ("kept", 100), "tokens/s": ("rate", 1), "headroom": ("headroom", 1), "queue, ms": ("wait", 1e3),
-    "slow queue, ms": ("wait_high", 1e3), "$/month": ("usd_per_hour", MONTH),
-}  # fmt: skip
-# Columns shown for a single offer, left out of the table to keep it narrow.
-DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
@@ -45,6 +36,12 @@ FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 SIMULATED, REQUESTS = 3, 3000
 OFFERS_SHOWN = 5  # offers shown
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
+
+
+@cache
+def offer_columns():
+    """``offers.toml``, read."""
+    return validation.read_package_toml(__file__, "offers.toml")
 
 
 @frozen
@@ -136,7 +133,7 @@ class Offer(formatting.Screen):
         if self.fleet:
             machine, one = self.fleet.machinery, self.fleet.to_dict() | one
         found = {"machine": machine, "layout": one["layout"]}
-        for name, (key, scale) in COLUMNS.items():
+        for name, (key, scale) in (offer_columns()["columns"] | offer_columns()["details"]).items():
             if (at := one.get(key)) is not None:
                 ends = [one[f"{key}_{end}"] / at for end in ("low", "high") if f"{key}_low" in one]
                 found[name] = formatting.format_interval(scale * at, ends or (1, 1))
@@ -284,7 +281,11 @@ class Decision(formatting.Screen):
             for place, offer in enumerate(self.offers[:most], 1):
                 notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
                 marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
-                cells = {name: text for name, text in offer.cells().items() if name not in DETAILS}
+                cells = {
+                    name: text
+                    for name, text in offer.cells().items()
+                    if name not in offer_columns()["details"]
+                }
                 rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
             columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
             rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
