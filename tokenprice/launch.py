@@ -456,13 +456,13 @@ def given(options, fields):
     """
     options = aliases.resolve({name: one for name, one in options.items() if one is not None})
     extra = {name: one for name, one in options.items() if name not in fields and known(name)}
-    text = options.get("model")
-    if not extra and not is_launch(text):
+    launched = is_launch(options.get("model"))
+    if not extra and not launched:
         return options, ()
     options = {name: one for name, one in options.items() if name not in extra}
-    launch = deepcopy(read(text)) if is_launch(text) else Launch(_engine(options.get("engine"), extra))
-    if is_launch(text):
-        del options["model"]
+    launch = (
+        deepcopy(read(options.pop("model"))) if launched else Launch(_engine(options.get("engine"), extra))
+    )
     for name, value in extra.items():
         launch.take(name, value, (known(name, launch.engine) or known(name))[0])
     found, notes = launch.question(options)

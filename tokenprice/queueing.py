@@ -365,7 +365,7 @@ class Fleet(Screen):
     def machines(self) -> list:
         """Each kind of machine: the system, how many of it, used share of paid hours, dollars per chip-hour."""
         paid = self.request
-        found = [(self.system, self.replicas, paid.paid_hours_used, paid.price_per_chip_hour)]
+        found: list = [(self.system, self.replicas, paid.paid_hours_used, paid.price_per_chip_hour)]
         if self.prefill_machine:
             found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.read_rate))
         return found

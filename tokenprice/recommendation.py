@@ -653,9 +653,13 @@ class _Search:
         return reason, f"99 of 100 simulated within {format_time(waits[what])} at {load}", times[what]
 
     def _kept(self, state):
-        soon = state.ttft <= self.promise.limit("ttft")
-        whole = self._whole(state.tpot, state.ttft) <= 1
-        return soon and whole and state.tpot <= self.promise.limit("tpot")
+        return all(times <= 1 for times in self._times_over(state.tpot, state.ttft))
+
+    def _times_over(self, token, first):
+        """Return TPOT, TTFT and request latency as multiples of their limits."""
+        whole = first + (float(self.q.output_tokens) - 1) * token
+        limits = self.promise.limit("tpot"), self.promise.limit("ttft"), self.promise.request_latency or inf
+        return tuple(seconds / most for seconds, most in zip((token, first, whole), limits, strict=True))
 
     def _most(self, at, read, low, high):
         """Find the largest number of rounds between ``low``, which meets the SLO, and ``high``, which does not."""
@@ -680,27 +684,21 @@ class _Search:
 
     def _short(self, tried, at):
         """Return where the SLO is missed."""
-        token, first = self._times(tried, at)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
-        return (token > self.promise.limit("tpot")) | late | dear
-
-    def _whole(self, token, first):
-        """Return the request latency over its limit."""
-        return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
+        return dear | (np.max(self._times_over(*self._times(tried, at)), axis=0) > 1)
 
     def _why(self, tried, at):
         """Explain why the SLO is missed by the fewest users, or by any number: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, at))
         who = "1 user" if at.layout.dp == 1 else f"{at.layout.dp} users"
         end = " at the slow end" if self.sure else ""
-        slow, late = token / self.promise.limit("tpot"), first / self.promise.limit("ttft")
+        slow, late, whole = map(float, self._times_over(token, first))
         if slow > 1:
-            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
+            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", slow
         if late > 1:
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
-        if (times := float(self._whole(token, first))) > 1:
-            return TOO_LATE, f"{times * self.promise.request_latency:.3g} s{end} for a whole answer", times
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", late
+        if whole > 1:
+            return TOO_LATE, f"{whole * self.promise.request_latency:.3g} s{end} for a whole answer", whole
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):

@@ -68,13 +68,11 @@ def load_chip(chip, weights="fp8"):
     >>> load_chip("HBM3").bandwidth / 2**40, load_chip("H100 SXM").name
     (4.0, 'H100 SXM')
     """
-    return load("chip", chip, XPU, chips(), _stated_chip, lambda one: _computing_at(one, weights))
 
+    def stated_chip(name):
+        return catalog.record(XPU, stated()["chips"][name], name=name)
 
-def _stated_chip(name):
-    entry = stated()["chips"][name]
-    units = {"flops": "FLOP/s", "bandwidth": "B/s", "capacity": "B", "scalar_flops": "FLOP/s"}
-    return XPU(**{field: parse(entry[field], unit) for field, unit in units.items()}, name=name)
+    return load("chip", chip, XPU, chips(), stated_chip, lambda one: _computing_at(one, weights))
 
 
 def _computing_at(chip, weights):
