@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic, where
@@ -47,7 +48,7 @@ CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
-            lambda facts: facts["untold"]),
+            itemgetter("untold")),
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",

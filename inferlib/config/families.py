@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import validation
-from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
+from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED, Keys
 from inferlib.transformer import (
     Attention,
     CompressedAttention,
@@ -163,8 +163,8 @@ def _alike(c, key, other):
 CHECKS = {
     "each": _each,
     "only": lambda c, key, said: c.must_be(key, *said),
-    "stated": lambda c, key, meaning: c.stated(key, meaning),
-    "notes": lambda c, key, remark: c.note(key, remark),
+    "stated": Keys.stated,
+    "notes": Keys.note,
     "equal": _equal,
     "lists": _one_of_list,
     "said_by": _said_by,

@@ -23,17 +23,13 @@ equation = partial(inferlib.equation.equation, "liminal2025")
 stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
-def _of(table):
+def _stated(table, name, unit, meaning, zero=False):
     """A field of a record whose default is the value of the same name in a table of ``source.toml``."""
-
-    def made(name, unit, meaning, zero=False):
-        return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
-
-    return made
+    return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
 
 
 IDEAL = parse(stated()["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
-_collective, _power = _of("collective"), _of("power")
+_collective, _power = partial(_stated, "collective"), partial(_stated, "power")
 
 
 # --- Section 3: chips ------------------------------------------------------------------------------------
