@@ -12,7 +12,8 @@ from functools import lru_cache
 from inferlib.validation import read_package_toml
 
 _TABLE = read_package_toml(__file__, "units.toml")
-_PREFIXES, _UNITS = _TABLE["prefixes"], _TABLE["units"]
+_PREFIXES = _TABLE["prefixes"]
+_UNITS = _TABLE["units"]
 
 
 def _read(word):
@@ -29,7 +30,8 @@ def _read(word):
 @lru_cache(maxsize=256)
 def _read_all(unit):
     """Return the size of a product of units in base units, and the power of each dimension."""
-    size, powers = 1.0, {}
+    size = 1.0
+    powers = {}
     for sign, word in re.findall(r"(^|[*/])([^*/]*)", unit or "1"):
         one, dimension = _read(word.strip())
         size = size / one if sign == "/" else size * one

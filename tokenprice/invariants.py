@@ -92,14 +92,18 @@ def of_step(seconds, factor):
 
 def of_request(q, deployment, request, fleet=None):
     """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
-    r, copies, policy = request, deployment.layout.lanes, deployment.scheduler
+    r = request
+    copies = deployment.layout.lanes
+    policy = deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
     in_step = 1 if policy.dp_balance else deployment.in_step
     among = maximum(r.concurrency / copies, 1)
-    lanes, added = (pieces * among, r.output_tokens, copies, in_step), added_time(r.prompt, r.step, among - 1)
+    lanes = (pieces * among, r.output_tokens, copies, in_step)
+    added = added_time(r.prompt, r.step, among - 1)
     if r.prefill_machine:
         apart = copies if fleet and r.prefill_machine == r.system else 1
-        lanes, added = (r.concurrency, r.output_tokens, apart, 1), r.prompt.total
+        lanes = (r.concurrency, r.output_tokens, apart, 1)
+        added = r.prompt.total
     if fleet:  # the event loop has contexts of its own
         least = copies, min(workload.support(q.prompt_tokens))
     else:

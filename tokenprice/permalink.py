@@ -23,7 +23,9 @@ PAGE = "calculator.html"
 STORED = (*calibration.PARTS, "norms")  # parts of a model whose parameters are stored separately
 NO_WINDOW = 1e15  # a window in positions longer than any context
 _TABLE = validation.read_package_toml(__file__, "permalink.toml")
-LEFT_OUT, BESIDE, CHIP = _TABLE["left_out"], _TABLE["beside"], _TABLE["chip"]
+LEFT_OUT = _TABLE["left_out"]
+BESIDE = _TABLE["beside"]
+CHIP = _TABLE["chip"]
 VECTORS = _TABLE["model"]["vectors"]
 
 
@@ -105,11 +107,13 @@ def trace_summary(question, cached) -> dict:
 
     Each group has the same total of uncached tokens, so the few longest prompts, which decide the wait, are kept apart.
     """
-    prompts, held = question.prompt_tokens.support, workload.support(cached)
+    prompts = question.prompt_tokens.support
+    held = workload.support(cached)
     held = held if len(held) > 1 else held * len(prompts)
     pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
     groups: dict = {}
-    passed, fresh = 0.0, fsum(prompts) - fsum(held)
+    passed = 0.0
+    fresh = fsum(prompts) - fsum(held)
     for whole, part in pairs:
         place = int((passed + (whole - part) / 2) / fresh * PROMPT_GROUPS)
         groups.setdefault(place, []).append((whole, part))
@@ -154,7 +158,8 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
         raise ValueError("no link holds concurrency for decide: the page finds the users per machine itself")
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))
-    model, (weights, cache, kept) = question.model, question.formats
+    model = question.model
+    (weights, cache, kept) = question.formats
     bits = any(
         not isinstance(format, str)
         for format in (question.weights or "", *(question.layer_formats or {}).values())
@@ -174,7 +179,8 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
 
 def _beside(question, more):
     """Return arguments that are not fields as text: prices by chip (prefill chip included), and a single chip."""
-    more, prices = {name: value for name, value in more.items() if value is not None}, {}
+    more = {name: value for name, value in more.items() if value is not None}
+    prices = {}
     chips = more.get("chips")
     if isinstance(chips, (list, tuple)) and len(chips) == 1:
         (chips,) = chips

@@ -26,14 +26,18 @@ from tokenprice.uncertainty import load_calibration
 
 MAX_USERS = 8192  # largest number of users per machine in the search
 CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try if the chip states no domain, and at most
-NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
-TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
+NOT_DESCRIBED = "not described"
+NO_ROOM = "does not fit"
+TOO_SLOW = "too slow"
+TOO_LATE = "first token too late"
+TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated if the SLO has percentiles, and requests simulated for each.
-SIMULATED, REQUESTS = 3, 3000
+SIMULATED = 3
+REQUESTS = 3000
 OFFERS_SHOWN = 5  # offers shown
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
 
@@ -127,11 +131,13 @@ class Offer(formatting.Screen):
 
     def cells(self):
         """The columns of the table of offers: name to text."""
-        machine, (low, high) = f"{self.system}", self.request.tpot_interval
+        machine = f"{self.system}"
+        (low, high) = self.request.tpot_interval
         machine = f"{self.replicas} × ({machine})" if self.replicas > 1 else machine
         one = {"rate": self.speed, "tpot": self.request.tpot, "tpot_low": low, "tpot_high": high} | self.row()
         if self.fleet:
-            machine, one = self.fleet.machinery, self.fleet.to_dict() | one
+            machine = self.fleet.machinery
+            one = self.fleet.to_dict() | one
         found = {"machine": machine, "layout": one["layout"]}
         for name, (key, scale) in (offer_columns()["columns"] | offer_columns()["details"]).items():
             if (at := one.get(key)) is not None:
@@ -158,7 +164,8 @@ class Offer(formatting.Screen):
 
     def row(self):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
-        r, prices = self.request, self.request.per_million
+        r = self.request
+        prices = self.request.per_million
         many = (
             {"usd_per_hour": r.price_per_chip_hour * self.system.count}
             if self.fleet is None
@@ -271,7 +278,9 @@ class Decision(formatting.Screen):
 
         ``why``: also list the chips that were not tried.
         """
-        title, rows, below = "", [], []
+        title = ""
+        rows = []
+        below = []
         if self.best is None:
             title = f"No machine meets the SLO for {self.question.model.name}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
@@ -373,7 +382,8 @@ def decide(
     own = chips if isinstance(chips, Mapping) else None
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
     shown, promise = question_and_slo(question, None, promise, options, own, free)
-    many, q = shown.concurrency, shown.replace(concurrency=None) if shown.is_request else shown
+    many = shown.concurrency
+    q = shown.replace(concurrency=None) if shown.is_request else shown
     if not q.is_request or q.machine is not None or q.layout is not None or many and q.request_rate:
         raise ValueError(
             "decide chooses machine and layout itself: give model, prompt_tokens, output_tokens, and concurrency or "
@@ -480,7 +490,8 @@ def _offered(chips, prices):
     tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
     if not asked:
         tried = [*(load_chip(name) for name in every_chip()), *own.values()]
-    found, left_out = [], {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
+    found = []
+    left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
         seller = str(chip.sources.get("price", "")).partition(",")[0]
         lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
@@ -497,15 +508,22 @@ class _Search:
     """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
     def __init__(self, question, promise, sure, many=None):
-        self.q, self.promise, self.sure, self.many = question, promise, sure, many
-        self.offers, self.points, self.misses = [], [], []
+        self.q = question
+        self.promise = promise
+        self.sure = sure
+        self.many = many
+        self.offers = []
+        self.points = []
+        self.misses = []
 
     def ask(self, at, seller):
         """Ask one deployment: an offer or a miss, and points of the frontier."""
-        q, dp = self.q, at.layout.dp
+        q = self.q
+        dp = at.layout.dp
         if at.layout_error:
             return self._miss(at, NOT_DESCRIBED, at.layout_error)
-        places, most = q.max_sequences(at), at.scheduler.max_num_seqs * at.layout.lanes
+        places = q.max_sequences(at)
+        most = at.scheduler.max_num_seqs * at.layout.lanes
         rounds = int(min(places, most, MAX_USERS) // dp)
         if rounds < 1:
             full = at.step(dp, q.longest)
@@ -535,7 +553,9 @@ class _Search:
 
     def _fleet(self, at, seller, read):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
-        q, reading, chip = self.q, self.q.replace(output_tokens=1, trace=None), at.machine.chip
+        q = self.q
+        reading = self.q.replace(output_tokens=1, trace=None)
+        chip = at.machine.chip
         others = [q.on(System(chip, n)) for n in machine_sizes(chip) if n < at.machine.count]
         others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, at, *others)
@@ -573,7 +593,8 @@ class _Search:
         while (
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
-            one, old = offers[k], offers[k].fleet
+            one = offers[k]
+            old = offers[k].fleet
             asked = self.q.replace(prefill_machine=old.prefill_machine, **one.asked)
             near = old.replicas, old.prefill_replicas
             how = {"kept": self._kept, "sure": self.sure, "near": near}
@@ -666,11 +687,13 @@ class _Search:
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
             kept = between[~self._short(self._served(at, read, at.layout.dp * between), at)]
-            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+            low = int(kept[-1])
+            high = int(min([*between[between > kept[-1]], high]))
         return low
 
     def _served(self, at, read, users):
-        q, fresh = self.q, self.q.prompt_tokens - (self.q.cached or 0)
+        q = self.q
+        fresh = self.q.prompt_tokens - (self.q.cached or 0)
         step = at.step(decode_batch(at, users, q.output_tokens, fresh), q.workload.context)
         return request_for(q, at, read, step, users)
 
@@ -710,8 +733,10 @@ class _Search:
         )
 
     def _keep(self, tried, at, users):
-        short, (_, first) = self._short(tried, at), self._times(tried, at)
-        dollars, prices = tried.dollars, tried.per_million
+        short = self._short(tried, at)
+        (_, first) = self._times(tried, at)
+        dollars = tried.dollars
+        prices = tried.per_million
         for k, n in enumerate(users):
             self.points.append({
                 **_named(at.machine, at.layout), "concurrency": int(n),

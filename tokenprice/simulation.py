@@ -157,7 +157,8 @@ def simulate(
 
 def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     """Simulate ``count`` requests of an answer, with every time multiplied by ``slower``."""
-    q, many = found.question, found.fleet
+    q = found.question
+    many = found.fleet
     if many is None:
         server, made = _loop(q, found.request, count, seed, slower)
     elif q.trace is not None:
@@ -186,7 +187,8 @@ def _arrivals(many, count, seed, slower):
 
 def _trace(q, many, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
-    reads, server = q.reader or q.deployment, many.server.slower(slower)
+    reads = q.reader or q.deployment
+    server = many.server.slower(slower)
     asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
     passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
     fresh = tuple(workload.uncached_tokens(q.prompt_tokens, asked.cached or 0))
@@ -214,8 +216,10 @@ def _trace(q, many, count, seed, slower):
     if asked is not q:
         route = q.trace.routes(asked.cached, route)
     order = np.argsort(came + more, kind="stable")
-    ready, requests = (came + more)[order].tolist(), tuple([of[k] for k in order] for of in requests)
-    route, costs = [route[k] for k in order], replace(server.costs, **own)
+    ready = (came + more)[order].tolist()
+    requests = tuple([of[k] for k in order] for of in requests)
+    route = [route[k] for k in order]
+    costs = replace(server.costs, **own)
     done, fleet = play(costs, server.scheduler, ready, groups, route, seed, requests)
     made = counted(costs, done, fleet, 0, count)
     return server, replace(made, first=made.first + more[order])
@@ -236,8 +240,10 @@ def _loop(q, request, count, seed, slower):
     found = []
     for users, many in groups.items():
         if users:
-            rounds, spread = q.requests_per_user, 0.0 if q.fixed_lengths else AROUND
-            warm, n = 0 if rounds else WARM_UP * users, ceil(count * users * many / sum(each))
+            rounds = q.requests_per_user
+            spread = 0.0 if q.fixed_lengths else AROUND
+            warm = 0 if rounds else WARM_UP * users
+            n = ceil(count * users * many / sum(each))
             done, fleet = loop(costs, server.scheduler, users, n + warm + users, rounds, spread, seed)
             last = len(done) if rounds else warm + n
             span = (0.0, inf) if rounds else (done[warm].came, done[min(last, len(done) - 1)].came)

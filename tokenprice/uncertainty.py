@@ -129,7 +129,8 @@ def limits():
 
 def chip_facts(name, tuned=False):
     """Return the facts about a chip, for dense models in fp8 (``tuned``) or for others."""
-    lender, by = calibration.fallback_chip(name), calibration.slower(name, tuned)
+    lender = calibration.fallback_chip(name)
+    by = calibration.slower(name, tuned)
     other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     known = ""
     if by:
@@ -163,13 +164,16 @@ def sentences(held, facts):
 
 def facts(deployment, batch, context, step=None):
     """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
-    model, system, layout = deployment.model, deployment.machine, deployment.layout
-    tp, dp, pp, ep = layout.tp, layout.dp, layout.pp, layout.ep
+    model = deployment.model
+    system = deployment.machine
+    layout = deployment.layout
+    tp = layout.tp
+    dp = layout.dp
+    pp = layout.pp
+    ep = layout.ep
     shared = system.chip.topology == "PCIe"
-    lenders, unscored = (
-        sparse_attention.block_fallbacks(model, system.chip.name),
-        sparse_attention.unscored_reason(model),
-    )
+    lenders = sparse_attention.block_fallbacks(model, system.chip.name)
+    unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
     found = {
         "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
@@ -188,7 +192,8 @@ def facts(deployment, batch, context, step=None):
 
 def step_interval(deployment, batch, context, step=None):
     """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
-    model, found = deployment.model, facts(deployment, batch, context, step)
+    model = deployment.model
+    found = facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
     return factor, sentences(beyond, found) + sparse_attention.cautions(model)
