@@ -499,7 +499,8 @@ def ask_kernel_model(question, simulated=True):
     remarks = ()
     if most and q.longest > most:
         remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
-    remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
+    if q.trace is not None:
+        remarks += recorded(q, request.cached_tokens)
     return Answer(
         q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
         confidence=load_calibration()["confidence"], warnings=cautions, question_notes=remarks,
@@ -605,8 +606,10 @@ def _format_setup(answer):
         )
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
-    parts += [f"{q.draft_tokens} drafts per step"] if q.draft_tokens else []
-    parts += [f"{q.engine} engine"] if q.engine else []
+    if q.draft_tokens:
+        parts.append(f"{q.draft_tokens} drafts per step")
+    if q.engine:
+        parts.append(f"{q.engine} engine")
     return ", ".join(parts)
 
 

@@ -259,7 +259,8 @@ def _sizes(served):
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
     names = ("dp",) if asked.dp > 1 else ("tp",)
-    names += ("ep",) if asked.ep > 1 else ()
+    if asked.ep > 1:
+        names += ("ep",)
     for count in sizes:
         degrees = {name: divmod(getattr(asked, name) * count, whole) for name in names}
         if any(rest for _, rest in degrees.values()):

@@ -160,8 +160,10 @@ class Check:
             span = f"{_said(name, one.low)} to {_said(name, one.high)}"
             lines.append(f"{names[name]}: expected {span}, yours {_said(name, value)}: {verdict}")
         left = [names[name] for name in self.benchmark.measured if name not in self.numbers]
-        lines += [f"Not compared: {', '.join(left)} (give prompt and output)"] if left else []
-        lines += ["Possible explanations, each with its prediction:"] if self.explained else []
+        if left:
+            lines.append(f"Not compared: {', '.join(left)} (give prompt and output)")
+        if self.explained:
+            lines.append("Possible explanations, each with its prediction:")
         for one in self.explained:
             told = expected(one.answer)
             each = (

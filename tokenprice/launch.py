@@ -192,7 +192,8 @@ class Launch:
         found = {
             name: said[name] for name in ("memory_utilization", "kv_cache_dtype", *REQUESTS) if name in said
         }
-        found |= {"model": model} if launched else {}
+        if launched:
+            found["model"] = model
         if model is not None:
             model = parsing.parse_model("model", model)
             found |= self._formats(model)
@@ -223,7 +224,8 @@ class Launch:
                     f"prompt and output are {longest:,.0f} tokens, but the command allows {said['longest']:,}"
                 )
         notes += [f"Not described: {flag} ({why})." for flag, why in self.beyond.items()]
-        notes += [f"Without effect: {', '.join(dict.fromkeys(self.idle))}."] if self.idle else []
+        if self.idle:
+            notes.append(f"Without effect: {', '.join(dict.fromkeys(self.idle))}.")
         return found, tuple(notes)
 
     def _checkpoint(self, name):
@@ -255,7 +257,8 @@ class Launch:
     def _machine(self, machine, count, notes):
         if count > machine.count > 1:
             raise ValueError(f"machine is {machine}, but the command takes {count} chips")
-        notes += [f"The command takes {count} of {machine.count} chips."] if count < machine.count else []
+        if count < machine.count:
+            notes.append(f"The command takes {count} of {machine.count} chips.")
         boxes = self.said.get("boxes", 1)
         if boxes > 1:
             return System(machine.chip, count, max(count // boxes, 1))
@@ -304,11 +307,12 @@ class Launch:
         if "prefix" in said and isinstance(found.get("prompt_tokens"), (int, float)):
             found |= {"prompt_tokens": found["prompt_tokens"] + said["prefix"], "cached": said["prefix"]}
         if rate or "request_rate" in given:
-            self.beyond |= {"--max-concurrency": "requests come at a rate"} if users else {}
+            if users:
+                self.beyond["--max-concurrency"] = "requests come at a rate"
             return found | ({"request_rate": rate} if rate else {})
         users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
         if requests:  # without a concurrency limit all requests start at once
-            found |= {"requests_per_user": max(requests / users, 1)}
+            found["requests_per_user"] = max(requests / users, 1)
         if requests or "concurrency" in said or "pace" in said:
             found["concurrency"] = users
         return found | ({"fixed_lengths": True} if low == high and self.tool else {})
@@ -529,10 +533,14 @@ def command(question, engine):
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
     values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
-    values |= {"experts": True, "attention_dp": at.dp > 1} if at.ep > 1 else {}
-    values |= {"eager": True} if q.engine == "eager" else {}
-    values |= {"quantization": weights} if weights != own and weights in ("fp8", "int8", "mxfp4") else {}
-    values |= {"kv_cache_dtype": cache} if cache != own_cache and cache in FORMATS else {}
+    if at.ep > 1:
+        values |= {"experts": True, "attention_dp": at.dp > 1}
+    if q.engine == "eager":
+        values["eager"] = True
+    if weights != own and weights in ("fp8", "int8", "mxfp4"):
+        values["quantization"] = weights
+    if cache != own_cache and cache in FORMATS:
+        values["kv_cache_dtype"] = cache
     if q.memory_utilization:
         values["static"] = q.memory_utilization - _workspace(at) / calibration.memory(q.machine.chip)
     if drafts:

@@ -82,7 +82,7 @@ def model_dimensions(model, formats=None) -> dict:
         "formats": formats_of(model, *(formats or parsing.checkpoint_formats(model))),
     }  # fmt: skip
     if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):
-        found |= {"factors": [known["token"], known.get("copies", 1), known["first"]]}
+        found["factors"] = [known["token"], known.get("copies", 1), known["first"]]
         found |= {
             "told": sparse_attention.cautions(model),
             "unscored": sparse_attention.unscored_reason(model),
@@ -171,8 +171,10 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
             **model_dimensions(model, (weights, kept, cache) if bits else None),
         }
         given |= {"model": "", "own": _packed(own)}
-        given |= dict.fromkeys(("weights", "kv_cache_dtype", "layer_formats"), "") if bits else {}
-    given |= _changed(question.machine.chip, question.price) if question.machine else {}
+        if bits:
+            given |= dict.fromkeys(("weights", "kv_cache_dtype", "layer_formats"), "")
+    if question.machine:
+        given |= _changed(question.machine.chip, question.price)
     pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
 

@@ -121,7 +121,8 @@ def condition(answer, measured, answered):
             raise ValueError(f"measured at {load}, where there is no answer: {other.reason}")
         told = {"tpot": ("token", other.seconds, other.factor)}
         r = other.request
-        told |= {"ttft": ("first", r.ttft, r.first_factor)} if r is not None else {}
+        if r is not None:
+            told["ttft"] = ("first", r.ttft, r.first_factor)
         for name in told.keys() & times.keys():
             kind, predicted, factor = told[name]
             by = times[name] / predicted

@@ -416,7 +416,7 @@ class Question(ParsedRecord):
         served = {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
         own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
         served |= {"machine": machine, "layout": layout}
-        served |= {"scheduler": Scheduler.of(self.engine, machine.chip).replace(**own)}
+        served["scheduler"] = Scheduler.of(self.engine, machine.chip).replace(**own)
         return Deployment(
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )

@@ -432,7 +432,8 @@ class Fleet(Screen):
         """The number of machines and their load, in words."""
         own = f"{self.replicas} × ({self.system})"
         busy = f"{self.estimate.load:.0%} load"
-        busy += f" with max_num_seqs {self.max_num_seqs}" if self.max_num_seqs else ""
+        if self.max_num_seqs:
+            busy += f" with max_num_seqs {self.max_num_seqs}"
         read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
         return f"{read}, {own} decode at {busy}" if self.prefill_machine else f"{own} at {busy}"
 

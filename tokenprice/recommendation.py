@@ -117,7 +117,8 @@ class Offer(formatting.Screen):
     def notes(self):
         """Notes below the table: cautions, and why the offer is ranked by its slow end."""
         slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
-        slow += [LIMITED] if self.fleet and self.fleet.max_num_seqs else []
+        if self.fleet and self.fleet.max_num_seqs:
+            slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
 
     def surely(self):
@@ -171,7 +172,8 @@ class Offer(formatting.Screen):
             if self.fleet is None
             else self.fleet.to_dict()
         )
-        many |= {"replicas": self.replicas, "usd_per_hour": self.hourly} if self.replicas else {}
+        if self.replicas:
+            many |= {"replicas": self.replicas, "usd_per_hour": self.hourly}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             **_named(self.system, self.layout), "concurrency": self.concurrency,
@@ -307,7 +309,8 @@ class Decision(formatting.Screen):
             below.append(f"{said}.")
             if len(self.offers) > most:
                 below.append(f"{len(self.offers) - most} more machines meet the SLO.")
-        below += [f"{self.narrower}."] if self.narrower else []
+        if self.narrower:
+            below.append(f"{self.narrower}.")
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             below.append(f"Machines that fail: {counted}.")

@@ -397,7 +397,8 @@ def request_of(
 def request_for(q, deployment, prompts, step, users, reader=None, **other):
     """Return the request of a question with its prices, for ``users`` (or an array of them) in a step."""
     paid = {"price": q.hourly(deployment.machine.chip), "utilisation": q.paid_hours_used or 1}
-    paid |= {"read_price": q.hourly(reader.machine.chip)} if reader else {}
+    if reader:
+        paid["read_price"] = q.hourly(reader.machine.chip)
     return request_of(deployment, step, prompts, q.output_tokens, users, reader=reader, **paid, **other)
 
 

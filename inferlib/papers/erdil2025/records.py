@@ -140,7 +140,7 @@ def _counted(model):
         experts = {"n_experts": block.n_experts + shared, "n_active": block.n_active + shared}
         sizes |= experts | {"d_ff": block.d_expert}
     else:
-        sizes |= {"d_ff": block.d_ff}
+        sizes["d_ff"] = block.d_ff
     if isinstance(attention, LatentAttention):
         # The paper's one head width: that of keys without position and of values (128 in every model so far).
         sizes |= {"head_dim": attention.value_dim, "group_size": 1, "latent": True}
