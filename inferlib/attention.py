@@ -16,7 +16,8 @@ FLOP_PER_WEIGHT = 2  # a multiplication and an addition
 
 def at_most(record, name, limit):
     """Raise ValueError if a field is larger than another field."""
-    value, bound = getattr(record, name), getattr(record, limit)
+    value = getattr(record, name)
+    bound = getattr(record, limit)
     if isinstance(value, Real) and isinstance(bound, Real) and value > bound:
         kind = type(record).__name__
         raise ValueError(f"{kind}.{name} is {value}, but must be at most {limit}, {bound}")
@@ -218,9 +219,11 @@ class LatentAttention(_Pairs, Record):
     def pair_flops(self, absorbed):
         """FLOP of one layer for each pair of a query position and a key position, by part."""
         if absorbed:
-            key, value = self.kv_rank + self.rope_dim, self.kv_rank
+            key = self.kv_rank + self.rope_dim
+            value = self.kv_rank
         else:
-            key, value = self.nope_dim + self.rope_dim, self.value_dim
+            key = self.nope_dim + self.rope_dim
+            value = self.value_dim
         heads = FLOP_PER_WEIGHT * self.n_heads
         return {"scores": heads * key, "values": heads * value}
 
@@ -334,7 +337,8 @@ class CompressedAttention(Record):
     def prompt_flops(self, tokens, absorbed=False):
         """FLOP of one layer for a prompt, by part; a token sees half of the pooled vectors on average."""
         newest = _capped(tokens, self.window)
-        dot, scored = FLOP_PER_WEIGHT * self.n_heads * self.head_dim, {}
+        dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim
+        scored = {}
         if self.ratio is not None:
             entries = _triangle(tokens) / self.ratio
             cap = None if self.top is None else self.top * self.ratio

@@ -143,7 +143,8 @@ def quantities(record):
 @cache
 def _doors(kind):
     """Return name, name in errors, limits, and whether None is allowed, for every quantity of a record class."""
-    title, limits = kind.__name__, ("zero", "maximum")
+    title = kind.__name__
+    limits = ("zero", "maximum")
     return [
         (f.name, f"{title}.{f.name}", {limit: f.metadata[limit] for limit in limits}, f.default is None)
         for f in quantities(kind)
@@ -276,7 +277,8 @@ class Equation:
         value, or the term that contains the argument, is put into the text.
         """
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
-        whole, names = self.expression(number), {}
+        whole = self.expression(number)
+        names = {}
         for part, text in wrapped:
             term = self._term(whole, part) if isinstance(part, str) else part.equation.expression()
             mark = type(next(iter(term.free_symbols)))(f"{text} of {self.name}")
@@ -287,7 +289,8 @@ class Equation:
         """Return the term of a (nested) sum or maximum that contains an argument."""
         from inferlib.optional_imports import sympy
 
-        symbol, split = self.symbols()[argument], (sympy.Add, sympy.Max)
+        symbol = self.symbols()[argument]
+        split = (sympy.Add, sympy.Max)
         while isinstance(term, split) or (
             term.is_Mul and any(isinstance(one, split[1]) for one in term.args)
         ):
@@ -384,7 +387,8 @@ def equation(
         entry = Equation(source, number, function, unit, units, chapter or source, form, also or {}, least)
         door = _door(function, units, positive)
         EQUATIONS[source, function.__name__] = entry
-        call.equation, call.replaced = entry, entry.replaced
+        call.equation = entry
+        call.replaced = entry.replaced
         call.__doc__ = _documented(entry)
         return call
 
@@ -423,14 +427,16 @@ def _parameters(function):
 
 def record_arguments(function):
     """Return the arguments of an equation that are records, with their classes: annotated, or those of defaults."""
-    names, defaults = _parameters(function)[: function.__code__.co_argcount], function.__defaults__ or ()
+    names = _parameters(function)[: function.__code__.co_argcount]
+    defaults = function.__defaults__ or ()
     pairs = zip(names[len(names) - len(defaults) :], defaults, strict=True)
     return function.__annotations__ | {name: type(one) for name, one in pairs if isinstance(one, Record)}
 
 
 def _documented(entry):
     """Return an equation's docstring with its declared parameters and result."""
-    about, symbols = inspect.getdoc(entry.function) or "", notation_of(entry.source)
+    about = inspect.getdoc(entry.function) or ""
+    symbols = notation_of(entry.source)
     lines = ["Parameters", "----------"]
     for name in _parameters(entry.function):
         if name in entry.arguments:
@@ -440,7 +446,8 @@ def _documented(entry):
         else:
             # structural argument, fixed before the call
             record = record_arguments(entry.function).get(name, str)
-            kind, meaning = record.__name__, ""
+            kind = record.__name__
+            meaning = ""
         lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
     returned = "number or array, as the arguments" + (f", in {entry.unit}" if entry.unit != "1" else "")
     number = f", equation {entry.number}" if entry.number else ""
@@ -499,7 +506,8 @@ class Step:
 
 def derivation_steps(*parts):
     """Build steps from sentences, each followed by its equation; a :class:`Step` is kept as it is."""
-    parts, found = iter(parts), []
+    parts = iter(parts)
+    found = []
     for part in parts:
         found.append(part if isinstance(part, Step) else Step(part, next(parts)))
     return found
@@ -569,7 +577,8 @@ def derivation(source, *, proves=None, also=(), chapter=None):
             trace = tracer.get()
             return made() if trace is None else trace(entry, (), {})
 
-        call.steps, call.cache_clear = function, made.cache_clear
+        call.steps = function
+        call.cache_clear = made.cache_clear
         entry = Derivation(source, call, proves, chapter or source, also)
         DERIVATIONS[source, function.__name__] = entry
         return call
@@ -665,7 +674,8 @@ def _broken(entry):
 
 def called_by(one, deep=False):
     """Return the equations that another one calls on symbols; ``deep``: and those that these call."""
-    found, depth = [], [0]
+    found = []
+    depth = [0]
 
     def trace(entry, args, kwargs):
         if deep or not depth[0]:
@@ -693,7 +703,8 @@ def contains(steps, entry):
 
 def _same_values(one, other):
     """Whether two expressions agree at three random points."""
-    chance, symbols = Random(1), sorted(one.free_symbols | other.free_symbols, key=str)
+    chance = Random(1)
+    symbols = sorted(one.free_symbols | other.free_symbols, key=str)
     points = [{symbol: 10 ** chance.uniform(0, 2) for symbol in symbols} for _ in range(3)]
     try:
         values = [[complex(side.subs(at).evalf()) for side in (one, other)] for at in points]
@@ -718,7 +729,8 @@ class Minimum:
         def found(*args, **kwargs):
             bound = inspect.signature(entry.function).bind(*args, **kwargs)
             bound.apply_defaults()
-            low, high = np.log(self.start), np.log(self.start * 1e9)
+            low = np.log(self.start)
+            high = np.log(self.start * 1e9)
             for _ in range(8):  # each round narrows the bracket to a 32nd
                 at = low + (high - low) * xarray.DataArray(np.linspace(0, 1, 65), dims=self.over)
                 try:

@@ -15,7 +15,8 @@ def progress(items, what):
     The line goes to stderr if that is a terminal, unless ``state["quiet"]``. In a notebook the outermost loop has a bar
     if tqdm is installed.
     """
-    loop, shown = [what, 0, len(items)], items
+    loop = [what, 0, len(items)]
+    shown = items
     if not _loops:
         state["due"] = monotonic() + AFTER
         if "ipykernel" in sys.modules and find_spec("tqdm"):

@@ -319,7 +319,10 @@ class Transformer(Record):
 
     def _layer_parameters(self, group, **reached):
         """Parameters of a group by part, with all experts or with those :meth:`Experts.reached`."""
-        d, block, attention, parts = self.d_model, group.feed_forward, group.attention, []
+        d = self.d_model
+        block = group.feed_forward
+        attention = group.attention
+        parts = []
         if block is not None:
             parts = [block.weights(d, **reached), block.vectors(d, **reached)]
         norms = group.norms * d

@@ -9,17 +9,11 @@ import math
 import re
 from functools import lru_cache
 
-_PREFIXES = {
-    "n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0,
-    "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
-}  # fmt: skip
-_PREFIXES |= {f"{letter}i": 2.0 ** (10 * power) for power, letter in enumerate("KMGT", 1)}
-# A unit's size in base units, and its dimension.
-_UNITS = {
-    "s": (1.0, "s"), "min": (60.0, "s"), "h": (3600.0, "s"), "B": (1.0, "B"), "FLOP": (1.0, "FLOP"),
-    "usd": (1.0, "usd"), "cent": (0.01, "usd"), "tok": (1.0, "tok"), "W": (1.0, "W"),
-    "$": (1.0, "usd"), "USD": (1.0, "usd"), "1": (1.0, None), "%": (0.01, None),
-}  # fmt: skip
+from inferlib.validation import read_package_toml
+
+_TABLE = read_package_toml(__file__, "units.toml")
+_PREFIXES = _TABLE["prefixes"]
+_UNITS = _TABLE["units"]
 
 
 def _read(word):
@@ -27,7 +21,7 @@ def _read(word):
     if word in _UNITS:
         return _UNITS[word]
     for prefix in (word[:2], word[:1]):
-        size, dimension = _UNITS.get(word[len(prefix) :], (None, None))
+        size, dimension = _UNITS.get(word[len(prefix) :], (1.0, ""))
         if prefix in _PREFIXES and dimension:
             return _PREFIXES[prefix] * size, dimension
     raise ValueError(f"no unit {word!r}")
@@ -36,7 +30,8 @@ def _read(word):
 @lru_cache(maxsize=256)
 def _read_all(unit):
     """Return the size of a product of units in base units, and the power of each dimension."""
-    size, powers = 1.0, {}
+    size = 1.0
+    powers = {}
     for sign, word in re.findall(r"(^|[*/])([^*/]*)", unit or "1"):
         one, dimension = _read(word.strip())
         size = size / one if sign == "/" else size * one

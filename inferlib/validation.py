@@ -27,7 +27,8 @@ def read_package_toml(module, name):
         raise ValueError(f"{os.path.basename(name)} is not TOML: {error}") from None
 
 
-_PLAIN, LARGE = (float, int), 1e300
+_PLAIN = (float, int)
+LARGE = 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray objects pass only if their data are lazy
 
 

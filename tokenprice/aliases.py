@@ -25,12 +25,14 @@ def resolve(options):
     """
     if options.get("quantization") is not None:
         options = {name: value for name, value in options.items() if name != "dtype"}
-    found, given = {}, {}
+    found = {}
+    given = {}
     for name, value in options.items():
         if name in REFUSED:
             raise ValueError(f"{name} is {validation.short(repr, value)}, which {REFUSED[name]}")
         own = ALIASES.get(name, name)
         if own in found:
             raise ValueError(f"{own} is given twice: as {given[own]} and as {name}")
-        found[own], given[own] = value, name
+        found[own] = value
+        given[own] = name
     return found

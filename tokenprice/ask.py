@@ -357,7 +357,8 @@ class Answer(Screen):
 
         if not self.feasible:
             raise ValueError(f"no time to draw: {self.status}: {self.reason}")
-        ax, end = ax or plt.subplots(figsize=(8, 1.5))[1], 0.0
+        ax = ax or plt.subplots(figsize=(8, 1.5))[1]
+        end = 0.0
         for name, seconds in self.step.critical.items():
             ax.barh([""], 1e3 * seconds, left=end, label=name)
             end += 1e3 * seconds
@@ -419,7 +420,8 @@ def ask(
     >>> found.low < found.seconds < found.high, found.step.bottleneck
     (True, 'cache')
     """
-    notes, name = (), question
+    notes = ()
+    name = question
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
@@ -457,7 +459,9 @@ def _source(key, question):
 
 def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model. ``simulated``: whether to simulate fleets."""
-    q, served, running = question, question.deployment, question.workload.batch
+    q = question
+    served = question.deployment
+    running = question.workload.batch
     if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
     if q.reader and (refused := _unfit(q.replace(output_tokens=1, trace=None), q.reader, 1)):
@@ -477,22 +481,26 @@ def ask_kernel_model(question, simulated=True):
         many, apart = _fleets(q, simulated)
         if many is None:
             return _no_answer(q, "n/a", _overload_reason(q))
-        request, step = many.request, many.request.step
+        request = many.request
+        step = many.request.step
     else:
         request = _request(q, step, running) if q.is_request else None
     if request is None:
         factor, cautions = step_interval(served, running, q.workload.context, step)
         broken = invariants.of_step(step.total, factor)
     else:
-        factor, cautions = request.step_factor, request.warnings
+        factor = request.step_factor
+        cautions = request.warnings
         broken = invariants.of_request(q, served, request, many)
         broken = broken or (apart and invariants.of_request(q, served, apart.request, apart))
     if broken:
         return _no_answer(q, "n/a", broken)
-    most, remarks = q.model.max_context, ()
+    most = q.model.max_context
+    remarks = ()
     if most and q.longest > most:
         remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
-    remarks += recorded(q, request.cached_tokens) if q.trace is not None else ()
+    if q.trace is not None:
+        remarks += recorded(q, request.cached_tokens)
     return Answer(
         q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
         confidence=load_calibration()["confidence"], warnings=cautions, question_notes=remarks,
@@ -516,7 +524,8 @@ def _note_if_16_bit_is_faster(q, step):
     name = calibration.format_name(q.formats[0])
     if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
-    work, plain = q.workload, q.deployment.replace(weights="bf16", layer_formats=None).unlimited()
+    work = q.workload
+    plain = q.deployment.replace(weights="bf16", layer_formats=None).unlimited()
     wide = plain.step(work.batch, work.context).total
     return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
 
@@ -536,7 +545,8 @@ def _overload_reason(q):
     enough = fleet(q.replace(replicas=None), q.deployment, reader=q.reader, simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
-    load, some = enough.server.load(q.request_rate / q.replicas), "machines" if q.replicas > 1 else "machine"
+    load = enough.server.load(q.request_rate / q.replicas)
+    some = "machines" if q.replicas > 1 else "machine"
     said = {"machines": q.replicas, "some": some, "enough": enough.replicas}
     return OVERLOAD_MESSAGE.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
 
@@ -574,7 +584,8 @@ def _no_answer(question, status, reason, reader=None):
 
 
 def _fits(question):
-    q, served = question, question.deployment
+    q = question
+    served = question.deployment
     if q.is_request:
         return q.max_sequences(served) >= max(1, q.layout.dp)
     return served.step(q.workload.batch, q.workload.context).feasible
@@ -595,8 +606,10 @@ def _format_setup(answer):
         )
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
-    parts += [f"{q.draft_tokens} drafts per step"] if q.draft_tokens else []
-    parts += [f"{q.engine} engine"] if q.engine else []
+    if q.draft_tokens:
+        parts.append(f"{q.draft_tokens} drafts per step")
+    if q.engine:
+        parts.append(f"{q.engine} engine")
     return ", ".join(parts)
 
 

@@ -146,9 +146,12 @@ def _of_words(text):
 
 def _printed(pairs):
     """Return the numbers of labelled values, by quantity and statistic."""
-    labels, found, said = table()["labels"], {}, {}
+    labels = table()["labels"]
+    found = {}
+    said = {}
     for label, value in pairs:
-        name, number = _plain(label), re.match(_NUMBER, value.strip())
+        name = _plain(label)
+        number = re.match(_NUMBER, value.strip())
         ends = (
             name,
             *(" ".join(name.split()[k:]) for k in (1, 2, 3) if name.split()[k : k + 1] == ["metrics"]),
@@ -156,7 +159,8 @@ def _printed(pairs):
         row = next((labels[end] for end in ends if end in labels), None)
         if row is None or not number:
             continue
-        key, number = (row[0], row[1]), float(number[0].replace(",", "")) * row[2]
+        key = (row[0], row[1])
+        number = float(number[0].replace(",", "")) * row[2]
         if found.setdefault(key, number) != number:
             raise ValueError(f"two benchmarks in one: {label.strip()!r} is {said[key]} and {value.strip()}")
         said[key] = value.strip()
@@ -174,7 +178,8 @@ def _made(found, load):
 
 def _load(n):
     """Return the load that a printout reports: mean lengths, concurrency or rate, and requests per user."""
-    load, done = {name: n[name] for name in table()["load"] if n.get(name, 0) > 0}, n.get("completed")
+    load = {name: n[name] for name in table()["load"] if n.get(name, 0) > 0}
+    done = n.get("completed")
     for name, tokens in (("prompt_tokens", "total_input"), ("output_tokens", "total_output")):
         if done and n.get(tokens):
             load.setdefault(name, n[tokens] / done)

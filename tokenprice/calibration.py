@@ -184,7 +184,8 @@ def operators(chip):
     """
     whose = fallback_chip(chip)
 
-    found, lenders = {kind: timed_kernels(whose, kind) for kind in KINDS}, {}
+    found = {kind: timed_kernels(whose, kind) for kind in KINDS}
+    lenders = {}
     for kind, known in found.items():
         every = {timed: timed_kernels(timed, kind) for timed in GENERATION}
         for name in dict.fromkeys(name for of_chip in every.values() for name in of_chip):
@@ -281,7 +282,9 @@ class Later(Mapping):
     """A lazy mapping: converts each value of another mapping on first use."""
 
     def __init__(self, of, make):
-        self._of, self._make, self._made = cache(of), make, {}
+        self._of = cache(of)
+        self._make = make
+        self._made = {}
 
     def __getitem__(self, name):
         if name not in self._made:

@@ -19,11 +19,13 @@ from tokenprice.signatures import ChangeOptions
 from tokenprice.uncertainty import step_interval
 
 BEST = 1e9  # a factor so large that the resource takes no time
-PRICE, CHIPS = "price of a chip", "chips"
+PRICE = "price of a chip"
+CHIPS = "chips"
 MOST_CHIPS = 512
 
 
-LINKS, KERNELS = ("reduce", "library"), ("gemm", "experts", "attention", "blocks")
+LINKS = ("reduce", "library")
+KERNELS = ("gemm", "experts", "attention", "blocks")
 FIXED = ("start", "depth", "row", "select", "position", "token")  # fixed times of a kernel
 
 
@@ -171,7 +173,8 @@ def change(
         raise ValueError("change is about a step: give batch and context, without prompt and drafts")
     if promise.ttft or promise.percentiles or (promise.tpot is None) == (promise.usd_per_million is None):
         raise ValueError("give exactly one target: tpot, or usd_per_million")
-    served, work = q.deployment, q.workload
+    served = q.deployment
+    work = q.workload
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
@@ -188,7 +191,8 @@ def change(
     now = served.step(work.batch, work.context)
     if not now.feasible:
         raise ValueError(f"no time: {now.status}: {now.reason}")
-    start, unit = value(now, served.machine.count), "$" if dollars else "s"
+    start = value(now, served.machine.count)
+    unit = "$" if dollars else "s"
     found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
     if dollars:
         times = target / start
@@ -224,7 +228,9 @@ def _change(resource, start, target, at, unit):
 
 def _chips(q, target, start, value, unit):
     """Find the number of chips nearest to the current one that meets the target, in a layout of the same kind."""
-    answers, system, served = {}, q.machine, q.deployment
+    answers = {}
+    system = q.machine
+    served = q.deployment
     for count, other in _sizes(served):
         made = served.replace(machine=System(system.chip, count), layout=other)
         step = made.step(q.workload.batch, q.workload.context)
@@ -244,7 +250,8 @@ def _chips(q, target, start, value, unit):
 
 def _sizes(served):
     """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider."""
-    model, asked = served.model, served.layout
+    model = served.model
+    asked = served.layout
     groups = [group.feed_forward for group in model.layers]
     blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
     whole = int(served.machine.count)
@@ -252,7 +259,8 @@ def _sizes(served):
     while 2 * sizes[-1] <= MOST_CHIPS:
         sizes.append(2 * sizes[-1])
     names = ("dp",) if asked.dp > 1 else ("tp",)
-    names += ("ep",) if asked.ep > 1 else ()
+    if asked.ep > 1:
+        names += ("ep",)
     for count in sizes:
         degrees = {name: divmod(getattr(asked, name) * count, whole) for name in names}
         if any(rest for _, rest in degrees.values()):
@@ -297,7 +305,8 @@ def _token(served, q, batch, request):
     step = served.replace(draft_tokens=None).step(batch, q.workload.context)
     if request is None:
         return step.total
-    tokens, cached = request.prompt_tokens, request.cached_tokens
+    tokens = request.prompt_tokens
+    cached = request.cached_tokens
     read = served.prefill(tokens, cached)
     prompts = PrefillProfile(tokens, cached, read, read.total, (tokens,), (tokens - cached,), (read.total,))
     return request_of(

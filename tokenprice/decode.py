@@ -83,19 +83,23 @@ class ShardedModel:
     """
 
     def __init__(self, deployment, batch, context, tokens=1, cached=None):
-        self.deployment, self.context, self.tokens, self.cached = deployment, context, tokens, cached
-        self.model, self.operators, self.box = deployment.model, deployment.operators, deployment.box
-        self.layers, self.formats, self.kv_cache_dtype = (
-            deployment.layers,
-            deployment.formats,
-            deployment.kv_cache_dtype,
-        )
-        self.served, self.kv_shards = deployment.served, deployment.kv_shards
-        self.tp, self.pp, dp = deployment.layout.tp, deployment.layout.pp, deployment.layout.dp
-        self.chip, (self.travel, self.expert_chips, self.cut) = (
-            deployment.machine.chip,
-            deployment.expert_lanes,
-        )
+        self.deployment = deployment
+        self.context = context
+        self.tokens = tokens
+        self.cached = cached
+        self.model = deployment.model
+        self.operators = deployment.operators
+        self.box = deployment.box
+        self.layers = deployment.layers
+        self.formats = deployment.formats
+        self.kv_cache_dtype = deployment.kv_cache_dtype
+        self.served = deployment.served
+        self.kv_shards = deployment.kv_shards
+        self.tp = deployment.layout.tp
+        self.pp = deployment.layout.pp
+        dp = deployment.layout.dp
+        self.chip = deployment.machine.chip
+        (self.travel, self.expert_chips, self.cut) = deployment.expert_lanes
         self.held = self.sequences = batch / dp  # per copy of the attention
         if (self.pp == 1) is not True:  # with fewer sequences than stages, some stages wait
             self.sequences = maximum(self.held / self.pp, minimum(self.held, 1))
@@ -109,7 +113,8 @@ class ShardedModel:
     def stages(self):
         """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
         tuned = calibration.is_tuned(self.model, self.formats)
-        total, slower = {}, calibration.correction_factor(self.chip.name, tuned)
+        total = {}
+        slower = calibration.correction_factor(self.chip.name, tuned)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

@@ -35,7 +35,8 @@ SEEN = "{system} has", "the driver of {system} shows"  # the second if the drive
 # Bytes on every chip besides weights and KV cache: driver context and activations of the 8,192 tokens that engines
 # process at a time (1.7 GB for a model as wide as Llama 3 70B), and buffers for communication. CUDA graphs use the
 # tenth of memory that engines leave free.
-WORKSPACE, BUFFERS = 2e9, 2e9
+WORKSPACE = 2e9
+BUFFERS = 2e9
 DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
 
 
@@ -72,7 +73,8 @@ class Deployment(Record):
         if self.layout is None:  # the count may be an array or a symbol
             one = SimpleNamespace(tp=count, pp=1, ep=1, dp=1, lanes=1)
             object.__setattr__(self, "layout", Layout(tp=int(count)) if isinstance(count, Real) else one)
-        chip, box = self.machine.chip, self.machine.domain
+        chip = self.machine.chip
+        box = self.machine.domain
         if chip.topology == "PCIe":
             box = minimum(count, calibration.chips_per_node(chip))
         vars(self).update(
@@ -141,7 +143,8 @@ class Deployment(Record):
         :func:`tokenprice.speculation.drafted_token_time`. Engines of 2026 run the head within the CUDA graph of the
         step, so a draft takes the time of its kernels and no host time; nothing is fitted.
         """
-        drafted, length = self.draft_tokens or 0, self.acceptance_length
+        drafted = self.draft_tokens or 0
+        length = self.acceptance_length
         if drafted:
             length = acceptance(length, drafted) if isinstance(length, str) else length
             validation.number("acceptance_length", length, minimum=1, maximum=drafted + 1)
@@ -193,7 +196,8 @@ class Deployment(Record):
 
     def _fits(self, caches):
         """Raise DoesNotFit if weights and caches exceed the memory that the engine leaves for them."""
-        weights, have = self.weights_of_a_chip, calibration.memory(self.machine.chip)
+        weights = self.weights_of_a_chip
+        have = calibration.memory(self.machine.chip)
         left = self.left if self.software.name else have
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}

@@ -20,7 +20,8 @@ DATA, WORK, COUNT, MESSAGE = (_symbol(name) for name in ("data", "work", "count"
 @derivation(proves=kernels.step_time)
 def from_the_roofline():
     """From the roofline to the kernel model in five steps."""
-    layers, inner = _symbol("n_layers"), _symbol("inner")
+    layers = _symbol("n_layers")
+    inner = _symbol("inner")
     left = _symbol("step_time")
     bound = roofline.roofline_time(CHIP, WORK, DATA, 1)
     attained = sp.Max(kernels.read_time(KERNEL, CHIP, DATA), kernels.work_time(KERNEL, CHIP, WORK))
@@ -81,7 +82,8 @@ def burst_and_steady_state():
 @derivation()
 def output_over_input():
     """Why a token of output costs more than one of input."""
-    weights, batch = sp.Symbol("W", positive=True), _symbol("batch")
+    weights = sp.Symbol("W", positive=True)
+    batch = _symbol("batch")
     reading = kernels.read_time(KERNEL, CHIP, weights)
     per_output = reading / batch
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
@@ -100,7 +102,9 @@ def output_over_input():
 def capacity_of_a_copy():
     """How many requests per second a copy serves that is never idle."""
     sequences, output, again, copies = map(_symbol, ("sequences", "output_tokens", "again", "copies"))
-    prompts, slowest, group = _symbol("prompts"), _symbol("longest_pack"), 1 + again
+    prompts = _symbol("prompts")
+    slowest = _symbol("longest_pack")
+    group = 1 + again
     begun = sequences / output * group
     served = queueing.capacity(sequences, output, _symbol("step"), _symbol("prompt_time"), copies, again)
     return derivation_steps(

@@ -71,7 +71,8 @@ class Explanation(NamedTuple):
 
 def expected(answer) -> dict:
     """Predict what a benchmark of the answer's question measures: quantity to :class:`Expected`."""
-    q, r = answer.question, answer.request
+    q = answer.question
+    r = answer.request
     found = {"tpot": Expected(answer.seconds, *answer.interval)}
     if r is None:
         ends = (answer.seconds, answer.high, answer.low)
@@ -106,7 +107,8 @@ class Check:
     @property
     def numbers(self) -> dict:
         """Map each compared quantity to its expected and its measured value."""
-        told, measured = expected(self.answer), self.benchmark.measured
+        told = expected(self.answer)
+        measured = self.benchmark.measured
         return {name: (told[name], value) for name, value in measured.items() if name in told}
 
     @property
@@ -147,7 +149,8 @@ class Check:
         }  # fmt: skip
 
     def __str__(self):
-        names, lines = benchmark.table()["measured"], [str(self.answer).partition("\n")[0]]
+        names = benchmark.table()["measured"]
+        lines = [str(self.answer).partition("\n")[0]]
         for name, (one, value) in self.numbers.items():
             statistic = self.benchmark.statistics[name]
             times = f"outside, {format_number(value / one.middle)} times what it should be"
@@ -157,8 +160,10 @@ class Check:
             span = f"{_said(name, one.low)} to {_said(name, one.high)}"
             lines.append(f"{names[name]}: expected {span}, yours {_said(name, value)}: {verdict}")
         left = [names[name] for name in self.benchmark.measured if name not in self.numbers]
-        lines += [f"Not compared: {', '.join(left)} (give prompt and output)"] if left else []
-        lines += ["Possible explanations, each with its prediction:"] if self.explained else []
+        if left:
+            lines.append(f"Not compared: {', '.join(left)} (give prompt and output)")
+        if self.explained:
+            lines.append("Possible explanations, each with its prediction:")
         for one in self.explained:
             told = expected(one.answer)
             each = (
@@ -224,12 +229,14 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
 
 def _asked(command, measured, machine, chips, options):
     """Return the benchmark, its question, and notes."""
-    options, notes = _without(options), ()
+    options = _without(options)
+    notes = ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
         said = {name: getattr(command, name) for name in command.words()} | options
     else:
-        command, measured = _file(command), _file(measured)
+        command = _file(command)
+        measured = _file(measured)
         begun = benchmark.begins(command) if not measured and isinstance(command, str) else None
         if begun is not None:
             command, measured = command[:begun], command[begun:]
@@ -245,7 +252,8 @@ def _asked(command, measured, machine, chips, options):
             said, notes = given(asked | {name: seen.load[name] for name in LENGTHS if name in seen.load})
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
-    said, load = _without(said), _without(seen.load, "acceptance_length")
+    said = _without(said)
+    load = _without(seen.load, "acceptance_length")
     if "request_rate" in {**load, **said}:  # open loop; one replica unless given
         load = _without(load, *LOOP) | {"replicas": 1}
         said = _without(said, *({*LOOP} - {*options}))
@@ -279,11 +287,9 @@ def _file(text):
 def changed(row, q, seen):
     """Return the question with a row's changes applied; None if the row does not apply or changes nothing."""
     changes = {name: None if one == "" else one for name, one in row["changes"].items()}
-    own, engine, n = (
-        calibration.format_name(q.formats[0]).partition(" ")[0],
-        calibration.engine(q.engine).name,
-        q.machine.count,
-    )
+    own = calibration.format_name(q.formats[0]).partition(" ")[0]
+    engine = calibration.engine(q.engine).name
+    n = q.machine.count
     fits = (
         own in row.get("weights", (own,)), engine in row.get("engines", (engine,)),
         row.get("models", "") in q.model.name.lower(), (q.concurrency or 1) <= row.get("most_users", math.inf),
@@ -332,7 +338,8 @@ def _explained(found):
 
 def _next(found):
     """Return the flag to try next with its answer: the remedy of the best explanation, else the fastest change."""
-    q, answer = found.answer.question, found.answer
+    q = found.answer.question
+    answer = found.answer
     if found.explained and (remedy := found.explained[0].cause.get("remedy")):
         return [(remedy, answer)]
     tried = (one for _, one in _answers(table()["try"], q, found.benchmark))

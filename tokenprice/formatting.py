@@ -96,7 +96,8 @@ def format_layout(layout) -> str:
     if layout.dp > 1 and layout.ep > 1:
         return f"attention {' x '.join([f'DP{layout.dp}', *parts])} with EP{layout.ep}"
     parts = [f"DP{layout.dp}", *parts] if layout.dp > 1 else parts
-    parts += [f"EP{layout.ep}"] if layout.ep > 1 else []
+    if layout.ep > 1:
+        parts.append(f"EP{layout.ep}")
     return " x ".join(parts) or "one chip"
 
 

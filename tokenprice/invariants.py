@@ -92,14 +92,18 @@ def of_step(seconds, factor):
 
 def of_request(q, deployment, request, fleet=None):
     """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
-    r, copies, policy = request, deployment.layout.lanes, deployment.scheduler
+    r = request
+    copies = deployment.layout.lanes
+    policy = deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
     in_step = 1 if policy.dp_balance else deployment.in_step
     among = maximum(r.concurrency / copies, 1)
-    lanes, added = (pieces * among, r.output_tokens, copies, in_step), added_time(r.prompt, r.step, among - 1)
+    lanes = (pieces * among, r.output_tokens, copies, in_step)
+    added = added_time(r.prompt, r.step, among - 1)
     if r.prefill_machine:
         apart = copies if fleet and r.prefill_machine == r.system else 1
-        lanes, added = (r.concurrency, r.output_tokens, apart, 1), r.prompt.total
+        lanes = (r.concurrency, r.output_tokens, apart, 1)
+        added = r.prompt.total
     if fleet:  # the event loop has contexts of its own
         least = copies, min(workload.support(q.prompt_tokens))
     else:
@@ -147,11 +151,6 @@ def of_request(q, deployment, request, fleet=None):
         rented += r.output_seconds * r.system.count * r.price_per_chip_hour / r.paid_hours_used
         found |= {"dollars": r.dollars, "rented": rented * hour}
         if fleet is not None:
-            each = [fleet.replicas * fleet.system.count * r.price_per_chip_hour]
-            each += (
-                [fleet.prefill_replicas * fleet.prefill_machine.count * r.read_rate]
-                if fleet.prefill_machine
-                else []
-            )
-            found["rented"] = sum(each) * hour / fleet.request_rate
+            paid = sum(number * system.count * dollars for system, number, _, dollars in fleet.machines)
+            found["rented"] = paid * hour / fleet.request_rate
     return violated(found, kinds)

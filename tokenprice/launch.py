@@ -55,7 +55,8 @@ def plain(name):
 
 def row_of(kind, name):
     """Return the row of a flag or of a dotted setting (its own row, else the enclosing setting's), or None."""
-    rows, name = flags(kind), plain(name)
+    rows = flags(kind)
+    name = plain(name)
     holder = rows.get(name.partition(".")[0])
     if holder is not None and name not in rows:  # nested inside a setting that has a value or no effect
         return {key: one for key, one in holder.items() if key == "beyond"}
@@ -74,7 +75,8 @@ def unknown(name, engine):
     """Return the error for a flag that the engine lacks; it suggests the engine's own flag with the same meaning."""
     from difflib import get_close_matches
 
-    own, others = flags(engine), [kind for kind in ENGINES if plain(name) in flags(kind)]
+    own = flags(engine)
+    others = [kind for kind in ENGINES if plain(name) in flags(kind)]
     meant = {flags(kind)[plain(name)].get("says") for kind in others} - {None}
     meant |= {"memory_utilization", "static"} if meant & {"memory_utilization", "static"} else set()
     same = [f"{ENGINES[engine]} calls it --{near}" for near, row in own.items() if row.get("says") in meant]
@@ -117,8 +119,13 @@ class Launch:
     """Settings read from a command or single flags, flags without effect, and unsupported flags with the reason."""
 
     def __init__(self, engine=None):
-        self.engine, self.version, self.tool = engine, "", ""
-        self.said, self.files, self.idle, self.beyond = {}, {}, [], {}
+        self.engine = engine
+        self.version = ""
+        self.tool = ""
+        self.said = {}
+        self.files = {}
+        self.idle = []
+        self.beyond = {}
 
     def take(self, flag, value=True, kind=None):
         """Read one flag or setting of the engine, or of a benchmark."""
@@ -162,7 +169,8 @@ class Launch:
         tp, pp, dp, ep = (said.get(name, 1) for name in DEGREES)
         if "model" not in said and machine is not None and "tp" not in said:
             tp = max(machine.count // (pp * dp), 1)
-        count, spread = tp * pp * dp, said.get("spread") or said.get("experts")
+        count = tp * pp * dp
+        spread = said.get("spread") or said.get("experts")
         if self.engine != "vllm" and "attention_dp" in said:
             copies = dp if self.engine == "sglang" else tp
             if tp % copies:
@@ -176,13 +184,16 @@ class Launch:
 
     def question(self, options):
         """Return fields of the question, and notes on the flags; values in ``options`` override flags."""
-        said, notes, launched = self.said, [], "model" in self.said
+        said = self.said
+        notes = []
+        launched = "model" in self.said
         model = said["model"] if launched else options.get("model")
         model = self._checkpoint(model) if isinstance(model, str) else model
         found = {
             name: said[name] for name in ("memory_utilization", "kv_cache_dtype", *REQUESTS) if name in said
         }
-        found |= {"model": model} if launched else {}
+        if launched:
+            found["model"] = model
         if model is not None:
             model = parsing.parse_model("model", model)
             found |= self._formats(model)
@@ -213,7 +224,8 @@ class Launch:
                     f"prompt and output are {longest:,.0f} tokens, but the command allows {said['longest']:,}"
                 )
         notes += [f"Not described: {flag} ({why})." for flag, why in self.beyond.items()]
-        notes += [f"Without effect: {', '.join(dict.fromkeys(self.idle))}."] if self.idle else []
+        if self.idle:
+            notes.append(f"Without effect: {', '.join(dict.fromkeys(self.idle))}.")
         return found, tuple(notes)
 
     def _checkpoint(self, name):
@@ -233,9 +245,11 @@ class Launch:
 
     def _formats(self, model):
         """Return the weight format if it differs from the checkpoint's; ``quantization`` overrides ``dtype``."""
-        format, own = "checkpoint", parsing.checkpoint_formats(model)[0]
+        format = "checkpoint"
+        own = parsing.checkpoint_formats(model)[0]
         if "quantization" in self.said:
-            said, formats = str(self.said["quantization"]).lower(), table()["quantization"]
+            said = str(self.said["quantization"]).lower()
+            formats = table()["quantization"]
             format = formats[validation.one_of("format of --quantization", said, formats)]
         format = self.said.get("dtype") if format == "checkpoint" else format
         return {"weights": format} if format and own == "bf16" else {}
@@ -243,7 +257,8 @@ class Launch:
     def _machine(self, machine, count, notes):
         if count > machine.count > 1:
             raise ValueError(f"machine is {machine}, but the command takes {count} chips")
-        notes += [f"The command takes {count} of {machine.count} chips."] if count < machine.count else []
+        if count < machine.count:
+            notes.append(f"The command takes {count} of {machine.count} chips.")
         boxes = self.said.get("boxes", 1)
         if boxes > 1:
             return System(machine.chip, count, max(count // boxes, 1))
@@ -292,11 +307,12 @@ class Launch:
         if "prefix" in said and isinstance(found.get("prompt_tokens"), (int, float)):
             found |= {"prompt_tokens": found["prompt_tokens"] + said["prefix"], "cached": said["prefix"]}
         if rate or "request_rate" in given:
-            self.beyond |= {"--max-concurrency": "requests come at a rate"} if users else {}
+            if users:
+                self.beyond["--max-concurrency"] = "requests come at a rate"
             return found | ({"request_rate": rate} if rate else {})
         users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
         if requests:  # without a concurrency limit all requests start at once
-            found |= {"requests_per_user": max(requests / users, 1)}
+            found["requests_per_user"] = max(requests / users, 1)
         if requests or "concurrency" in said or "pace" in said:
             found["concurrency"] = users
         return found | ({"fixed_lengths": True} if low == high and self.tool else {})
@@ -381,7 +397,8 @@ def _commands(text):
             r"\$\{(\w+)(?::-([^}]*))?\}|\$(\w+)", lambda m: env.get(m[1] or m[3], m[2] or m[0]), line
         )
         lexer = shlex.shlex(line, posix=True, punctuation_chars=";&|")
-        lexer.whitespace_split, lexer.commenters = True, "#"
+        lexer.whitespace_split = True
+        lexer.commenters = "#"
         part: list = []
         try:
             for token in [*lexer, ";"]:
@@ -420,7 +437,8 @@ def _pairs(kind, tokens):
         row = row_of(kind, name)
         if row is None:
             raise unknown(name, kind)
-        values, said = [value] if sign else [], "says" in row or "parts" in row
+        values = [value] if sign else []
+        said = "says" in row or "parts" in row
         while not sign and tokens and not _FLAG.match(tokens[0]) and not (said and values):
             if row.get("switch") and tokens[0].lower() not in ("true", "false"):
                 break
@@ -456,13 +474,13 @@ def given(options, fields):
     """
     options = aliases.resolve({name: one for name, one in options.items() if one is not None})
     extra = {name: one for name, one in options.items() if name not in fields and known(name)}
-    text = options.get("model")
-    if not extra and not is_launch(text):
+    launched = is_launch(options.get("model"))
+    if not extra and not launched:
         return options, ()
     options = {name: one for name, one in options.items() if name not in extra}
-    launch = deepcopy(read(text)) if is_launch(text) else Launch(_engine(options.get("engine"), extra))
-    if is_launch(text):
-        del options["model"]
+    launch = (
+        deepcopy(read(options.pop("model"))) if launched else Launch(_engine(options.get("engine"), extra))
+    )
     for name, value in extra.items():
         launch.take(name, value, (known(name, launch.engine) or known(name))[0])
     found, notes = launch.question(options)
@@ -507,15 +525,22 @@ def command(question, engine):
     >>> command(Question("Qwen/Qwen3-32B", "4x H100", memory_utilization=0.95), "vllm")
     'vllm serve Qwen/Qwen3-32B --tensor-parallel-size 4 --gpu-memory-utilization 0.95'
     """
-    q, at, drafts = question, question.resolved_layout, question.draft_tokens
-    (weights, cache, _), (own, _, own_cache) = q.formats, parsing.checkpoint_formats(q.model)
+    q = question
+    at = question.resolved_layout
+    drafts = question.draft_tokens
+    (weights, cache, _) = q.formats
+    (own, _, own_cache) = parsing.checkpoint_formats(q.model)
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
     values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
-    values |= {"experts": True, "attention_dp": at.dp > 1} if at.ep > 1 else {}
-    values |= {"eager": True} if q.engine == "eager" else {}
-    values |= {"quantization": weights} if weights != own and weights in ("fp8", "int8", "mxfp4") else {}
-    values |= {"kv_cache_dtype": cache} if cache != own_cache and cache in FORMATS else {}
+    if at.ep > 1:
+        values |= {"experts": True, "attention_dp": at.dp > 1}
+    if q.engine == "eager":
+        values["eager"] = True
+    if weights != own and weights in ("fp8", "int8", "mxfp4"):
+        values["quantization"] = weights
+    if cache != own_cache and cache in FORMATS:
+        values["kv_cache_dtype"] = cache
     if q.memory_utilization:
         values["static"] = q.memory_utilization - _workspace(at) / calibration.memory(q.machine.chip)
     if drafts:
@@ -524,9 +549,11 @@ def command(question, engine):
     lost = engine == "trtllm" and (at.dp > at.ep or "quantization" in values)
     if lost or engine == "vllm" and 1 < at.ep < at.tp * at.dp:
         return ""
-    line, file = [table()["command"][engine], _named(q.model)], {}
+    line = [table()["command"][engine], _named(q.model)]
+    file = {}
     for row in table()["rows"][engine]:
-        value, name = values.pop(row.get("says"), None), row["names"].split()[0]
+        value = values.pop(row.get("says"), None)
+        name = row["names"].split()[0]
         value = row["written"].get(value, value) if "written" in row else value
         name = name.replace("-", "_") if engine == "trtllm" else name
         if value and "file" in row:

@@ -92,7 +92,8 @@ def attention_call(at, attention):
 
 def gqa(at, attention):
     """Grouped-query attention: one product for queries, keys and values; attention; the output projection."""
-    d, heads = at.model.d_model, attention.n_heads / at.tp
+    d = at.model.d_model
+    heads = attention.n_heads / at.tp
     value = attention.value_dim or attention.head_dim
     # Where keys serve as values too, engines load them into both places (vLLM's gemma4.py), and read both.
     kept = maximum(attention.n_kv_heads / at.tp, 1) * (
@@ -105,7 +106,9 @@ def gqa(at, attention):
 
 def mla(at, attention):
     """Latent attention (MLA): down-projections on every chip, queries into the latent, attention, values, output."""
-    d, heads, rank = at.model.d_model, attention.n_heads / at.tp, attention.kv_rank
+    d = at.model.d_model
+    heads = attention.n_heads / at.tp
+    rank = attention.kv_rank
     yield gemm(at, "attention", d, (attention.q_rank or 0) + rank + attention.rope_dim)
     yield gemm(at, "attention", attention.q_rank or d, heads * (attention.nope_dim + attention.rope_dim))
     yield gemm(at, "attention", attention.nope_dim, heads * rank)
@@ -160,7 +163,8 @@ def all_reduce(at):
     """All-reduce of all rows; none on a single chip."""
     if (at.tp == 1) is True:
         return
-    n, beyond = maximum(at.tp, 2), at.tp > at.box
+    n = maximum(at.tp, 2)
+    beyond = at.tp > at.box
     link, far = (at.operators.link(n, kind) for kind in (at.links, "library"))
     if symbolic(beyond):
         pairs = ((getattr(far, name), getattr(link, name)) for name in ("latency", "bandwidth"))
@@ -175,7 +179,8 @@ def all_reduce(at):
 
 def exchange(at, block):
     """Seconds to dispatch (8 bits) and combine (16 bits) one layer's tokens, on the slower link involved."""
-    chip, inside = at.chip, at.expert_chips <= at.box
+    chip = at.chip
+    inside = at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:
         raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")

@@ -107,9 +107,11 @@ def _mixed(name, value):
     if isinstance(value, workload.LengthDistribution):
         return value
     if isinstance(value, str):
-        said, (middle, sign, part) = value, re.sub(r"\+/?-", "±", value).partition("±")
+        said = value
+        (middle, sign, part) = re.sub(r"\+/?-", "±", value).partition("±")
         if sign:
-            middle, part = parse_tokens(name, middle), parse_fraction(name, part)
+            middle = parse_tokens(name, middle)
+            part = parse_fraction(name, part)
             value = middle * (1 - part), middle * (1 + part)
         else:
             value = re.split(r"(?<=\w)(?<!\de)\s*-", value)
@@ -247,7 +249,8 @@ def parse_seconds(name, value) -> float:
 def parse_dollars(name, value) -> float:
     """Parse dollars: ``2.5``, ``"$2.50"``, ``"2.5 usd"``, ``"$2/h"``."""
     if isinstance(value, str):
-        said, paid = re.sub(r"^\s*\$", "", value), ("", *_PAID.get(name, _HOUR))
+        said = re.sub(r"^\s*\$", "", value)
+        paid = ("", *_PAID.get(name, _HOUR))
         units = ("", *paid) if said != value else {usd + one for usd in _USD for one in paid}
         try:
             value, _ = _measured(name, said, units, "")
@@ -301,7 +304,8 @@ def parse_layout(name, value) -> Layout:
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as 'TP8' or 'DP8 EP8'")
     found = re.findall(_DEGREE, value, re.IGNORECASE)
-    names, text = [degree.lower() for degree, _ in found], value.strip().lower()
+    names = [degree.lower() for degree, _ in found]
+    text = value.strip().lower()
     if len(set(names)) < len(names) or not (text == "one chip" or re.fullmatch(_LAYOUT, text)):
         said = validation.short(repr, value)
         raise ValueError(f"{name} is {said}, but must be like 'TP8', 'PP2 x TP8' or 'DP8 EP8'")
@@ -355,7 +359,8 @@ def parse_engine(name, value) -> str:
     ``"sglang"`` keeps its name, because its scheduler prefills first.
     """
     validation.instance(name, value, str)
-    classes, said = calibration.engines()["class"], value.strip().lower()
+    classes = calibration.engines()["class"]
+    said = value.strip().lower()
     if said in classes:
         return said
     named = re.fullmatch(r"[a-z-]+(?:\s*v?[0-9][\w.+-]*)?", said)  # one name, optionally with a version

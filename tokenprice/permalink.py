@@ -12,7 +12,7 @@ from numbers import Real
 from pathlib import Path
 from urllib.parse import quote
 
-from inferlib import catalog
+from inferlib import catalog, validation
 from inferlib.attention import Attention, Indexer
 from tokenprice import calibration, parsing, sparse_attention, workload
 from tokenprice.decode import unsupported_reason
@@ -22,38 +22,11 @@ from tokenprice.uncertainty import new_model
 PAGE = "calculator.html"
 STORED = (*calibration.PARTS, "norms")  # parts of a model whose parameters are stored separately
 NO_WINDOW = 1e15  # a window in positions longer than any context
-# Fields that the page does not have, with the reason.
-LEFT_OUT = {
-    "trace": "the page reads no files; --link prints this page's address with the lengths of a trace",
-    "requests_per_user": "the page describes a service that runs for long",
-    "fixed_lengths": "the page draws output lengths at random",
-    "batching_wait_iters": "the page has the engines' defaults",
-    "prefill_replicas": "the page chooses the number of prefill machines",
-    "max_num_batched_tokens": "the page uses the engine's default",
-    "order": "the page uses the engine's default",
-    "router": "the page routes requests at random",
-    "dp_balance": "the page does not balance copies",
-    "price_max": "the page has one price per chip",
-    "request_latency": "the page has limits of TPOT and TTFT only",
-    "tpot_p99": "the page prints the simulate command instead",
-    "ttft_p99": "the page prints the simulate command instead",
-}
-# Arguments of a call that are not fields, with the reason why no link holds them.
-BESIDE = {
-    "chips": "the page tries one chip, or all with kernel timings and a price",
-    "counts": "the page tries every number of chips",
-    "layouts": "the page tries every layout",
-}
-# Small vectors of a layer: stored, but without time of their own.
-VECTORS = (
-    "biases", "router_bias", "shared_gate", "router_vectors", "input_bias", "output_bias", "qk_norm", "sinks",
-    "same_value", "norm_all_heads", "norms", "convolution_bias",
-)  # fmt: skip
-# Numbers of a chip that a reader can change on the page, and the page's unit in SI.
-CHIP = {
-    "memory_capacity": 1e9, "memory_bandwidth": 1e12, "scale_up_bandwidth": 1e9, "scale_up_size": 1,
-    "scale_out_bandwidth": 1e9, "power": 1,
-}  # fmt: skip
+_TABLE = validation.read_package_toml(__file__, "permalink.toml")
+LEFT_OUT = _TABLE["left_out"]
+BESIDE = _TABLE["beside"]
+CHIP = _TABLE["chip"]
+VECTORS = _TABLE["model"]["vectors"]
 
 
 def without_vectors(part):
@@ -109,7 +82,7 @@ def model_dimensions(model, formats=None) -> dict:
         "formats": formats_of(model, *(formats or parsing.checkpoint_formats(model))),
     }  # fmt: skip
     if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):
-        found |= {"factors": [known["token"], known.get("copies", 1), known["first"]]}
+        found["factors"] = [known["token"], known.get("copies", 1), known["first"]]
         found |= {
             "told": sparse_attention.cautions(model),
             "unscored": sparse_attention.unscored_reason(model),
@@ -134,11 +107,13 @@ def trace_summary(question, cached) -> dict:
 
     Each group has the same total of uncached tokens, so the few longest prompts, which decide the wait, are kept apart.
     """
-    prompts, held = question.prompt_tokens.support, workload.support(cached)
+    prompts = question.prompt_tokens.support
+    held = workload.support(cached)
     held = held if len(held) > 1 else held * len(prompts)
     pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
     groups: dict = {}
-    passed, fresh = 0.0, fsum(prompts) - fsum(held)
+    passed = 0.0
+    fresh = fsum(prompts) - fsum(held)
     for whole, part in pairs:
         place = int((passed + (whole - part) / 2) / fresh * PROMPT_GROUPS)
         groups.setdefault(place, []).append((whole, part))
@@ -183,7 +158,8 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
         raise ValueError("no link holds concurrency for decide: the page finds the users per machine itself")
     if given.pop("trace", ""):
         given["mix"] = _packed(trace_summary(question, cached))
-    model, (weights, cache, kept) = question.model, question.formats
+    model = question.model
+    (weights, cache, kept) = question.formats
     bits = any(
         not isinstance(format, str)
         for format in (question.weights or "", *(question.layer_formats or {}).values())
@@ -195,15 +171,18 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
             **model_dimensions(model, (weights, kept, cache) if bits else None),
         }
         given |= {"model": "", "own": _packed(own)}
-        given |= dict.fromkeys(("weights", "kv_cache_dtype", "layer_formats"), "") if bits else {}
-    given |= _changed(question.machine.chip, question.price) if question.machine else {}
+        if bits:
+            given |= dict.fromkeys(("weights", "kv_cache_dtype", "layer_formats"), "")
+    if question.machine:
+        given |= _changed(question.machine.chip, question.price)
     pairs = (f"{name}={quote(_text(value), safe=',')}" for name, value in given.items() if value != "")
     return f"{PAGE}#ask?{'&'.join(pairs)}"
 
 
 def _beside(question, more):
     """Return arguments that are not fields as text: prices by chip (prefill chip included), and a single chip."""
-    more, prices = {name: value for name, value in more.items() if value is not None}, {}
+    more = {name: value for name, value in more.items() if value is not None}
+    prices = {}
     chips = more.get("chips")
     if isinstance(chips, (list, tuple)) and len(chips) == 1:
         (chips,) = chips

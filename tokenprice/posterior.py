@@ -58,7 +58,8 @@ def conditioned(widths, x, logs) -> Posterior:
     ``widths``: standard deviations of the level, both slopes, and the noise.
     """
     *widths, noise = widths
-    x, logs = np.reshape(x, (-1, 3)), np.asarray(logs, dtype=float)
+    x = np.reshape(x, (-1, 3))
+    logs = np.asarray(logs, dtype=float)
     covariance = np.linalg.inv(np.diag(1 / np.square(widths)) + x.T @ x / noise**2)
     return Posterior(covariance @ x.T @ logs / noise**2, covariance, noise)
 
@@ -118,8 +119,10 @@ def condition(answer, measured, answered):
         other = answered(q.replace(**{same[name]: one for name, one in load.items() if name in same}))
         if not other.feasible:
             raise ValueError(f"measured at {load}, where there is no answer: {other.reason}")
-        told, r = {"tpot": ("token", other.seconds, other.factor)}, other.request
-        told |= {"ttft": ("first", r.ttft, r.first_factor)} if r is not None else {}
+        told = {"tpot": ("token", other.seconds, other.factor)}
+        r = other.request
+        if r is not None:
+            told["ttft"] = ("first", r.ttft, r.first_factor)
         for name in told.keys() & times.keys():
             kind, predicted, factor = told[name]
             by = times[name] / predicted
@@ -142,9 +145,13 @@ def _at(answer):
 
 
 def _applied(answer, rows):
-    q, x, was = answer.question, _at(answer), answer.factor
+    q = answer.question
+    x = _at(answer)
+    was = answer.factor
     found = conditioned(before("token", was, x), rows["token"][:, :3], rows["token"][:, 3])
-    ratio, factor, request = found.ratio(x), found.width(x), answer.request
+    ratio = found.ratio(x)
+    factor = found.width(x)
+    request = answer.request
     step = slowed(answer.step, ratio)
     if request is not None:
         request = replace(request, step=step, tpot=request.tpot * ratio, step_factor=factor)
@@ -159,10 +166,8 @@ def _applied(answer, rows):
         broken = f"a step would be faster than the data sheet allows, {1e3 * least.total:.3g} ms"
     if broken:
         raise ValueError(f"measured rows lead to an impossible answer: {broken}")
-    many, slower = (
-        len(rows["token"]),
-        f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}",
-    )
+    many = len(rows["token"])
+    slower = f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}"
     told = (
         f"By {many} measured {'row' if many == 1 else 'rows'} your machine is {slower} than the model says; "
         f"80 % within {factor:.2f} (was {was:.2f})."

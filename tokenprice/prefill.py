@@ -169,10 +169,12 @@ def added_time(read, step, beside=1):
     Nothing is fitted. Prompts of 128 tokens of Qwen3 235B, prefilled among as many users, took a fourth of their time
     alone.
     """
-    seconds, together = read.total, minimum(beside, 1)
+    seconds = read.total
+    together = minimum(beside, 1)
     for weights, work in READ_AND_WORK:
         if weights in read.terms:
-            alone, least = read.terms[weights], read.terms[work]
+            alone = read.terms[weights]
+            least = read.terms[work]
             rest = maximum(alone - step.terms.get(weights, 0), least)
             seconds = seconds - together * (maximum(alone, least) - rest)
     return seconds

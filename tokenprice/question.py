@@ -392,7 +392,8 @@ class Question(ParsedRecord):
         >>> Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=200, concurrency=32).step().words()
         {'model': 'Llama 3 70B', 'machine': '8x H100 SXM', 'batch': 32, 'context': 2148}
         """
-        lost, work = dict.fromkeys((*REQUEST, *SERVING)), self.workload
+        lost = dict.fromkeys((*REQUEST, *SERVING))
+        work = self.workload
         return self.replace(**lost, batch=work.batch, context=work.context) if self.is_request else self
 
     @cached_property
@@ -411,10 +412,11 @@ class Question(ParsedRecord):
     def on(self, machine, layout=None) -> Deployment:
         """Deploy the model on a machine: layout (default: chosen), formats, engine and scheduler as in the question."""
         weights, cache, kept = self.formats
-        said, served = vars(self), {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
+        said = vars(self)
+        served = {"weights": weights, "kv_cache_dtype": cache, "layer_formats": kept}
         own = {name: said[name] for name in Scheduler.__dataclass_fields__ if said.get(name) is not None}
         served |= {"machine": machine, "layout": layout}
-        served |= {"scheduler": Scheduler.of(self.engine, machine.chip).replace(**own)}
+        served["scheduler"] = Scheduler.of(self.engine, machine.chip).replace(**own)
         return Deployment(
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )
@@ -553,7 +555,8 @@ def read_record(kind, options, chips=None):
     made = kind(**options)
     if not prices:
         return made
-    listed, reader = parsing.parse_prices(prices, chips or ()), made.prefill_machine
+    listed = parsing.parse_prices(prices, chips or ())
+    reader = made.prefill_machine
     if reader and reader.chip.name in listed:
         chip = reader.chip.replace(price=listed[reader.chip.name][0])
         made = made.replace(prefill_machine=System(chip, reader.count, reader.domain))
@@ -591,7 +594,8 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
 
 def recorded(q, cached):
     """Return notes: what the closed form uses of a trace, and what only a simulation replays."""
-    trace, come = q.trace, ""
+    trace = q.trace
+    come = ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
         uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"
         come = f" They arrive {uneven if trace.bursts > 1 else 'more evenly than at random'}."

@@ -163,7 +163,8 @@ class Server:
     @cached_property
     def sequences(self) -> float:
         """Sequences of a copy that is never idle."""
-        policy, budget = self.scheduler, self.scheduler.max_num_batched_tokens
+        policy = self.scheduler
+        budget = self.scheduler.max_num_batched_tokens
         most = max(min(self.costs.tokens / self.held, policy.max_num_seqs, MOST), 1)
         return most_sequences(most, 1, most, budget, self.fresh, self.output, int(policy.rides))
 
@@ -192,7 +193,8 @@ class Server:
     @cached_property
     def capacity(self) -> float:
         """Requests per second of all copies."""
-        read, n = self.prompt[0], self.sequences
+        read = self.prompt[0]
+        n = self.sequences
         return self.copies * capacity(n, self.output, self.step(n), read, self.together, self.again)
 
     def load(self, arrivals) -> float:
@@ -208,14 +210,17 @@ class Server:
 
         ``before``: the wait at a separate prefill machine.
         """
-        load, each = self.load(arrivals), arrivals / self.copies
+        load = self.load(arrivals)
+        each = arrivals / self.copies
         if load >= 1 or not before >= 0:
             return None
-        (read, uneven), after = self.prompt, max(self.output - 1, 0)
+        (read, uneven) = self.prompt
+        after = max(self.output - 1, 0)
         gap, came, plain, n = self.balance(each)
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
-            pack, alone = read, read + pieces * plain
+            pack = read
+            alone = read + pieces * plain
             waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
             waits = residual(plain, came, read, uneven)
@@ -241,9 +246,11 @@ class Server:
         Returns the time between two tokens, the prompts that arrive in it, the time of a step without prefill, and the
         decoding sequences.
         """
-        gap, n = self.step(1), 1.0
+        gap = self.step(1)
+        n = 1.0
         for _ in range(MAX_ITERATIONS):
-            came, most = each * gap, self.most_prompts(n)
+            came = each * gap
+            most = self.most_prompts(n)
             plain = self.step(min(n, self.sequences))
             new = plain + self.prompt[0] * longest_pack(came, self.together, min(most, 1), most)
             gap = (gap + new) / 2
@@ -262,8 +269,10 @@ class Server:
         random or in turn are independent, so one copy stands for all; with a router that looks at loads, up to
         :data:`TOGETHER` machines are simulated.
         """
-        at, each = self.costs, arrivals * self.costs.in_step / self.copies / machines
-        looks, groups = self.scheduler.router == "least loaded", machines * self.copies // at.in_step
+        at = self.costs
+        each = arrivals * self.costs.in_step / self.copies / machines
+        looks = self.scheduler.router == "least loaded"
+        groups = machines * self.copies // at.in_step
         held = min(self.load(arrivals / machines), 1.0) * self.sequences * at.in_step
         together = min(groups, TOGETHER) if looks else 1
         warm = max(ceil(WARM * held * together), LEAST_WARM)
@@ -289,13 +298,13 @@ class Server:
 
 def server_of(q, deployment, read=None) -> Server:
     """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
-    copies, work, policy = deployment.layout.lanes, q.workload, deployment.scheduler
+    copies = deployment.layout.lanes
+    work = q.workload
+    policy = deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
-    room, held = (
-        q.max_sequences(deployment),
-        2 * work.context - q.prompt_tokens if policy.reserve else work.context,
-    )
+    room = q.max_sequences(deployment)
+    held = 2 * work.context - q.prompt_tokens if policy.reserve else work.context
     tokens = room * held / copies if isfinite(room) else inf
     costs = Costs(
         step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
@@ -314,7 +323,8 @@ def server_of(q, deployment, read=None) -> Server:
 def step_table(q, deployment, tokens):
     """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
     most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers, roomy = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1), deployment.unlimited()
+    numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
+    roomy = deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
@@ -362,11 +372,18 @@ class Fleet(Screen):
     max_num_seqs: int | None = None
 
     @property
+    def machines(self) -> list:
+        """Each kind of machine: the system, how many of it, used share of paid hours, dollars per chip-hour."""
+        paid = self.request
+        found: list = [(self.system, self.replicas, paid.paid_hours_used, paid.price_per_chip_hour)]
+        if self.prefill_machine:
+            found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.read_rate))
+        return found
+
+    @property
     def chips(self) -> int:
         """Number of chips of all machines."""
-        return self.replicas * self.system.count + (
-            self.prefill_replicas * self.prefill_machine.count if self.prefill_machine else 0
-        )
+        return sum(number * system.count for system, number, *_ in self.machines)
 
     @property
     def dollars_per_hour(self) -> float | None:
@@ -376,17 +393,14 @@ class Fleet(Screen):
     @property
     def idle_joules(self) -> float | None:
         """Energy of idle chips per output token in joules; None if a chip's power is unknown."""
-        idle = [(self.system, self.replicas * max(1 - (self.request.paid_hours_used or 0), 0))]
-        idle += (
-            [(self.prefill_machine, self.prefill_replicas * max(1 - (self.request.reading or 0), 0))]
-            if self.prefill_machine
-            else []
-        )
-        if any(system.chip.power is None for system, _ in idle):
-            return None
-        chips = ((system.chip.power, many * system.count) for system, many in idle)
+        joules = 0.0
         tokens = self.request_rate * self.request.output_tokens
-        return float(sum(energy.idle_energy(energy.draw(), *each, tokens) for each in chips))
+        for system, number, used, _ in self.machines:
+            if system.chip.power is None:
+                return None
+            idle = number * max(1 - (used or 0), 0) * system.count
+            joules += float(energy.idle_energy(energy.draw(), system.chip.power, idle, tokens))
+        return joules
 
     @property
     def headroom(self) -> float:
@@ -416,8 +430,10 @@ class Fleet(Screen):
     @property
     def machinery(self) -> str:
         """The number of machines and their load, in words."""
-        own, busy = f"{self.replicas} × ({self.system})", f"{self.estimate.load:.0%} load"
-        busy += f" with max_num_seqs {self.max_num_seqs}" if self.max_num_seqs else ""
+        own = f"{self.replicas} × ({self.system})"
+        busy = f"{self.estimate.load:.0%} load"
+        if self.max_num_seqs:
+            busy += f" with max_num_seqs {self.max_num_seqs}"
         read = f"{self.prefill_replicas} × ({self.prefill_machine}) prefill at {self.prefill_load:.0%}"
         return f"{read}, {own} decode at {busy}" if self.prefill_machine else f"{own} at {busy}"
 
@@ -428,7 +444,8 @@ class Fleet(Screen):
 
     def rows(self):
         """Return lines of the answer: machines and load, queueing times, rent."""
-        at, late = self.estimate, format_time(self.slow_end.wait)
+        at = self.estimate
+        late = format_time(self.slow_end.wait)
         room = f"{at.running:,.3g} running in each, room for {format_number(self.headroom)} × this load"
         found = [("Replicas", f"{self.machinery}, {room}")]
         found += [("Queue", f"{format_time(at.wait)} before prefill ({late} at the slow end)")]
@@ -460,7 +477,8 @@ def fleet(
     SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated; otherwise they come from
     :meth:`Server.steady`, which finds the numbers ``near``. ``most``: chips above which no fleet is wanted.
     """
-    reads, copies = reader or deployment, deployment.layout.lanes
+    reads = reader or deployment
+    copies = deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
@@ -493,7 +511,8 @@ def fleet(
 
     @cache
     def end(of, n, by, before=0.0):
-        at, each = of(n).slower(by) if by != 1 else of(n), q.request_rate / n
+        at = of(n).slower(by) if by != 1 else of(n)
+        each = q.request_rate / n
         return (
             at.state(each, at.played(q.request_rate, machines=n, until_first=True), before)
             if simulated
@@ -564,7 +583,8 @@ def fleet(
 
 def smallest_number(kept, most=None, least=1):
     """Return the smallest n >= ``least`` for which a monotone predicate holds; None if there is none."""
-    high, most = least, most or 2**20 * least
+    high = least
+    most = most or 2**20 * least
     while not kept(high):
         if high >= most:
             return None

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import cache
 from math import ceil, inf
 from typing import Unpack
 
+from inferlib import validation
 from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
@@ -17,34 +19,33 @@ from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_int
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
-from tokenprice.queueing import MONTH, Fleet, fleet, smallest_number
+from tokenprice.queueing import Fleet, fleet, smallest_number
 from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
 
 MAX_USERS = 8192  # largest number of users per machine in the search
 CHIPS_WITHOUT_DOMAIN, MAX_CHIPS = 8, 72  # chips to try if the chip states no domain, and at most
-NOT_DESCRIBED, NO_ROOM = "not described", "does not fit"
-TOO_SLOW, TOO_LATE, TOO_DEAR = "too slow", "first token too late", "too expensive"
+NOT_DESCRIBED = "not described"
+NO_ROOM = "does not fit"
+TOO_SLOW = "too slow"
+TOO_LATE = "first token too late"
+TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
-# Columns of the table of offers: key of a row, and its unit's factor.
-COLUMNS = {
-    "users each": ("concurrency", 1), "TPOT, ms": ("tpot", 1e3), "TTFT, ms": ("ttft", 1e3),
-    "TPOT p99, ms": ("tpot_p99", 1e3), "TTFT p99, ms": ("ttft_p99", 1e3), "$/hour": ("usd_per_hour", 1),
-    "¢/request": ("usd_per_request", 100),
-    **{f"$/M {kind}": (f"usd_per_million_{kind}", 1) for kind in ("input", "cached", "output", "kept")},
-    "kept, %": ("kept", 100), "tokens/s": ("rate", 1), "headroom": ("headroom", 1), "queue, ms": ("wait", 1e3),
-    "slow queue, ms": ("wait_high", 1e3), "$/month": ("usd_per_hour", MONTH),
-}  # fmt: skip
-# Columns shown for a single offer, left out of the table to keep it narrow.
-DETAILS = ("tokens/s", "headroom", "queue, ms", "slow queue, ms", "$/month")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated if the SLO has percentiles, and requests simulated for each.
-SIMULATED, REQUESTS = 3, 3000
+SIMULATED = 3
+REQUESTS = 3000
 OFFERS_SHOWN = 5  # offers shown
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
+
+
+@cache
+def offer_columns():
+    """``offers.toml``, read."""
+    return validation.read_package_toml(__file__, "offers.toml")
 
 
 @frozen
@@ -116,7 +117,8 @@ class Offer(formatting.Screen):
     def notes(self):
         """Notes below the table: cautions, and why the offer is ranked by its slow end."""
         slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
-        slow += [LIMITED] if self.fleet and self.fleet.max_num_seqs else []
+        if self.fleet and self.fleet.max_num_seqs:
+            slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
 
     def surely(self):
@@ -130,13 +132,15 @@ class Offer(formatting.Screen):
 
     def cells(self):
         """The columns of the table of offers: name to text."""
-        machine, (low, high) = f"{self.system}", self.request.tpot_interval
+        machine = f"{self.system}"
+        (low, high) = self.request.tpot_interval
         machine = f"{self.replicas} × ({machine})" if self.replicas > 1 else machine
         one = {"rate": self.speed, "tpot": self.request.tpot, "tpot_low": low, "tpot_high": high} | self.row()
         if self.fleet:
-            machine, one = self.fleet.machinery, self.fleet.to_dict() | one
+            machine = self.fleet.machinery
+            one = self.fleet.to_dict() | one
         found = {"machine": machine, "layout": one["layout"]}
-        for name, (key, scale) in COLUMNS.items():
+        for name, (key, scale) in (offer_columns()["columns"] | offer_columns()["details"]).items():
             if (at := one.get(key)) is not None:
                 ends = [one[f"{key}_{end}"] / at for end in ("low", "high") if f"{key}_low" in one]
                 found[name] = formatting.format_interval(scale * at, ends or (1, 1))
@@ -161,13 +165,15 @@ class Offer(formatting.Screen):
 
     def row(self):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
-        r, prices = self.request, self.request.per_million
+        r = self.request
+        prices = self.request.per_million
         many = (
             {"usd_per_hour": r.price_per_chip_hour * self.system.count}
             if self.fleet is None
             else self.fleet.to_dict()
         )
-        many |= {"replicas": self.replicas, "usd_per_hour": self.hourly} if self.replicas else {}
+        if self.replicas:
+            many |= {"replicas": self.replicas, "usd_per_hour": self.hourly}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             **_named(self.system, self.layout), "concurrency": self.concurrency,
@@ -274,7 +280,9 @@ class Decision(formatting.Screen):
 
         ``why``: also list the chips that were not tried.
         """
-        title, rows, below = "", [], []
+        title = ""
+        rows = []
+        below = []
         if self.best is None:
             title = f"No machine meets the SLO for {self.question.model.name}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
@@ -284,7 +292,11 @@ class Decision(formatting.Screen):
             for place, offer in enumerate(self.offers[:most], 1):
                 notes = [offer.surely()] if asked_slow and place <= OFFERS_SHOWN else []
                 marks = (footnotes.setdefault(note, len(footnotes) + 1) for note in [*notes, *offer.notes])
-                cells = {name: text for name, text in offer.cells().items() if name not in DETAILS}
+                cells = {
+                    name: text
+                    for name, text in offer.cells().items()
+                    if name not in offer_columns()["details"]
+                }
                 rows.append({"": f"{place}", **cells, "notes": "".join(f"[{n}]" for n in marks)})
             columns = dict.fromkeys(name for row in rows for name, text in row.items() if text)
             rows = [tuple(columns), *(tuple(row.get(name, "") for name in columns) for row in rows)]
@@ -297,7 +309,8 @@ class Decision(formatting.Screen):
             below.append(f"{said}.")
             if len(self.offers) > most:
                 below.append(f"{len(self.offers) - most} more machines meet the SLO.")
-        below += [f"{self.narrower}."] if self.narrower else []
+        if self.narrower:
+            below.append(f"{self.narrower}.")
         if self.why_not:
             counted = ", ".join(f"{reason} {n}" for reason, n in self.why_not.items())
             below.append(f"Machines that fail: {counted}.")
@@ -372,7 +385,8 @@ def decide(
     own = chips if isinstance(chips, Mapping) else None
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
     shown, promise = question_and_slo(question, None, promise, options, own, free)
-    many, q = shown.concurrency, shown.replace(concurrency=None) if shown.is_request else shown
+    many = shown.concurrency
+    q = shown.replace(concurrency=None) if shown.is_request else shown
     if not q.is_request or q.machine is not None or q.layout is not None or many and q.request_rate:
         raise ValueError(
             "decide chooses machine and layout itself: give model, prompt_tokens, output_tokens, and concurrency or "
@@ -479,7 +493,8 @@ def _offered(chips, prices):
     tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
     if not asked:
         tried = [*(load_chip(name) for name in every_chip()), *own.values()]
-    found, left_out = [], {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
+    found = []
+    left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
         seller = str(chip.sources.get("price", "")).partition(",")[0]
         lowest, seller, highest = stated.get(chip.name, (chip.price, seller, None))
@@ -496,15 +511,22 @@ class _Search:
     """The search for offers, points and misses, machine by machine; the SLO is compared with the numbers shown."""
 
     def __init__(self, question, promise, sure, many=None):
-        self.q, self.promise, self.sure, self.many = question, promise, sure, many
-        self.offers, self.points, self.misses = [], [], []
+        self.q = question
+        self.promise = promise
+        self.sure = sure
+        self.many = many
+        self.offers = []
+        self.points = []
+        self.misses = []
 
     def ask(self, at, seller):
         """Ask one deployment: an offer or a miss, and points of the frontier."""
-        q, dp = self.q, at.layout.dp
+        q = self.q
+        dp = at.layout.dp
         if at.layout_error:
             return self._miss(at, NOT_DESCRIBED, at.layout_error)
-        places, most = q.max_sequences(at), at.scheduler.max_num_seqs * at.layout.lanes
+        places = q.max_sequences(at)
+        most = at.scheduler.max_num_seqs * at.layout.lanes
         rounds = int(min(places, most, MAX_USERS) // dp)
         if rounds < 1:
             full = at.step(dp, q.longest)
@@ -534,7 +556,9 @@ class _Search:
 
     def _fleet(self, at, seller, read):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
-        q, reading, chip = self.q, self.q.replace(output_tokens=1, trace=None), at.machine.chip
+        q = self.q
+        reading = self.q.replace(output_tokens=1, trace=None)
+        chip = at.machine.chip
         others = [q.on(System(chip, n)) for n in machine_sizes(chip) if n < at.machine.count]
         others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
         readers = (None,) if self.promise.percentiles else (None, at, *others)
@@ -572,7 +596,8 @@ class _Search:
         while (
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
-            one, old = offers[k], offers[k].fleet
+            one = offers[k]
+            old = offers[k].fleet
             asked = self.q.replace(prefill_machine=old.prefill_machine, **one.asked)
             near = old.replicas, old.prefill_replicas
             how = {"kept": self._kept, "sure": self.sure, "near": near}
@@ -652,20 +677,26 @@ class _Search:
         return reason, f"99 of 100 simulated within {format_time(waits[what])} at {load}", times[what]
 
     def _kept(self, state):
-        soon = state.ttft <= self.promise.limit("ttft")
-        whole = self._whole(state.tpot, state.ttft) <= 1
-        return soon and whole and state.tpot <= self.promise.limit("tpot")
+        return all(times <= 1 for times in self._times_over(state.tpot, state.ttft))
+
+    def _times_over(self, token, first):
+        """Return TPOT, TTFT and request latency as multiples of their limits."""
+        whole = first + (float(self.q.output_tokens) - 1) * token
+        limits = self.promise.limit("tpot"), self.promise.limit("ttft"), self.promise.request_latency or inf
+        return tuple(seconds / most for seconds, most in zip((token, first, whole), limits, strict=True))
 
     def _most(self, at, read, low, high):
         """Find the largest number of rounds between ``low``, which meets the SLO, and ``high``, which does not."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
             kept = between[~self._short(self._served(at, read, at.layout.dp * between), at)]
-            low, high = int(kept[-1]), int(min([*between[between > kept[-1]], high]))
+            low = int(kept[-1])
+            high = int(min([*between[between > kept[-1]], high]))
         return low
 
     def _served(self, at, read, users):
-        q, fresh = self.q, self.q.prompt_tokens - (self.q.cached or 0)
+        q = self.q
+        fresh = self.q.prompt_tokens - (self.q.cached or 0)
         step = at.step(decode_batch(at, users, q.output_tokens, fresh), q.workload.context)
         return request_for(q, at, read, step, users)
 
@@ -679,27 +710,21 @@ class _Search:
 
     def _short(self, tried, at):
         """Return where the SLO is missed."""
-        token, first = self._times(tried, at)
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        late = (first > self.promise.limit("ttft")) | (self._whole(token, first) > 1)
-        return (token > self.promise.limit("tpot")) | late | dear
-
-    def _whole(self, token, first):
-        """Return the request latency over its limit."""
-        return (first + (float(self.q.output_tokens) - 1) * token) / (self.promise.request_latency or inf)
+        return dear | (np.max(self._times_over(*self._times(tried, at)), axis=0) > 1)
 
     def _why(self, tried, at):
         """Explain why the SLO is missed by the fewest users, or by any number: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, at))
         who = "1 user" if at.layout.dp == 1 else f"{at.layout.dp} users"
         end = " at the slow end" if self.sure else ""
-        slow, late = token / self.promise.limit("tpot"), first / self.promise.limit("ttft")
+        slow, late, whole = map(float, self._times_over(token, first))
         if slow > 1:
-            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", float(slow)
+            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", slow
         if late > 1:
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", float(late)
-        if (times := float(self._whole(token, first))) > 1:
-            return TOO_LATE, f"{times * self.promise.request_latency:.3g} s{end} for a whole answer", times
+            return TOO_LATE, f"{first:.3g} s{end} for {who}", late
+        if whole > 1:
+            return TOO_LATE, f"{whole * self.promise.request_latency:.3g} s{end} for a whole answer", whole
         return self._dear(float(np.min(tried.per_million["output"])))
 
     def _dear(self, output):
@@ -711,8 +736,10 @@ class _Search:
         )
 
     def _keep(self, tried, at, users):
-        short, (_, first) = self._short(tried, at), self._times(tried, at)
-        dollars, prices = tried.dollars, tried.per_million
+        short = self._short(tried, at)
+        (_, first) = self._times(tried, at)
+        dollars = tried.dollars
+        prices = tried.per_million
         for k, n in enumerate(users):
             self.points.append({
                 **_named(at.machine, at.layout), "concurrency": int(n),

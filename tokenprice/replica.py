@@ -69,9 +69,17 @@ class Request:
     )  # fmt: skip
 
     def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
-        self.number, self.came, self.fresh, self.seconds = number, came, fresh, seconds
-        self.prompt, self.output, self.user = prompt, output, user
-        self.left, self.context, self.done, self.since = fresh, prompt, 0, 0
+        self.number = number
+        self.came = came
+        self.fresh = fresh
+        self.seconds = seconds
+        self.prompt = prompt
+        self.output = output
+        self.user = user
+        self.left = fresh
+        self.context = prompt
+        self.done = 0
+        self.since = 0
         self.begun = self.first = self.end = self.entry = None
         self.extra = 0.0
 
@@ -85,7 +93,9 @@ class Copy:
     """
 
     def __init__(self):
-        self.line, self.reading, self.running = deque(), [], {}
+        self.line = deque()
+        self.reading = []
+        self.running = {}
         self.waited = 0
         self.kept = self.contexts = self.base = self.slope = 0.0
         self.full = inf
@@ -111,11 +121,15 @@ class Replica:
         self.costs, self.scheduler, self.clock, self.ids = costs, scheduler, 0.0, count()
         self.copies = [Copy() for _ in range(costs.in_step)]
         self.heap, self.prompted = [], {}  # sequences by the step in which they end; copies with prompts
-        self.begun, self.each, self.preempted, self.gaps = 0.0, 0.0, 0, []
+        self.begun = 0.0
+        self.each = 0.0
+        self.preempted = 0
+        self.gaps = []
         self.load = self.n = self.steps = 0  # requests in the replica; sequences that decode
         self.pause = 0.0  # seconds without decoding
         self.later = {}  # seconds of pause so far -> number of sequences that joined then
-        self.rides, self.holds = scheduler.rides, scheduler.dp_balance or scheduler.batching_wait_iters
+        self.rides = scheduler.rides
+        self.holds = scheduler.dp_balance or scheduler.batching_wait_iters
 
     def add(self, request, copy=None):
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
@@ -157,7 +171,8 @@ class Replica:
 
     def leave(self, request):
         """Remove a sequence that ends or is preempted."""
-        copy, request.entry = request.copy, None
+        copy = request.copy
+        request.entry = None
         request.done += self.steps - request.since
         del copy.running[request.number]
         copy.contexts -= request.prompt + request.done - self.steps
@@ -168,7 +183,10 @@ class Replica:
 
     def update(self, copy):
         """Update the step times of a copy, and the number of steps until its memory is full."""
-        n, copy.base, copy.slope, copy.full = len(copy.running), 0.0, 0.0, inf
+        n = len(copy.running)
+        copy.base = 0.0
+        copy.slope = 0.0
+        copy.full = inf
         if n:
             base, copy.slope = self.costs.step(n)
             copy.base = base + copy.slope * copy.contexts / n
@@ -177,7 +195,8 @@ class Replica:
 
     def pack(self, copy):
         """Return the prefill of this step, pairs of a request and tokens; admit waiting requests while memory lasts."""
-        found, policy = [], self.scheduler
+        found = []
+        policy = self.scheduler
         budget = policy.max_num_batched_tokens - (len(copy.running) if self.rides else 0)
         for r in copy.reading:
             take = min(r.left, budget)
@@ -213,7 +232,10 @@ class Replica:
 
     def event(self, until):
         """Play one step with prefill, or decode steps between which nothing changes; return finished requests."""
-        done, hold, read, reads = [], self.holds and self.held(), 0.0, False
+        done = []
+        hold = self.holds and self.held()
+        read = 0.0
+        reads = False
         packs = [(copy, () if hold else self.pack(copy)) for copy in self.prompted]
         for _, pack in packs:
             own = 0.0
@@ -224,14 +246,16 @@ class Replica:
             if own > read:
                 read = own
         each, grows = self.decode_time(packs)
-        pause, steps = bool(read) and not self.rides, 1
+        pause = bool(read) and not self.rides
+        steps = 1
         if reads:
             seconds = read + (0.0 if pause else each)
         else:
             steps = 1 if self.pause else self.alike(until, hold, each, grows)
             seconds = steps * (each + grows * (steps - 1) / 2)
         self.clock += seconds
-        self.each, self.begun = each, self.clock - (seconds if steps == 1 else each)
+        self.each = each
+        self.begun = self.clock - (seconds if steps == 1 else each)
         for copy, pack in packs:
             copy.waited = 0 if pack else copy.waited + steps
         if pause:
@@ -244,10 +268,12 @@ class Replica:
 
     def held(self):
         """Steps for which prompts are still held back."""
-        policy, want = self.scheduler, self.prompted
+        policy = self.scheduler
+        want = self.prompted
         if not want or any(c.reading for c in want):
             return 0
-        waited, alive = max(copy.waited for copy in want), sum(copy.load > 0 for copy in self.copies)
+        waited = max(copy.waited for copy in want)
+        alive = sum(copy.load > 0 for copy in self.copies)
         hold = (policy.dp_balance if len(want) < alive else 0) or policy.batching_wait_iters
         return max(hold - waited, 0)
 
@@ -256,7 +282,8 @@ class Replica:
         each = grows = 0.0
         for copy in self.copies:
             if (seconds := copy.base + copy.slope * self.steps) > each:
-                each, grows = seconds, copy.slope
+                each = seconds
+                grows = copy.slope
         if not each:
             shortest = next((r.prompt for _, pack in packs for r, _ in pack), 0.0)
             base, slope = self.costs.step(1)
@@ -268,7 +295,8 @@ class Replica:
         steps = self.heap[0][0] - self.steps if self.heap else 1
         if hold:
             steps = min(steps, hold)
-        left, plain = until - self.clock, each - grows / 2
+        left = until - self.clock
+        plain = each - grows / 2
         if left < steps * (plain + grows * steps / 2):  # steps get longer as contexts grow
             steps = min(
                 steps, max(int(2 * left / (plain + sqrt(plain * plain + 2 * grows * left)) - 1e-9) + 1, 1)
@@ -282,7 +310,8 @@ class Replica:
         early = self.n - sum(self.later.values())
         for missed, n in ((0.0, early), *self.later.items()):
             self.count((seconds + self.pause - missed) / steps, n * steps)
-        self.pause, self.later = 0.0, {}
+        self.pause = 0.0
+        self.later = {}
         while self.heap and self.heap[0][0] <= self.steps:
             r = self.heap[0][-1]
             self.leave(r)
@@ -303,7 +332,8 @@ class Replica:
             copy.reading.remove(r)
             copy.kept -= 0 if self.scheduler.reserve else r.context
             if r.first is None:
-                r.first, r.done = self.clock, 1
+                r.first = self.clock
+                r.done = 1
             if r.done >= r.output:
                 self.finish(copy, r, done)
             else:
@@ -359,7 +389,8 @@ class Played:
 def lengths(costs, seed, n, spread=0.0):
     """Draw lengths of n requests: the index of each prompt, and the tokens of each answer."""
     places = (uniforms(seed, 1, n) * len(costs.prompts)).astype(int).tolist()
-    answers, drawn = np.array(costs.answers), uniforms(seed, 2, n)
+    answers = np.array(costs.answers)
+    drawn = uniforms(seed, 2, n)
     if len(answers) == 1:
         found = answers[0] * (1 + spread * (2 * drawn - 1))
     else:
@@ -400,7 +431,9 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
     begun = running(costs, seed, int(start * len(every))) if start else []
     for k, (one, copy) in enumerate(every):
         one.fill(copy, begun[k :: len(every)])
-    looks, found, behind = scheduler.router == "least loaded", [], 0
+    looks = scheduler.router == "least loaded"
+    found = []
+    behind = 0
     for k, when in enumerate(progress(came, "requests")):
         for one in fleet if looks else ():
             one.run(when)
@@ -428,7 +461,9 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     base, slope = costs.step(max(int(running), 1))
     life = (base + slope * costs.prompts[0]) * sum(costs.answers) / len(costs.answers)
     begins = np.zeros(users) if rounds else life * uniforms(seed, 5, users)
-    at, found, asked = Replica(costs, scheduler), [], 0
+    at = Replica(costs, scheduler)
+    found = []
+    asked = 0
     numbers = progress(range(total + users), "requests")
     asks = [(when, user) for user, when in enumerate(begins.tolist())]
     heapify(asks)
@@ -443,7 +478,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
             if asked == total and rounds:
                 continue
             k = next(numbers)
-            place, asked = places[k], k + 1
+            place = places[k]
+            asked = k + 1
             one = Request(
                 k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
             )

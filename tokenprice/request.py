@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 
 from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum, symbolic, where
@@ -47,7 +48,7 @@ CAUTIONS = (
     Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
-            lambda facts: facts["untold"]),
+            itemgetter("untold")),
     Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
@@ -181,10 +182,8 @@ class Request(Screen):
         return {name: 1e6 * paid / counts[name] for name, paid in self._paid().items() if counts[name]}
 
     def _paid(self):
-        reader, read_rate = (
-            self.prefill_machine or self.system,
-            self.read_rate if self.prefill_machine else self.price_per_chip_hour,
-        )
+        reader = self.prefill_machine or self.system
+        read_rate = self.read_rate if self.prefill_machine else self.price_per_chip_hour
         for chip, rate in ((self.system.chip, self.price_per_chip_hour), (reader.chip, read_rate)):
             if rate is None:
                 raise ValueError(f"no price of {chip.name} is known: give price=, in dollars an hour")
@@ -294,7 +293,8 @@ def with_prefix_cache(q, deployment, machines=1):
 def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
     asked = with_prefix_cache(q, deployment, machines)
-    cached, each = asked.cached or 0, prefill_of(asked, deployment)
+    cached = asked.cached or 0
+    each = prefill_of(asked, deployment)
     alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
     mean = (lambda one: one) if alone else workload.mean_breakdown
     whole = mean(each)
@@ -314,7 +314,8 @@ def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
 
 def prefill_of(q, deployment, fresh=False) -> Breakdown:
     """Prefill breakdown of the prompt, or of each equally likely prompt; ``fresh``: of the uncached tokens only."""
-    whole, cached = workload.array(q.prompt_tokens), workload.array(q.cached or 0)
+    whole = workload.array(q.prompt_tokens)
+    cached = workload.array(q.cached or 0)
     return deployment.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
 
 
@@ -328,8 +329,11 @@ def request_of(
     the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``pieces``:
     chunks of a prompt, if the scheduler does not define them.
     """
-    read, prompt_tokens, cached_tokens = prompts.full, prompts.tokens, prompts.cached
-    scheduler, chunk = deployment.scheduler, (reader or deployment).scheduler.max_num_batched_tokens
+    read = prompts.full
+    prompt_tokens = prompts.tokens
+    cached_tokens = prompts.cached
+    scheduler = deployment.scheduler
+    chunk = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
     asking = running if asking is None else asking
     if pieces is None:
@@ -342,7 +346,8 @@ def request_of(
     wait = scheduler.batching_wait_iters * step.total
     added = added_time(read, step, among - 1) if reader is None else read.total
     each = added, own, pieces, output_tokens, step.total, deployment.software.door + wait
-    in_step, balance = deployment.in_step if reader is None else 1, 0.0
+    in_step = deployment.in_step if reader is None else 1
+    balance = 0.0
     if scheduler.dp_balance and in_step > 1:  # all copies prefill in the same steps
         begun = among / output_tokens
         balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * added)
@@ -392,7 +397,8 @@ def request_of(
 def request_for(q, deployment, prompts, step, users, reader=None, **other):
     """Return the request of a question with its prices, for ``users`` (or an array of them) in a step."""
     paid = {"price": q.hourly(deployment.machine.chip), "utilisation": q.paid_hours_used or 1}
-    paid |= {"read_price": q.hourly(reader.machine.chip)} if reader else {}
+    if reader:
+        paid["read_price"] = q.hourly(reader.machine.chip)
     return request_of(deployment, step, prompts, q.output_tokens, users, reader=reader, **paid, **other)
 
 
@@ -407,7 +413,8 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
 
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
-    copies, budget = deployment.layout.lanes, deployment.scheduler.max_num_batched_tokens
+    copies = deployment.layout.lanes
+    budget = deployment.scheduler.max_num_batched_tokens
     if reader is not None or budget is None:
         return running
     return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)

@@ -76,12 +76,14 @@ class Scheduler(Record):
             f"{self.max_num_seqs:,.0f} sequences",
             self.order,
         ]
-        told += ["memory kept for whole answers"] if self.reserve else []
+        if self.reserve:
+            told.append("memory kept for whole answers")
         if copies > 1:
             told += [
                 f"copies balanced for {self.dp_balance:.0f} steps"
                 if self.dp_balance
                 else "copies not balanced"
             ]
-        told += [f"prompts held {self.batching_wait_iters:.0f} steps"] if self.batching_wait_iters else []
+        if self.batching_wait_iters:
+            told.append(f"prompts held {self.batching_wait_iters:.0f} steps")
         return ", ".join([*told, f"{self.router} routing"])

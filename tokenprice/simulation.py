@@ -157,7 +157,8 @@ def simulate(
 
 def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     """Simulate ``count`` requests of an answer, with every time multiplied by ``slower``."""
-    q, many = found.question, found.fleet
+    q = found.question
+    many = found.fleet
     if many is None:
         server, made = _loop(q, found.request, count, seed, slower)
     elif q.trace is not None:
@@ -186,54 +187,41 @@ def _arrivals(many, count, seed, slower):
 
 def _trace(q, many, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
-    reads, server = q.reader or q.deployment, many.server.slower(slower)
+    reads = q.reader or q.deployment
+    server = many.server.slower(slower)
     asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
     passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
-    n = count
-    prompts, fresh = (
-        workload.support(q.prompt_tokens),
-        tuple(workload.uncached_tokens(q.prompt_tokens, asked.cached or 0)),
-    )
-    own = {"prompts": prompts, "fresh": fresh, "passes": passes}
-    places, outputs = (
-        [k % len(passes) for k in range(n)],
-        [max(round(one), 1) for one in q.output_tokens.support],
-    )
-    requests = places, [outputs[place] for place in places]
-    begins, number = np.divmod(np.arange(n), len(passes))
-    came = (
-        (np.array(q.trace.arrivals)[number] + begins * len(passes) / q.trace.rate)
-        * q.trace.rate
-        / q.request_rate
-    )
-    more = np.zeros(n)
+    fresh = tuple(workload.uncached_tokens(q.prompt_tokens, asked.cached or 0))
+    own = {"prompts": workload.support(q.prompt_tokens), "fresh": fresh, "passes": passes}
+    begins, number = np.divmod(np.arange(count), len(passes))
+    places = number.tolist()
+    requests = places, [max(round(q.output_tokens.support[place]), 1) for place in places]
+    recorded = np.array(q.trace.arrivals)[number] + begins * len(passes) / q.trace.rate
+    came = recorded * q.trace.rate / q.request_rate
+    more = np.zeros(count)
 
     def dealt(stream, machines, at):
         groups = max(machines * at.copies // at.costs.in_step, 1)
-        return groups, (uniforms(seed, stream, n) * groups).astype(int).tolist()
+        return groups, (uniforms(seed, stream, count) * groups).astype(int).tolist()
 
     if many.prefill_machine:
         reader = many.server_that_reads.slower(slower)
         groups, route = dealt(7, many.prefill_replicas, reader)
-        done, _ = play(
-            replace(reader.costs, **own),
-            reader.scheduler,
-            came.tolist(),
-            groups,
-            route,
-            seed,
-            (places, [1] * n),
-        )
+        first_tokens = places, [1] * count
+        costs = replace(reader.costs, **own)
+        done, _ = play(costs, reader.scheduler, came.tolist(), groups, route, seed, first_tokens)
         more = np.array([r.first for r in done]) - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
     groups, route = dealt(6, many.replicas, server)
     if asked is not q:
         route = q.trace.routes(asked.cached, route)
     order = np.argsort(came + more, kind="stable")
-    ready, requests = (came + more)[order].tolist(), tuple([of[k] for k in order] for of in requests)
-    route, costs = [route[k] for k in order], replace(server.costs, **own)
+    ready = (came + more)[order].tolist()
+    requests = tuple([of[k] for k in order] for of in requests)
+    route = [route[k] for k in order]
+    costs = replace(server.costs, **own)
     done, fleet = play(costs, server.scheduler, ready, groups, route, seed, requests)
-    made = counted(costs, done, fleet, 0, n)
+    made = counted(costs, done, fleet, 0, count)
     return server, replace(made, first=made.first + more[order])
 
 
@@ -252,20 +240,13 @@ def _loop(q, request, count, seed, slower):
     found = []
     for users, many in groups.items():
         if users:
-            warm, n = 0 if q.requests_per_user else WARM_UP * users, ceil(count * users * many / sum(each))
-            done, fleet = loop(
-                costs,
-                server.scheduler,
-                users,
-                n + warm + users,
-                q.requests_per_user,
-                0.0 if q.fixed_lengths else AROUND,
-                seed,
-            )
-            last = len(done) if q.requests_per_user else warm + n
-            span = (
-                (0.0, inf) if q.requests_per_user else (done[warm].came, done[min(last, len(done) - 1)].came)
-            )
+            rounds = q.requests_per_user
+            spread = 0.0 if q.fixed_lengths else AROUND
+            warm = 0 if rounds else WARM_UP * users
+            n = ceil(count * users * many / sum(each))
+            done, fleet = loop(costs, server.scheduler, users, n + warm + users, rounds, spread, seed)
+            last = len(done) if rounds else warm + n
+            span = (0.0, inf) if rounds else (done[warm].came, done[min(last, len(done) - 1)].came)
             found.append(counted(costs, done, fleet, warm, last, span))
     together = (
         np.concatenate([getattr(one, name) for one in found])

@@ -80,7 +80,8 @@ def sparse(at, attention):
         seconds = kernels.prompt_block_time(block, chip, products, pairs, wide, scored, at.rows)
         yield FixedTime("attention arithmetic", seconds)
         return
-    context, ratio = at.context, getattr(attention, "ratio", None) or 1
+    context = at.context
+    ratio = getattr(attention, "ratio", None) or 1
     index = 0 if attention.indexer is None else (INDEX_WIDE if kind == "blocks" else INDEX) * context / ratio
     entry = block.entry or attention.cache_values() / at.kv_shards(attention) * format_bytes(
         at.kv_cache_dtype
@@ -127,7 +128,8 @@ def _prompt_work(at, attention, kind):
 
 def hyper_connections(at):
     """Hyper-connections: mix four residual streams before and after both parts of a layer."""
-    values, mixers = 2 * at.rows * at.model.d_model * RESULT, 2 * 96 * at.model.d_model * format_bytes("fp32")
+    values = 2 * at.rows * at.model.d_model * RESULT
+    mixers = 2 * 96 * at.model.d_model * format_bytes("fp32")
     for kind, data in (("streams in", 5 * values + mixers), ("streams out", 9 * values)):
         block = at.operators.block(kind, at.engine_class)
         yield KernelCall("streams", "gemm", block, at.chip, data, 0)
@@ -135,8 +137,11 @@ def hyper_connections(at):
 
 def delta_rule(at, attention):
     """Gated delta rule: queries, keys, values and gate; strength and decay; convolution and state; output."""
-    d, n, rank = at.model.d_model, attention.n_heads, attention.decay_rank
-    values, channels = n * attention.value_dim, attention.channels()
+    d = at.model.d_model
+    n = attention.n_heads
+    rank = attention.decay_rank
+    values = n * attention.value_dim
+    channels = attention.channels()
     gate = values if attention.gate_rank is None else 0
     yield gemm(at, "attention", d, (channels + gate) / at.tp)
     yield gemm(at, "attention", d, n / at.tp + (n / at.tp if rank is None else rank))
@@ -145,15 +150,18 @@ def delta_rule(at, attention):
     if attention.gate_rank is not None:
         yield gemm(at, "attention", d, attention.gate_rank)
         yield gemm(at, "attention", attention.gate_rank, values / at.tp)
-    key, value = attention.key_dim, attention.value_dim
-    kind, flop = "delta" if rank is None else "channel", n * 4 * (key * value + CHUNK * (key + value))
+    key = attention.key_dim
+    value = attention.value_dim
+    kind = "delta" if rank is None else "channel"
+    flop = n * 4 * (key * value + CHUNK * (key + value))
     yield from state(at, attention, kind, flop)
     yield gemm(at, "attention", values / at.tp, d)
 
 
 def state_space(at, attention):
     """State-space layer (Mamba 2): input projection, short convolution and state, output projection."""
-    d, inner = at.model.d_model, attention.n_heads * attention.head_dim
+    d = at.model.d_model
+    inner = attention.n_heads * attention.head_dim
     yield gemm(at, "attention", d, (inner + attention.channels() + attention.n_heads) / at.tp)
     yield from state(at, attention, "mamba", attention.state_flops())
     yield gemm(at, "attention", inner / at.tp, d)
@@ -161,15 +169,19 @@ def state_space(at, attention):
 
 def state(at, attention, kind, flop):
     """Short convolution and 32-bit recurrent state; a decode step reads and writes both."""
-    kept, inputs = attention.state()["state"] * format_bytes("fp32"), attention.channels() * RESULT
+    kept = attention.state()["state"] * format_bytes("fp32")
+    inputs = attention.channels() * RESULT
     if at.cached is None:
-        inputs, kept = 2 * attention.kernel * inputs * at.tokens, (1 + at.tokens) * kept
+        inputs = 2 * attention.kernel * inputs * at.tokens
+        kept = (1 + at.tokens) * kept
     else:
-        inputs, kept = 2 * inputs * at.tokens, 2 * kept
+        inputs = 2 * inputs * at.tokens
+        kept = 2 * kept
     # The state of Mamba 2 was not timed; timings of the gated delta rule are used.
     timed = "delta state" if kind == "mamba" else f"{kind} state"
     for name, data, work in ((f"{kind} convolution", inputs, 0), (timed, kept, flop)):
-        block, read = at.operators.block(name, at.engine_class), at.sequences * data / at.tp
+        block = at.operators.block(name, at.engine_class)
+        read = at.sequences * data / at.tp
         yield KernelCall("state", "attention", block, at.chip, read, at.rows * work / at.tp)
 
 
@@ -201,7 +213,7 @@ def in_catalogue_group(model, names):
 
 
 def _shape(model):
-    return (model.n_layers, model.d_model, model.n_params, model.n_active, model.cache_values())
+    return model.d_model, model.vocab_size, model.layers
 
 
 @cache
@@ -229,7 +241,8 @@ def block_fallbacks(model, chip):
 
 def stand_ins(deployment):
     """Describe what stands in for kernels that were not timed on the deployment's chip in its formats."""
-    own, stored = deployment.operators, deployment.model.parameters() | {"head": 1}
+    own = deployment.operators
+    stored = deployment.model.parameters() | {"head": 1}
     attentions = [group.attention for group in deployment.model.layers if group.attention is not None]
     if all(map(kind_of, attentions)):
         stored.pop("attention", None)  # its products are part of the timed block

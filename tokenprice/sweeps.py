@@ -54,7 +54,8 @@ class Sweep(sweeps.Sweep):
         empty = xr.full_like(asked, math.nan, float)  # no point has an answer or a price
         wanted = (of, "seconds", "low", "high", "chip")
         columns = {name: self[name].transpose(axis, ...) if name in self else empty for name in wanted}
-        table, names = columns[of], [str(value) for value in self[axis].values]
+        table = columns[of]
+        names = [str(value) for value in self[axis].values]
         shape = table.shape[1:]
         found, tied, sure = (np.full(shape, NONE, object) for _ in range(3))
         lead = np.full(shape, math.nan)

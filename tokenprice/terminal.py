@@ -22,7 +22,8 @@ def main(argv=None):
     """Run one command line; return 0 (answered), 1 (no answer) or 2 (an error, in one line on stderr)."""
     try:
         given = vars(_parsed(sys.argv[1:] if argv is None else list(argv)))
-        as_json, name = given.pop("json"), given.pop("command")
+        as_json = given.pop("json")
+        name = given.pop("command")
         progress.state["quiet"] = as_json
         found, text, code = _answer(name, {key: value for key, value in given.items() if value is not None})
         _print(json.dumps(found, indent=1) if as_json else as_option(text))
@@ -129,12 +130,15 @@ def _parsed(words):
 
 def _of_engines(name, words):
     """Split a command line: words without the flags of engines and benchmarks, and a dict of those flags."""
-    own, rest, flags = _command(name)._option_string_actions, [], {}
+    own = _command(name)._option_string_actions
+    rest = []
+    flags = {}
     words = list(words)
     while words:
         flag, sign, value = (word := words.pop(0)).partition("=")
         if flag.startswith("--") and (dashes := flag.replace("_", "-")) in own:
-            flag, word = dashes, dashes + sign + value
+            flag = dashes
+            word = dashes + sign + value
         if flag in own or name in ("models", "chips") or not re.match(r"--?[a-zA-Z]", flag):
             rest.append(word)
             continue
@@ -157,7 +161,8 @@ def _command(name):
     """The parser of one command."""
     from tokenprice.question import CHOSEN, SLO, Question
 
-    about, decide = COMMANDS[name], name == "decide"
+    about = COMMANDS[name]
+    decide = name == "decide"
     command = _Parser(prog=f"tokenprice {name}", description=about, epilog=EXIT, allow_abbrev=False)
     command.set_defaults(command=name)
     add = command.add_argument
@@ -209,7 +214,8 @@ def _options(parser, kind, leave_out=()):
 
     groups = {}
     for f in fields(kind):
-        about, name = f.metadata, f.name
+        about = f.metadata
+        name = f.name
         group = group_of(name)
         if name in leave_out or not group and name != "model":
             continue
@@ -280,7 +286,8 @@ def _decide(model, top, why, **given):
     from tokenprice.parsing import parse_int
 
     _own_chips(given)
-    own, names = given.pop("chips", None), given.pop("named_chips", None)
+    own = given.pop("chips", None)
+    names = given.pop("named_chips", None)
     if names:
         given["chips"] = [(own or {}).get(name.strip(), name.strip()) for name in names.split(",")]
     elif own:
@@ -310,7 +317,8 @@ def _records(given):
         return (given.pop("word", ""),)
     _own_chips(given)
     named = given.pop("named_machine", None)
-    model, machine = given.pop("model"), given.pop("machine", None)
+    model = given.pop("model")
+    machine = given.pop("machine", None)
     if machine is not None and named is not None:
         raise ValueError(f"machine is given twice: {machine!r} and {named!r}")
     return model, *([given.pop("benchmark")] if "benchmark" in given else []), machine or named

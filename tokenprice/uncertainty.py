@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 
 from inferlib import validation
 from inferlib.equation import frozen
@@ -74,23 +75,23 @@ CAUTIONS = (
     Caution("boxes", "one instance on {tp:,.0f} chips, beyond one fast network or the number of heads",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
     Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured",
-            lambda facts: facts["shared"]),
-    Caution("chip", "nothing was measured on {chip}", lambda facts: facts["new_chip"]),
-    Caution("lent", "no kernel timings for {chip}; using those of {lender}", lambda facts: facts["lent"]),
-    Caution("lent", "no kernel timings on {lender} of {untimed}", lambda facts: facts["not_timed"]),
-    Caution("experts", "no serving run of {unscored}", lambda facts: facts["new_kind"]),
+            itemgetter("shared")),
+    Caution("chip", "nothing was measured on {chip}", itemgetter("new_chip")),
+    Caution("lent", "no kernel timings for {chip}; using those of {lender}", itemgetter("lent")),
+    Caution("lent", "no kernel timings on {lender} of {untimed}", itemgetter("not_timed")),
+    Caution("experts", "no serving run of {unscored}", itemgetter("new_kind")),
     Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
-            lambda facts: facts["borrowed"]),
+            itemgetter("borrowed")),
     Caution("stages", "nothing was measured with pipeline parallelism", lambda facts: facts["stages"] - 1),
-    Caution("drafts", "few steps with speculative decoding were measured", lambda facts: facts["drafted"]),
+    Caution("drafts", "few steps with speculative decoding were measured", itemgetter("drafted")),
     Caution("maker", "{chip} runs other software than the chips that were timed{slower}",
-            lambda facts: facts["other_maker"]),
-    Caution("format", "no measurement here has weights in {format}", lambda facts: facts["new_format"]),
-    Caution("format", "{chip} does not multiply in {format}", lambda facts: facts["widened"]),
+            itemgetter("other_maker")),
+    Caution("format", "no measurement here has weights in {format}", itemgetter("new_format")),
+    Caution("format", "{chip} does not multiply in {format}", itemgetter("widened")),
     Caution("size", "{params:,.0f} million parameters, but nothing measured here has fewer than {least_params:,.0f}",
             lambda facts: log2(facts["least_params"] / facts["params"])),
     Caution("model", "no step of this model was measured here, nor of another one of its shape",
-            lambda facts: facts["new_model"]),
+            itemgetter("new_model")),
 )  # fmt: skip
 
 
@@ -128,7 +129,8 @@ def limits():
 
 def chip_facts(name, tuned=False):
     """Return the facts about a chip, for dense models in fp8 (``tuned``) or for others."""
-    lender, by = calibration.fallback_chip(name), calibration.slower(name, tuned)
+    lender = calibration.fallback_chip(name)
+    by = calibration.slower(name, tuned)
     other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     known = ""
     if by:
@@ -162,13 +164,16 @@ def sentences(held, facts):
 
 def facts(deployment, batch, context, step=None):
     """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
-    model, system, layout = deployment.model, deployment.machine, deployment.layout
-    tp, dp, pp, ep = layout.tp, layout.dp, layout.pp, layout.ep
+    model = deployment.model
+    system = deployment.machine
+    layout = deployment.layout
+    tp = layout.tp
+    dp = layout.dp
+    pp = layout.pp
+    ep = layout.ep
     shared = system.chip.topology == "PCIe"
-    lenders, unscored = (
-        sparse_attention.block_fallbacks(model, system.chip.name),
-        sparse_attention.unscored_reason(model),
-    )
+    lenders = sparse_attention.block_fallbacks(model, system.chip.name)
+    unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
     found = {
         "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
@@ -187,7 +192,8 @@ def facts(deployment, batch, context, step=None):
 
 def step_interval(deployment, batch, context, step=None):
     """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
-    model, found = deployment.model, facts(deployment, batch, context, step)
+    model = deployment.model
+    found = facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
     return factor, sentences(beyond, found) + sparse_attention.cautions(model)

@@ -37,7 +37,8 @@ class LengthDistribution(float):
 
     def __new__(cls, points, said=""):
         made = super().__new__(cls, fsum(points) / len(points))
-        made.support, made.text = tuple(points), said
+        made.support = tuple(points)
+        made.text = said
         return made
 
     def __getnewargs__(self):
@@ -74,7 +75,8 @@ def support(length) -> tuple:
 
 def uncached_tokens(prompt, cached) -> list:
     """Uncached tokens of each of the equally likely prompts."""
-    prompts, held = support(prompt), support(cached)
+    prompts = support(prompt)
+    held = support(cached)
     held = held if len(held) > 1 else held * len(prompts)
     return [whole - part for whole, part in zip(prompts, held, strict=True)]
 
@@ -126,7 +128,8 @@ def squared_cv(lengths) -> float:
 
 def parts(lengths) -> tuple:
     """Reduce many equally likely lengths to at most ``PARTS``: the means of equal parts, in order."""
-    ordered, n = sorted(lengths), min(PARTS, len(lengths))
+    ordered = sorted(lengths)
+    n = min(PARTS, len(lengths))
     ends = [k * len(ordered) // n for k in range(n + 1)]
     return tuple(fsum(ordered[low:high]) / (high - low) for low, high in pairwise(ends))
 
@@ -185,7 +188,8 @@ class Trace(Record):
         found = []
         for number, names in enumerate(self.blocks):
             known = (when.get(name) for name in names)
-            back, most = [], 0.0
+            back = []
+            most = 0.0
             for last in known:
                 most = inf if last is None else max(most, len(used) - bisect_left(used, last))
                 back.append(most)
@@ -215,7 +219,8 @@ class Trace(Record):
         found = []
         for number, drawn in enumerate(lines):
             one = number % len(self.blocks)
-            held, names = cached.support[one], self.blocks[one]
+            held = cached.support[one]
+            names = self.blocks[one]
             there = (
                 where.get(names[int(held / TOKENS_PER_BLOCK) - 1])
                 if held >= self.prompt.support[one] / 2
@@ -233,8 +238,14 @@ def trace(name, path) -> Trace:
     are given by ``hash_ids``, the hashes of 512-token blocks (numbers, or ranges such as ``0 4-9``), or by the name of
     a ``prefix`` with the number of tokens ``shared``. Requests without output (0 tokens) are left out and counted.
     """
-    file, number, skipped, names = f"{name} {str(path)!r}", 0, 0, None
-    came, prompts, outputs, blocks = [], [], [], []
+    file = f"{name} {str(path)!r}"
+    number = 0
+    skipped = 0
+    names = None
+    came = []
+    prompts = []
+    outputs = []
+    blocks = []
     known: dict = {}
     try:
         for number, row in enumerate(_rows(path), 1):
@@ -296,7 +307,8 @@ def _rows(path):
         if str(path) != "-" and not (Path(path).is_file() or Path(path).is_fifo()):
             raise LookupError(f"no file {str(path)!r}")
         with nullcontext(sys.stdin.buffer) if str(path) == "-" else Path(path).open("rb") as raw:
-            start, file = raw.peek(4)[:4], raw
+            start = raw.peek(4)[:4]
+            file = raw
             if start[:2] == b"\x1f\x8b":
                 file = gzip.open(raw)
             elif start == b"\x28\xb5\x2f\xfd":
@@ -367,7 +379,8 @@ def _when(field, came):
 
 def _blocks(row, prompt):
     """Return the block hashes of a prompt; ValueError if there are more than the prompt has blocks."""
-    found, most = row.get("hash_ids") or (), -(-prompt // TOKENS_PER_BLOCK)
+    found = row.get("hash_ids") or ()
+    most = -(-prompt // TOKENS_PER_BLOCK)
     allowed = "but must be names of blocks: a list of numbers, or ranges such as '0 4-9'"
     if isinstance(found, str):
         if not re.fullmatch(r"\s*\d+(-\d+)?(\s+\d+(-\d+)?)*\s*", found):

@@ -79,7 +79,8 @@ def load_system(value, chips=None, name="system"):
         return value if isinstance(value, System) else System(value, 1)
     if not isinstance(value, str):
         raise TypeError(f"{name} is {type(value).__name__}, but must be a text such as '4x H100'")
-    known, said = chips or {}, value.strip()
+    known = chips or {}
+    said = value.strip()
 
     if said in known:
         return System(known[said], 1)
@@ -151,7 +152,8 @@ class Chips(dict):
 
 def _own_chip(path, name, entry):
     """Validate a chip from a user's file; every error names the file and the chip."""
-    where, known = f"{path}: chip {config.shown(name)}", spellings("chip").get(_plain(name))
+    where = f"{path}: chip {config.shown(name)}"
+    known = spellings("chip").get(_plain(name))
     peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
     if not isinstance(peaks, Mapping) or not peaks:
         raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
@@ -233,8 +235,11 @@ def load_model(model):
     """
     if isinstance(model, Mapping):
         return config.read_config(model)
-    if not (isinstance(model, str) and model in models()) and config.looks_like_path(model):
-        content, sources = config.read_file(model), {"shape": os.fspath(model)}
+    if isinstance(model, str) and model in models():
+        return _catalogued(model)
+    if config.looks_like_path(model):
+        content = config.read_file(model)
+        sources = {"shape": os.fspath(model)}
         return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
     name, format = _resolved(model)
     found = _catalogued(name, format)
@@ -248,7 +253,8 @@ def _anothers(typed, name):
     if name not in served():
         return False
     maker, _, title = name.partition("/")
-    said, stated = _words(typed), _REDUCED & set(_words(title))
+    said = _words(typed)
+    stated = _REDUCED & set(_words(title))
     return bool(stated - set(said)) or (
         bool(stated) and "/" in typed and typed.partition("/")[0].lower() != maker.lower()
     )
@@ -257,7 +263,8 @@ def _anothers(typed, name):
 @cache
 def _catalogued(name, format=None):
     """Return a model of the catalogue, optionally in another format; cached, since records cannot change."""
-    title, entry = (name if format is None else f"{name} {format}"), _table("models.toml").get(name, {})
+    title = name if format is None else f"{name} {format}"
+    entry = _table("models.toml").get(name, {})
     if name in same_shapes():
         also = same_shapes()[name]
         model = _catalogued(resolve("model", also["like"]), format or also.get("format"))
@@ -269,12 +276,11 @@ def _catalogued(name, format=None):
     source = entry.get("source", f"{_HUB}{name}/blob/main/config.json")
     # a catalogue model that is also served takes the whole stored configuration, with its formats
     held = {"config": config.parse(entry["config"])} if "config" in entry else _served()[_address(source)]
-    content, beside = held["config"], held.get("hf_quant_config")
+    content = held["config"]
+    beside = held.get("hf_quant_config")
     if format is not None:
-        content, beside = (
-            content | {"quantization_config": typed_formats()[format] or None},
-            None,
-        )
+        content = content | {"quantization_config": typed_formats()[format] or None}
+        beside = None
     return config.read_config(content, title, {"shape": source}, beside)
 
 
@@ -323,9 +329,11 @@ def is_chip(name):
 
 def _resolved(name):
     """Return the catalogue's name of a model, and the format that the last words of a typed name may state."""
-    found, formats = _found("model", name), typed_formats()
+    found = _found("model", name)
+    formats = typed_formats()
     for format in formats if found is None and isinstance(name, str) else ():
-        head, end = " ".join(_words(name)), " ".join(_words(format))
+        head = " ".join(_words(name))
+        end = " ".join(_words(format))
         base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
         if base is not None and "shape" not in _table("models.toml").get(base, {}):
             return base, format
@@ -341,7 +349,8 @@ def _found(what, name):
         return None
     if any(name in table() for table in tables):
         return name
-    known, typed = spellings(what), _words(name)
+    known = spellings(what)
+    typed = _words(name)
     if what == "model" and (whole := "".join(_split(name))) in _own_formats():
         return _own_formats()[whole]
     if "".join(typed) in known:
@@ -359,7 +368,8 @@ def _found(what, name):
 
 def _within(typed, known):
     """Return the only model whose name contains these consecutive words, one of them with a number; or None."""
-    n, said = len(typed), re.search(r"\d", "".join(typed))
+    n = len(typed)
+    said = re.search(r"\d", "".join(typed))
     found = {
         name for words, name in known.items() if typed in [list(words[k : k + n]) for k in range(len(words))]
     }
@@ -434,7 +444,8 @@ def _served():
 
 def record(kind, entry, **other):
     """Build a record from a TOML table of ``"number unit"`` by field; every unit is checked."""
-    units, values = {f.name: f.metadata["unit"] for f in quantities(kind)}, {}
+    units = {f.name: f.metadata["unit"] for f in quantities(kind)}
+    values = {}
     for name, value in entry.items():
         if name in ("sources", "peaks"):
             continue

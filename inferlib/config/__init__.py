@@ -56,7 +56,8 @@ def _read(c, stated=(), family=None, architectures=None):
     sections = [section for section in (own, *stated) if section is not None]
     architectures = architectures or c._take("architectures", None)
     if about.get("flat") and about["inside"] not in c.data:
-        family, about = about["holds"][0], declared(about["holds"][0])
+        family = about["holds"][0]
+        about = declared(about["holds"][0])
     wrapper = "inside" in about
     shape, formats = _inside(c, family, sections, architectures) if wrapper else (shape_of(c, family), None)
     c.finish(family, {*declarations()["harmless"], *about.get("harmless", ())})

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import validation
-from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
+from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED, Keys
 from inferlib.transformer import (
     Attention,
     CompressedAttention,
@@ -163,8 +163,8 @@ def _alike(c, key, other):
 CHECKS = {
     "each": _each,
     "only": lambda c, key, said: c.must_be(key, *said),
-    "stated": lambda c, key, meaning: c.stated(key, meaning),
-    "notes": lambda c, key, remark: c.note(key, remark),
+    "stated": Keys.stated,
+    "notes": Keys.note,
     "equal": _equal,
     "lists": _one_of_list,
     "said_by": _said_by,
@@ -231,7 +231,8 @@ def _factor(c, word, zero, most):
 
 def _quotient(c, word):
     above, below = word.split("/")
-    n, d = c.whole(above), c.whole(below)
+    n = c.whole(above)
+    d = c.whole(below)
     if n % d:
         c.refuse(below, f"a divisor of {above}, {n}, where head_dim is not given")
     return n // d
@@ -253,7 +254,8 @@ def _used(c, table):
 
 def _part(c, table):
     """Build a record of attention or feed-forward from its evaluated fields."""
-    made, kind = {}, PARTS[table["kind"]]
+    made = {}
+    kind = PARTS[table["kind"]]
     for field, text in table.items():
         if field in ("kind", "needs"):
             continue
@@ -332,7 +334,8 @@ def _by_number(c, rule, n):
 
 
 def _by_step(c, rule, n):
-    step, never = value(c, rule["step"]), rule.get("never")
+    step = value(c, rule["step"])
+    never = rule.get("never")
     left_out = set(c.listed(never, range(n))) if never and c.given(never) else ()
     if never:
         c._take(never, None)
@@ -343,7 +346,8 @@ def _from_layer(c, rule, n):
     """Choose every n-th layer from a first one on, optionally up to a last one (-1: to the end)."""
     key, _, default = rule["from"].partition("=")
     first = c.whole(key, *([int(default)] if default else []), zero=True, maximum=n)
-    every, last = value(c, rule.get("every", "1")), n
+    every = value(c, rule.get("every", "1"))
+    last = n
     if "to" in rule and c._take(rule["to"], -1) != -1:
         last = c.whole(rule["to"], zero=True, maximum=n)
     return _chosen(rule, n, lambda i: first <= i <= last and i % every == 0)
@@ -375,11 +379,13 @@ RULES = {
 
 def _block_configs(c, key, n):
     """Read layers of a searched architecture (Puzzle): each states how much attention and feed-forward it keeps."""
-    heads, width = c.whole("num_attention_heads"), c.whole("hidden_size")
+    heads = c.whole("num_attention_heads")
+    width = c.whole("hidden_size")
     head_dim = value(c, "head_dim=hidden_size/num_attention_heads")
     made, sequence = {None: None}, []  # equal parts are one object, so that equal layers form one group
     for layer in c.objects(key, n):
-        attention, block = _kept_part(layer, "attention"), _kept_part(layer, "ffn")
+        attention = _kept_part(layer, "attention")
+        block = _kept_part(layer, "ffn")
         mixer = d_ff = None
         if attention is not None:
             group = attention.whole("n_heads_in_group", maximum=heads)

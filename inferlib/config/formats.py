@@ -62,10 +62,13 @@ def _stored(c, sequence, d_model, stated, homes):
     name = "bfloat16" if name is None else name  # next to a quantization section that does not state it
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
-    scheme, plain = _scheme(stated, c.data.get("expert_dtype")), FORMATS[SPELLED[name]].bits
+    scheme = _scheme(stated, c.data.get("expert_dtype"))
+    plain = FORMATS[SPELLED[name]].bits
     if scheme.assumed:
         c.notes["assumed"] = scheme.assumed
-    values, bits, kinds = {}, {}, {}
+    values = {}
+    bits = {}
+    kinds = {}
     for i, pair in enumerate(sequence):
         for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
             values[part] = values.get(part, 0) + n
@@ -114,7 +117,8 @@ def _matrices(layer, attention, block, d_model, homes):
 
 def _of_delta(attention, d_model):
     """Return the matrices of linear attention one by one; a low-rank projection is two."""
-    found, keys = attention.matrices(d_model), d_model * attention.n_key_heads * attention.key_dim
+    found = attention.matrices(d_model)
+    keys = d_model * attention.n_key_heads * attention.key_dim
     values = found.pop("query, key, value") - 2 * keys
     for name, rank in (("decay", attention.decay_rank), ("gate", attention.gate_rank)):
         if rank is not None:
@@ -210,7 +214,9 @@ def _modelopt(stated):
 
 
 def _compressed(stated):
-    groups, found, given = _object(stated, "config_groups"), {}, {}
+    groups = _object(stated, "config_groups")
+    found = {}
+    given = {}
     if not groups:
         raise Unknown("config_groups is missing, but compressed-tensors needs it")
     for group in groups.values():
@@ -248,7 +254,9 @@ def _bitsandbytes(stated):
 def _quark(stated):
     """AMD Quark: formats of all layers, of some by pattern, and of the cache by the outputs of keys and values."""
     _must(not stated.get("layer_type_quant_config"), "layer_type_quant_config", "given", "empty")
-    overall, found, given = _object(stated, "global_quant_config").get("weight"), {}, {}
+    overall = _object(stated, "global_quant_config").get("weight")
+    found = {}
+    given = {}
     for name, entry in _object(stated, "layer_quant_config").items():
         weight = entry.get("weight")
         given.setdefault(16 if weight is None else _quark_bits(weight), []).append(name)
@@ -285,7 +293,8 @@ def _algorithm(name):
     known = {word: FORMATS[format].stored for word, format in SPELLED.items()} | SCALED
     good = isinstance(name, str) and name.lower() in known
     _must(good, "quant_algo", name, f"one of {', '.join(known).upper()}")
-    format, bits = SPELLED.get(name.lower(), ""), known[name.lower()]
+    format = SPELLED.get(name.lower(), "")
+    bits = known[name.lower()]
     return WeightOnly(bits) if format == "fp4 w4a16" else Whole(bits) if format.startswith("int") else bits
 
 
@@ -339,7 +348,10 @@ class _Patterns:
     """Names of tensors or modules: plain, with ``*``, or a simple regular expression (``re:``)."""
 
     def __init__(self, texts):
-        self.exact, anywhere, self.expressions, by_layer = set(), [], [], {}
+        self.exact = set()
+        anywhere = []
+        self.expressions = []
+        by_layer = {}
         for text in texts:
             good = isinstance(text, str) and len(text) <= 300 and text.count("*") <= 4
             _must(good, "the name of a tensor", text, "a short text")

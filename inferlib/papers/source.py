@@ -217,11 +217,10 @@ def printed_range(key, model, system, workload):
     ['14.31 ms', '17.75 ms']
     """
     entry = _version(validation.one_of("version", key, versions()))
-    makes, system = (
-        getattr(source_package(key).Assumptions, entry["assumptions"]),
-        _on_own_chip(source_of(key), system),
-    )
-    answer, ends = _answerer(key), entry.get("ends", ())
+    makes = getattr(source_package(key).Assumptions, entry["assumptions"])
+    system = _on_own_chip(source_of(key), system)
+    answer = _answerer(key)
+    ends = entry.get("ends", ())
     return tuple(answer(model, system, workload, assumptions=makes(end)) for end in ends)
 
 

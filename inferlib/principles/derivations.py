@@ -12,7 +12,8 @@ derivation = partial(derivation, "principles")
 
 _left = partial(symbol, "principles")
 equals = partial(equals, "principles")
-MODEL, CHIP = symbolic(Profile, "principles"), symbolic(Accelerator, "principles")
+MODEL = symbolic(Profile, "principles")
+CHIP = symbolic(Accelerator, "principles")
 BATCH, CONTEXT, TOKENS = (_left(name) for name in ("batch", "context", "tokens"))
 # A dense model whose layers all see the whole context.
 DENSE = MODEL.replace(expert_weights=sp.S.Zero, window_values=sp.S.Zero, window_pair_flops=sp.S.Zero)
@@ -120,7 +121,8 @@ def touched_experts():
     every = sp.Product(share, (i, 1, sequences)).doit()
     expected = sp.Sum(MODEL.expert_weights / experts * (1 - every), (e, 1, experts)).doit()
     read = (MODEL.always_read + expected).subs(sequences, BATCH)
-    missed, all_miss = sp.Symbol("P_1"), sp.Symbol("P_b")
+    missed = sp.Symbol("P_1")
+    all_miss = sp.Symbol("P_b")
     return derivation_steps(
         "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
         "the other ones: it misses that expert with probability",

@@ -54,7 +54,8 @@ def profile_of(model, weights="bf16", cache="bf16"):
         unsupported_features(g.attention) for g in layers if getattr(g.attention, "top", "unlike") is not None
     }
     if beyond:
-        what, whose = ", ".join(sorted(beyond)), model.name or "this model"
+        what = ", ".join(sorted(beyond))
+        whose = model.name or "this model"
         raise ValueError(f"a profile does not describe {what}, which {whose} has")
     parts = model.parameters()
     routed = parts.get("experts", 0)

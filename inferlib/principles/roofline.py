@@ -206,8 +206,10 @@ def cost_per_million(seconds, batch, n_chips, price):
     >>> round(cost_per_million(seconds=7e-3, batch=32, n_chips=8, price=2.0), 3)
     0.972
     """
-    seconds, batch = validation.number("seconds", seconds), validation.number("batch", batch)
-    n_chips, price = validation.number("n_chips", n_chips), validation.number("price", price)
+    seconds = validation.number("seconds", seconds)
+    batch = validation.number("batch", batch)
+    n_chips = validation.number("n_chips", n_chips)
+    price = validation.number("price", price)
     return 1e6 * seconds * n_chips / batch * price * factor("usd/h", "usd/s")
 
 
@@ -246,10 +248,12 @@ def decode_step(model, system: System, workload: Workload, layout: Layout | None
     needed = memory_held(profile, workload.batch, workload.context)
     # symbols always pass; explorers check memory themselves
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
-        need, have = float(needed) / 1e9, system.memory / 1e9
+        need = float(needed) / 1e9
+        have = system.memory / 1e9
         digits = 1 if round(need) == round(have) else 0
         raise DoesNotFit(f"needs {need:.{digits}f} GB, but {system} has {have:.{digits}f} GB")
-    chip, n = system.chip, system.count
+    chip = system.chip
+    n = system.count
     times = {
         "weights": memory_time(chip, weight_data(profile, workload.batch), n),
         "cache": memory_time(chip, cache_data(profile, workload.batch, workload.context), n),

@@ -33,7 +33,8 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     ('1D', 'weights')
     """
     shape = load_model(model).shape
-    chip, searched = computing_at(load_chip(chip), shape), cuts(shape, n_gpu, batch, pipeline, assumptions)
+    chip = computing_at(load_chip(chip), shape)
+    searched = cuts(shape, n_gpu, batch, pipeline, assumptions)
     try:
         return _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions)
     except DoesNotFit as reason:
@@ -100,7 +101,8 @@ def decode_step(
         chip = computing_at(load_chip(system.chip.replace(scale_up_size=system.domain)), shape)
     except (ValueError, LookupError) as refused:
         raise NotDescribed(str(refused)) from refused
-    n_gpu, batch = system.count, workload.batch
+    n_gpu = system.count
+    batch = workload.batch
     if layout is None:
         searched = cuts(shape, n_gpu, batch, True, assumptions)
     else:

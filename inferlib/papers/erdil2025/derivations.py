@@ -22,14 +22,16 @@ complete = partial(derivation.func, "erdil2025", chapter="erdil2025_model")
 
 _left = partial(symbol, "erdil2025")
 equals = partial(equals, "erdil2025")
-MODEL, CHIP = symbolic(Model, "erdil2025"), symbolic(Accelerator, "erdil2025")
+MODEL = symbolic(Model, "erdil2025")
+CHIP = symbolic(Accelerator, "erdil2025")
 N_GPU, BATCH, T_HOP = (_left(name) for name in ("n_gpu", "batch", "t_hop"))
 
 
 @derivation(proves=toy.critical_batch)
 def critical_batch():
     """The batch beyond which a token takes longer and costs no less."""
-    reading, multiplying = toy.weight_time(MODEL, CHIP, 1), toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
+    reading = toy.weight_time(MODEL, CHIP, 1)
+    multiplying = toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
     solution = sp.solve(sp.Eq(reading, multiplying), BATCH)[0]
     return derivation_steps(
         "Reading the weights takes the same time for every batch.",
@@ -44,8 +46,10 @@ def critical_batch():
 @derivation()
 def layer_structure():
     """How many all-reduces follow one another in a layer."""
-    x, out = sp.Symbol("x"), sp.Symbol(r"x^{\prime}")
-    attention, feed_forward = sp.Function(r"\operatorname{A}"), sp.Function(r"\operatorname{F}")
+    x = sp.Symbol("x")
+    out = sp.Symbol(r"x^{\prime}")
+    attention = sp.Function(r"\operatorname{A}")
+    feed_forward = sp.Function(r"\operatorname{F}")
     return derivation_steps(
         Step(
             "In the usual layer the feed-forward block F waits for the attention block A: four matrix "
@@ -181,7 +185,8 @@ def minimum_latency():
 @derivation()
 def factor_three():
     """What the fastest token costs, compared with the cheapest."""
-    size, batch = _left("optimal_n_gpu"), _left("critical_batch")
+    size = _left("optimal_n_gpu")
+    batch = _left("critical_batch")
     fastest = _left("minimum_latency")
     cost = (size * _latency(size)).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(cost / READING))
@@ -236,7 +241,8 @@ def waiting():
 @derivation(proves=toy.minimum_latency_large)
 def large_instance():
     """The smallest latency in the limit of a large instance, and by how much that limit is too long."""
-    left, ratio = _left("minimum_latency"), sp.Symbol("x")
+    left = _left("minimum_latency")
+    ratio = sp.Symbol("x")
     measured = sp.expand(sp.simplify(_several().subs(READING, ratio * HOPS) / HOPS))
     lead = sp.limit(measured / sp.cbrt(ratio), ratio, sp.oo)
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
@@ -281,7 +287,8 @@ def root_law():
 def scaling():
     """How the smallest latency grows with depth, width, bandwidth, hop time and size."""
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
-    depth, width = MODEL.n_layers, _left("d_model")
+    depth = MODEL.n_layers
+    width = _left("d_model")
     shaped = large.subs(MODEL.n_params, width**2 * depth)
     quarter = large.subs(depth, MODEL.n_params ** sp.Rational(1, 4))
     rows = [
@@ -364,7 +371,8 @@ def bytes_of_an_all_reduce():
 @complete(proves=search.expected_tokens)
 def tokens_of_a_round():
     """Tokens per round of the procedure that stops at the first rejected draft."""
-    i, whole = sp.Symbol("i"), _left("tokens")
+    i = sp.Symbol("i")
+    whole = _left("tokens")
     accepted = _left("acceptance")
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))
     mean = rejected + whole * accepted**whole

@@ -80,7 +80,9 @@ def frontier(
 
     latency, gamma = _latencies(fastest, n_gpu, batch)
     points = cheapest_below(latency, n_gpu / batch * latency)
-    n, b, seconds = n_gpu[points], batch[points], latency[points]
+    n = n_gpu[points]
+    b = batch[points]
+    seconds = latency[points]
     flop = sum(m.flop_per_token(shape, context, assumptions))
     table = pd.DataFrame(
         {
@@ -105,7 +107,8 @@ def cheapest_below(latency, cost):
 
     This is how the paper reads a frontier; a latency is infinite where nothing is feasible.
     """
-    latency, cost = latency.ravel(), cost.ravel()
+    latency = latency.ravel()
+    cost = cost.ravel()
     smallest = latency.min()
     if not np.isfinite(smallest):
         raise ValueError("no feasible point: the model fits on no instance of the grid")
@@ -126,7 +129,8 @@ def _latencies(search, n_gpu, batch):
     the same is then repeated with more cells. ``search`` gives the latencies of cells that are not above a limit, and
     the drafts of each.
     """
-    latency, gamma = np.full(n_gpu.shape, np.inf), np.ones(n_gpu.shape, dtype=int)
+    latency = np.full(n_gpu.shape, np.inf)
+    gamma = np.ones(n_gpu.shape, dtype=int)
 
     def lower(cells, limit):
         for start in range(0, cells.size, _BLOCK):
@@ -134,7 +138,8 @@ def _latencies(search, n_gpu, batch):
             latency[some], gamma[some] = search(n_gpu[some], batch[some], limit[start : start + _BLOCK])
 
     row, column = np.divmod(np.arange(n_gpu.size), GRID)
-    searched, limit = np.zeros(n_gpu.shape, dtype=bool), np.full(n_gpu.shape, np.inf)
+    searched = np.zeros(n_gpu.shape, dtype=bool)
+    limit = np.full(n_gpu.shape, np.inf)
     for step in _STEPS:
         cells = np.flatnonzero((row % step == 0) & (column % step == 0) & ~searched)
         lower(cells, limit[cells])
@@ -151,7 +156,8 @@ def slowest(per_second, latency, cost):
     ``per_second``: cost of each point per second of its latency.
     """
     order = np.argsort(latency)
-    latency, cost = latency[order], np.minimum.accumulate(cost[order])
+    latency = latency[order]
+    cost = np.minimum.accumulate(cost[order])
     # the first known point that is as cheap, if it were as slow as the other; before that, the previous one counts
     first = np.searchsorted(-cost / latency, -per_second)
     return np.minimum(np.append(latency, np.inf)[first], np.append(np.inf, cost)[first] / per_second)

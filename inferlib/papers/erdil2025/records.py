@@ -129,7 +129,8 @@ def _counted(model):
     # symbols cannot be compared; the last kind then stands for all, as in every published model
     known = all(isinstance(layers.count, Real) for layers in model.layers)
     most = max(model.layers, key=lambda layers: layers.count) if known else model.layers[-1]
-    attention, block = most.attention, most.feed_forward
+    attention = most.attention
+    block = most.feed_forward
     shapes = {repr(layers.attention) for layers in model.layers}
     if len(shapes) > 1 or attention.window is not None:
         raise ValueError(f"{name} has windows or layers of unequal attention")
@@ -139,7 +140,7 @@ def _counted(model):
         experts = {"n_experts": block.n_experts + shared, "n_active": block.n_active + shared}
         sizes |= experts | {"d_ff": block.d_expert}
     else:
-        sizes |= {"d_ff": block.d_ff}
+        sizes["d_ff"] = block.d_ff
     if isinstance(attention, LatentAttention):
         # The paper's one head width: that of keys without position and of values (128 in every model so far).
         sizes |= {"head_dim": attention.value_dim, "group_size": 1, "latent": True}
@@ -183,7 +184,8 @@ def _capped(chip):
 
 def _peaks(chip):
     """Peaks in the paper's formats; for a format that the chip does not multiply, the next wider format's peak."""
-    peaks, widest = {}, chip.flops
+    peaks = {}
+    widest = chip.flops
     for bits, format in _BITS.items():
         known = (name for name in (format, *FORMATS) if name in chip.peaks and FORMATS[name].bits == bits)
         widest = next((chip.peaks[name] for name in known), widest)
@@ -386,6 +388,8 @@ class ToyAssumptions(Record):
         return model, chip.capped() if self.capped else chip
 
 
-DEFAULT, TABLE_5, PRINTED_EQUATIONS = Assumptions(), Assumptions.table_5(), Assumptions.printed_equations()
+DEFAULT = Assumptions()
+TABLE_5 = Assumptions.table_5()
+PRINTED_EQUATIONS = Assumptions.printed_equations()
 FIGURE_1 = ToyAssumptions.figure_1()
 FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)

@@ -22,10 +22,12 @@ from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computing_at, load_chip, load_model
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-_LESS, _MORE = 1 - 1e-9, 1 + 1e-9
+_LESS = 1 - 1e-9
+_MORE = 1 + 1e-9
 _FEW = 0.8  # share of the points below which it is faster to continue with those alone
 # Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
-_BLOCK, _THREADS = 131072, 4
+_BLOCK = 131072
+_THREADS = 4
 
 
 @equation()
@@ -100,7 +102,8 @@ def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
         return (
             f"{stages:.3g} pipeline stages need as many GPUs and sequences, not {n_gpu:.3g} and {batch:.3g}"
         )
-    needed, have = _needed(shape, stages, batch, context, assumptions), n_gpu * chip.memory_capacity
+    needed = _needed(shape, stages, batch, context, assumptions)
+    have = n_gpu * chip.memory_capacity
     if needed > have:
         return f"weights and cache need {needed / 1e9:.4g} GB, but {n_gpu:.4g} GPUs have {have / 1e9:.4g} GB"
     return ""
@@ -157,10 +160,12 @@ def pass_times(
 
 def _shared(shape, chip, at, new_tokens, assumptions):
     """Return the part of equation 29 that all scale-downs share at some points; ``starts`` has a row for each kind."""
-    group, micro = at.n_gpu / at.stages, at.batch / at.stages
+    group = at.n_gpu / at.stages
+    micro = at.batch / at.stages
     tokens = micro * new_tokens
     experts = m.expert_groups(shape, group, micro, assumptions)
-    used, rate = m.experts_used(shape, tokens, assumptions), m.memory_rate(chip, group)
+    used = m.experts_used(shape, tokens, assumptions)
+    rate = m.memory_rate(chip, group)
     block, moved = m.feed_forward_bytes(shape, group, experts, assumptions)
     unembedding = shape.weight_bytes * m.embedding_params(shape)
     spread, pairs, repeated = m.flop_per_token(shape, at.context, assumptions)
@@ -202,7 +207,8 @@ def _fastest(shape, chip, at, new_tokens, assumptions):
     that alone is too long is skipped from there on. If waiting for other nodes makes it too long for every kind, only
     this scale-down is skipped.
     """
-    fastest, open = at.best.copy(), _shared(shape, chip, at, new_tokens, assumptions)
+    fastest = at.best.copy()
+    open = _shared(shape, chip, at, new_tokens, assumptions)
     for index in range(len(scale_downs(1.0, assumptions))):
         open.z, open.ranks = scale_downs(open.group, assumptions)[index]
         weights, moved = m.attention_bytes(shape, open.ranks, assumptions)
@@ -368,7 +374,8 @@ def speculated(
     beside = (small, shape) if assumptions.joint_capacity else (None, None)
     choices = rounds(int(gamma_max), assumptions)
     yields = [expected_tokens(acceptance, verified) for _, verified in choices]
-    at, limit = (n_gpu, batch, context), np.broadcast_to(limit, n_gpu.shape) * _MORE
+    at = (n_gpu, batch, context)
+    limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
     plain = pass_times(
         shape, gpu, *at, 1, pipeline, assumptions, beside=beside[0], limit=limit * max([1, *yields])
     )
@@ -390,7 +397,8 @@ def speculated(
         means[1 + i, some] = speculative_time(acceptance, drafts, verified, verifying, drafting[some])
         limit = np.minimum(limit, means[1 + i] * _MORE)
     gammas = np.array([0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)])
-    seconds, gamma = np.full(n_gpu.shape, np.inf), np.full(n_gpu.shape, gammas[0])
+    seconds = np.full(n_gpu.shape, np.inf)
+    gamma = np.full(n_gpu.shape, gammas[0])
     best = means.min(axis=0)
     seconds[points] = np.where(best <= limit, best, np.inf)
     gamma[points] = gammas[means.argmin(axis=0)]

@@ -10,8 +10,10 @@ from inferlib.transformer import LatentAttention
 
 derivation = partial(derivation, "liminal2025")
 
-symbol, equals = partial(symbol, "liminal2025"), partial(equals, "liminal2025")
-APP, CHIP = symbolic(Application, "liminal2025"), symbolic(XPU, "liminal2025")
+symbol = partial(symbol, "liminal2025")
+equals = partial(equals, "liminal2025")
+APP = symbolic(Application, "liminal2025")
+CHIP = symbolic(XPU, "liminal2025")
 ASSUMED = symbolic(Assumptions, "liminal2025")
 LATENT = symbolic(LatentAttention, "liminal2025")
 
@@ -26,7 +28,8 @@ AT = APP, CHIP, B, T, N
 def experts_reached():
     """How many experts a batch reaches."""
     all_experts, k, one = sp.symbols("E k e")
-    missed, more = sp.Function("q"), sp.Symbol("b")
+    missed = sp.Function("q")
+    more = sp.Symbol("b")
     choices = sp.binomial(all_experts - 1, k) / sp.binomial(all_experts, k)
     counted = sp.expand(sp.combsimp(choices))
     share = sp.simplify(counted.subs(k, APP.routed_share * all_experts))
@@ -51,12 +54,17 @@ def experts_reached():
 @derivation(proves=model.latent_weights)
 def multiplied_out():
     """What the paper stores for one layer of latent attention."""
-    heads, rq, rc = LATENT.n_heads, LATENT.q_rank, LATENT.kv_rank
-    dr, dn, dv = LATENT.rope_dim, LATENT.nope_dim, LATENT.value_dim
+    heads = LATENT.n_heads
+    rq = LATENT.q_rank
+    rc = LATENT.kv_rank
+    dr = LATENT.rope_dim
+    dn = LATENT.nope_dim
+    dv = LATENT.value_dim
     shapes = {"UQ": (dn, rq), "QR": (dr, rq), "UK": (dn, rc), "UV": (dv, rc), "O": (WIDTH, dv)}
     w = {name: sp.MatrixSymbol(f"W^{{{name}}}", *shape) for name, shape in shapes.items()}
     # score: (W_UK c)' (W_UQ q); output: W_O (W_UV c)
-    score, output = w["UK"].T * w["UQ"], w["O"] * w["UV"]
+    score = w["UK"].T * w["UQ"]
+    output = w["O"] * w["UV"]
     released = sum(sp.prod(matrix.shape) for matrix in w.values())
     products = sum(sp.prod(matrix.shape) for matrix in (score, output, w["QR"]))
     down = WIDTH * (rq + rc + dr)
@@ -110,7 +118,9 @@ def in_symbols(expression, *names):
 @derivation()
 def with_overhead():
     """Equation 8: its constant as a fit finds it, and as equation 4 implies it."""
-    layer, layers, i = symbol("t_layer"), APP.layers, sp.Symbol("i")
+    layer = symbol("t_layer")
+    layers = APP.layers
+    i = sp.Symbol("i")
     n, measured, roofline = sp.Symbol("n"), *map(sp.IndexedBase, ("m", "R"))  # type: ignore[misc]
     slope = sp.expand(sp.diff((roofline[i] + layers * layer - measured[i]) ** 2, layer))
     slopes = sum(sp.Sum(part, (i, 1, n)).doit() for part in sp.Add.make_args(slope))

@@ -23,17 +23,14 @@ equation = partial(inferlib.equation.equation, "liminal2025")
 stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
-def _of(table):
+def _stated(table, name, unit, meaning, zero=False):
     """A field of a record whose default is the value of the same name in a table of ``source.toml``."""
-
-    def made(name, unit, meaning, zero=False):
-        return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
-
-    return made
+    return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
 
 
 IDEAL = parse(stated()["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
-_collective, _power = _of("collective"), _of("power")
+_collective = partial(_stated, "collective")
+_power = partial(_stated, "power")
 
 
 # --- Section 3: chips ------------------------------------------------------------------------------------
@@ -68,13 +65,11 @@ def load_chip(chip, weights="fp8"):
     >>> load_chip("HBM3").bandwidth / 2**40, load_chip("H100 SXM").name
     (4.0, 'H100 SXM')
     """
-    return load("chip", chip, XPU, chips(), _stated_chip, lambda one: _computing_at(one, weights))
 
+    def stated_chip(name):
+        return catalog.record(XPU, stated()["chips"][name], name=name)
 
-def _stated_chip(name):
-    entry = stated()["chips"][name]
-    units = {"flops": "FLOP/s", "bandwidth": "B/s", "capacity": "B", "scalar_flops": "FLOP/s"}
-    return XPU(**{field: parse(entry[field], unit) for field, unit in units.items()}, name=name)
+    return load("chip", chip, XPU, chips(), stated_chip, lambda one: _computing_at(one, weights))
 
 
 def _computing_at(chip, weights):
@@ -281,15 +276,20 @@ def operators(model, assumptions=PRINTED):
 
 def _operators_of(group, d):
     """The operators of a group of equal layers as released."""
-    n, attention, block = group.count, group.attention, group.feed_forward
-    matrices, per_position = attention.matrices(d), sum(attention.pair_flops(absorbed=True).values())
+    n = group.count
+    attention = group.attention
+    block = group.feed_forward
+    matrices = attention.matrices(d)
+    per_position = sum(attention.pair_flops(absorbed=True).values())
     latent = isinstance(attention, LatentAttention)
     if latent:
         weights = sum(matrices.values())
         yield Operator("projections", n, weights, attention=attention, d_model=d)
     else:
         yield Operator("query, key, value", n, sum(matrices[name] for name in ("query", "key", "value")))
-    cache, heads, waits = attention.cache_values(), attention.n_heads, "latent" if latent else "head"
+    cache = attention.cache_values()
+    heads = attention.n_heads
+    waits = "latent" if latent else "head"
     yield Operator("attention", n, cache=cache, pair_flops=per_position, scores=heads,
                    window=attention.window, collective=waits, attention=attention)  # fmt: skip
     if not latent:
@@ -342,7 +342,8 @@ def _summed(model, assumptions):
         if len(values) > 1:
             name = model.name or "this model"
             raise NotDescribed(f"{name} has layers with different {what}: {sorted(values)}")
-    (experts, active), everywhere = shapes.pop(), [op for op in found if op.window is None]
+    (experts, active) = shapes.pop()
+    everywhere = [op for op in found if op.window is None]
 
     def total(ops, field):
         return _plain(sum(op.layers * getattr(op, field) for op in ops))
@@ -681,10 +682,13 @@ def decode_step(
     """
     tp, pp = (layout.tp, layout.pp) if layout is not None else (system.count, 1)
     _described(system, workload, layout, tp, pp, assumptions)
-    weight, cached = format_bytes(workload.weights), format_bytes(workload.cache)
+    weight = format_bytes(workload.weights)
+    cached = format_bytes(workload.cache)
     counted = assumptions.replace(weight_bytes=weight, cache_bytes=cached)
-    app, chip = load_model(model, counted), load_chip(system.chip, workload.weights)
-    batch, context = workload.batch, workload.context
+    app = load_model(model, counted)
+    chip = load_chip(system.chip, workload.weights)
+    batch = workload.batch
+    context = workload.context
     needed = capacity_needed(app, pp * batch, context, counted)
     if isinstance(needed, Real) and needed > system.memory:
         have = f"the {system.memory / 1e9:.0f} GB of {system}"

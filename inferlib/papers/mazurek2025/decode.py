@@ -25,7 +25,8 @@ def stages(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     network, unless computation hides it, and overhead if it is charged.
     """
     turns = 2 if deployment.two_batch else 1
-    part, own = batch / turns, batch / turns / deployment.n_gpus
+    part = batch / turns
+    own = batch / turns / deployment.n_gpus
     half = model, gpu, deployment, part
 
     def reading(traffic):
@@ -70,7 +71,8 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     weights, cache = held_on_gpu(model, deployment, batch, context, assumptions)
     if not isinstance(weights + cache, Real) or weights + cache <= gpu.memory_capacity:
         return ""
-    size, what = gpu.memory_capacity / 1e9, f"weights of {weights / 1e9:.0f} GB"
+    size = gpu.memory_capacity / 1e9
+    what = f"weights of {weights / 1e9:.0f} GB"
     if weights <= gpu.memory_capacity:
         what = f"{what} and a cache of {cache / 1e9:.0f} GB"
     return f"{what} exceed the {size:.0f} GB of one GPU"
@@ -108,7 +110,8 @@ def decode_step(
     >>> f"{1e3 * step.total:.1f} ms, bound by {step.bottleneck}"
     '23.4 ms, bound by cache'
     """
-    count, domain = system.count, system.domain or system.count
+    count = system.count
+    domain = system.domain or system.count
     counted = isinstance(count, Real)  # symbols are taken to be whole nodes
     if isinstance(model, Transformer) and (reason := not_described(model)):
         raise NotDescribed(reason)
@@ -136,7 +139,8 @@ def in_records(model, gpu, system, workload, assumptions=DEFAULT, *, two_batch=T
     extra = (-model.n_routed) % system.count
     nodes = system.count // system.domain
     where = Deployment(system.count, nodes, balancedness(system.count), extra, two_batch)
-    weight, cached = format_bytes(workload.weights), format_bytes(workload.cache)
+    weight = format_bytes(workload.weights)
+    cached = format_bytes(workload.cache)
     assumed = assumptions.replace(weight_bytes=weight, cache_value_bytes=cached)
     return model, gpu, where, workload.batch, workload.context, assumed
 

@@ -46,9 +46,11 @@ def absorption():
     dot, moved = (sp.MatrixSymbol(name, 1, 1) for name in ("s", r"s^{\prime}"))
     result, delayed = (sp.MatrixSymbol(name, width, 1) for name in ("o", r"o^{\prime}"))
     p, q = sp.symbols("p_1 p_2")
-    score, absorbed = (up_q * a).T * (up_k * c) + rope_q.T * rope_k, up_k.T * up_q * a
+    score = (up_q * a).T * (up_k * c) + rope_q.T * rope_k
+    absorbed = up_k.T * up_q * a
     again = u.T * c + rope_q.T * rope_k
-    output, late = out * (p * up_v * c + q * up_v * e), out * up_v * (p * c + q * e)
+    output = out * (p * up_v * c + q * up_v * e)
+    late = out * up_v * (p * c + q * e)
     return derivation_steps(
         "One head. Its query comes from the latent of queries a by a matrix Q, its key from the latent c by K. Rotary "
         "parts r and k are put beside them. Vanilla attention computes both, and the score s.",
@@ -80,7 +82,8 @@ def absorption():
 @derivation(proves=eq.active_experts)
 def urn():
     """The expected number of experts that a batch reaches, from independent draws."""
-    m, k = MODEL.n_routed, MODEL.n_active
+    m = MODEL.n_routed
+    k = MODEL.n_active
     missed = sp.factor(sp.combsimp(sp.binomial(m - 1, k) / sp.binomial(m, k)))
     chosen = sp.simplify(1 - missed)
     return derivation_steps(
@@ -114,9 +117,11 @@ def reach():
 @derivation(proves=eq.fullest_gpu_experts)
 def balls_into_bins():
     """The active experts on the fullest GPU, if experts fell on GPUs like balls into bins."""
-    active, t = left("active"), sp.Symbol("t")
+    active = left("active")
+    t = sp.Symbol("t")
     one = sp.factor((1 / N) * (1 - 1 / N))
-    mean, variance = active / N, active * one
+    mean = active / N
+    variance = active * one
     many = sp.limit(variance / mean, N, sp.oo)
     sigma = sp.sqrt(mean * many)
     return derivation_steps(
@@ -144,7 +149,8 @@ def attention_outweighs():
     expert = eq.experts_on_gpu(MODEL, held, EXACT)
     enough = sp.solve(sp.Eq(attention, expert), held)[0]
     known = sizes()
-    number, total = enough.subs(known), (MODEL.n_shared + MODEL.n_routed).subs(known)
+    number = enough.subs(known)
+    total = (MODEL.n_shared + MODEL.n_routed).subs(known)
     all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
     layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
     return derivation_steps(

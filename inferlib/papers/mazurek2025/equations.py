@@ -84,7 +84,8 @@ def _weights(name, symbol, size, meaning):
 
 def _flops(name, numbers, tokens, products, meaning):
     """Register the FLOP of one line of ``FLOPS`` under all of its printed numbers."""
-    flop, power = "value_flop" if name in _ONE_FLOP else "flop_per_weight", _TOKENS[tokens]
+    flop = "value_flop" if name in _ONE_FLOP else "flop_per_weight"
+    power = _TOKENS[tokens]
 
     def own(model: Model, batch, assumptions=DEFAULT):
         return getattr(assumptions, flop) * batch * products(model)
@@ -148,7 +149,8 @@ def attention_traffic(model: Model, deployment: Deployment, batch, context, assu
     """Bytes that one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
     activations = attention_activations(model, own, assumptions)
-    weights, cache = attention_weights(model, assumptions), cache_traffic(model, own, context, assumptions)
+    weights = attention_weights(model, assumptions)
+    cache = cache_traffic(model, own, context, assumptions)
     return weights + cache + activations
 
 

@@ -76,7 +76,8 @@ def _counted(model):
     attention = model.layers[0].attention
     sparse = [group for group in model.layers if isinstance(group.feed_forward, Experts)]
     dense = [group for group in model.layers if isinstance(group.feed_forward, FeedForward)]
-    experts, shape = sparse[0].feed_forward, model.sources.get("shape", "the model's shape")
+    experts = sparse[0].feed_forward
+    shape = model.sources.get("shape", "the model's shape")
     shared = experts.d_shared / experts.d_expert
     if not symbolic(shared) and shared == int(shared):
         shared = int(shared)

@@ -103,7 +103,8 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     seen = context + (tokens if tokens > 1 else 0)
     held = cache_on_chip(model, mesh, layout, attention, batch, seen)
     needs = bound(model, chip, mesh, layout, batch * tokens, seen, held, assumptions)
-    parts, moved = gathered_over(mesh, layout), needs["network"]
+    parts = gathered_over(mesh, layout)
+    moved = needs["network"]
     if attention == "Batch" and parts != mesh.chips:
         # the all-to-all is among the chips that share one part of the batch
         volume = batch_attention_volume(model, Mesh(mesh.chips / parts), batch * tokens / parts, assumptions)
@@ -161,7 +162,9 @@ def decode_step(
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.bottleneck}"
     '6.87 ms, bound by weights'
     """
-    count, batch, context = system.count, workload.batch, workload.context
+    count = system.count
+    batch = workload.batch
+    context = workload.context
     if reason := not_described(model):
         raise NotDescribed(reason)
     if layout is not None and layout != Layout(tp=count):
@@ -174,7 +177,8 @@ def decode_step(
     if missing:
         raise NotDescribed(f"{system.chip.name} states no {' and no '.join(missing)}")
 
-    shape, chip = load_model(model, workload.weights, workload.cache), load_chip(system.chip)
+    shape = load_model(model, workload.weights, workload.cache)
+    chip = load_chip(system.chip)
     # on symbols, the batch is assumed to fill the chips
     few = isinstance(batch, Real) and batch <= minimum(count, shape.kv_heads)
     attention = "Head" if few or shape.kv_heads >= count else "Batch"

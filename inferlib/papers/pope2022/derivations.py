@@ -8,13 +8,19 @@ from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Chip, Mesh, Model
 
 derivation = partial(derivation, "pope2022")
-symbol, equals = partial(symbol, "pope2022"), partial(equals, "pope2022")
+symbol = partial(symbol, "pope2022")
+equals = partial(equals, "pope2022")
 
 
 MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
-E, F, W = MODEL.d_model, MODEL.d_ff, CHIP.network_bandwidth
-ACT, WEIGHT = MODEL.activation_bytes, MODEL.weight_bytes
-X, Y, Z = MESH.x, MESH.y, MESH.z
+E = MODEL.d_model
+F = MODEL.d_ff
+W = CHIP.network_bandwidth
+ACT = MODEL.activation_bytes
+WEIGHT = MODEL.weight_bytes
+X = MESH.x
+Y = MESH.y
+Z = MESH.z
 T, N, G = (symbol(name) for name in ("tokens", "chips", "gathered"))
 
 # Two axes are enough for 2D: everything but X is one axis.
@@ -29,7 +35,8 @@ def same_bytes(expression):
 @derivation(proves=equations.all_gather_time)
 def collectives():
     """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
-    size, k = symbol("size"), symbol("k")
+    size = symbol("size")
+    k = symbol("k")
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     return derivation_steps(
@@ -127,7 +134,8 @@ def switch_from_2d():
 @derivation(proves=equations.break_even)
 def break_even_by_costs():
     """When 2D beats 1D, by the costs that the paper prints."""
-    one, two = equations.ws1d_time(MODEL, CHIP, MESH, T), optimal_x().result
+    one = equations.ws1d_time(MODEL, CHIP, MESH, T)
+    two = optimal_x().result
     chips = sp.solve(sp.Eq(one, two), N)[0]
     return derivation_steps(
         "1D moves the whole width, whatever the chips.",

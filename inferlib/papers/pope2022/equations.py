@@ -315,7 +315,8 @@ def switches(model, mesh, assumptions=PRINTED):
     >>> switches(load_model(), load_mesh(64))
     {'WS 2D to WG X': 18432.0, 'WG X to WG XY': 73728.0, 'WG XY to WG XYZ': 1179648.0}
     """
-    x, xy = mesh.x, mesh.x * mesh.y
+    x = mesh.x
+    xy = mesh.x * mesh.y
     return {
         "WS 2D to WG X": switch_to_x(model, mesh, assumptions),
         "WG X to WG XY": switch_of_gathers(model, mesh, x, xy, assumptions),
@@ -468,7 +469,8 @@ def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D
     between the matrices travel along X).
     """
     cut = LAYOUTS[layout] or ("x" if layout == "WS 2D" else "")
-    left, seconds = tokens * outer_width(model) / mesh.along(cut) * model.activation_bytes, 0
+    left = tokens * outer_width(model) / mesh.along(cut) * model.activation_bytes
+    seconds = 0
     for axis in (axis for axis in "zyx" if axis not in cut):
         seconds = seconds + axis_time(chip, left, mesh.along(axis), getattr(mesh, f"{axis}_share"))
         left = left / mesh.along(axis)
@@ -482,7 +484,8 @@ def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D
 def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
     """Seconds to gather the weights of all layers over some axes, all their links at once."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes
-    gathered, share = mesh.along(axes), sum(getattr(mesh, f"{axis}_share") for axis in axes)
+    gathered = mesh.along(axes)
+    share = sum(getattr(mesh, f"{axis}_share") for axis in axes)
     return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, minimum(share, 1))
 
 

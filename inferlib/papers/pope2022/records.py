@@ -125,7 +125,9 @@ class Assumptions(Record):
         return cls.corrected().replace(exposed=True)
 
 
-PRINTED, EXACT, CORRECTED = Assumptions(), Assumptions.exact(), Assumptions.corrected()
+PRINTED = Assumptions()
+EXACT = Assumptions.exact()
+CORRECTED = Assumptions.corrected()
 
 
 def models():

@@ -24,14 +24,18 @@ _left = partial(symbol, "steinhardt2022")
 equals = partial(equals, "steinhardt2022")
 MACHINE = symbolic(Machine, "steinhardt2022")
 ONE_CHIP = MACHINE.replace(chips=sp.Integer(1))
-C, M, B, N = MACHINE.flops, MACHINE.memory_bandwidth, MACHINE.network_bandwidth, MACHINE.chips
+C = MACHINE.flops
+M = MACHINE.memory_bandwidth
+B = MACHINE.network_bandwidth
+N = MACHINE.chips
 m, b, k, r = (_left(name) for name in ("m", "b", "k", "rows"))
 X = sp.Symbol("x")
 
 
 def _memory_per_work():
     """Return memory time over arithmetic time for one block, times M/C; the ratio itself must not exceed 1."""
-    memory, arithmetic = model.memory_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    memory = model.memory_time(ONE_CHIP, m, b)
+    arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
     return sp.expand(memory * M / (arithmetic * C))
 
 
@@ -50,7 +54,8 @@ def _tight_time():
 @derivation(proves=model.network_block)
 def network_condition():
     """How large a block must be for the network not to bind."""
-    network, arithmetic = model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    network = model.network_time(ONE_CHIP, m, b)
+    arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
     smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
     return derivation_steps(
         Step(
@@ -70,7 +75,9 @@ def network_condition():
 @derivation(proves=model.memory_limited_time, also=(model.memory_block, model.memory_batch))
 def memory_limited():
     """The least time at full utilisation when the network is no obstacle."""
-    need, batch, time = _memory_per_work(), _tight_batch(), _tight_time()
+    need = _memory_per_work()
+    batch = _tight_batch()
+    time = _tight_time()
     best = sp.solve(sp.diff(time, m), m)[0]
     best_batch = sp.simplify(batch.subs(m, best))
     return derivation_steps(
@@ -96,7 +103,8 @@ def memory_limited():
 @derivation(proves=model.network_limited_time, also=(model.network_batch,))
 def network_limited():
     """The least time at full utilisation when the network asks for larger blocks than memory does."""
-    network, arithmetic = model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)
+    network = model.network_time(ONE_CHIP, m, b)
+    arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
     smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
@@ -118,7 +126,8 @@ def network_limited():
 @derivation(proves=model.sufficient_bandwidth)
 def meeting():
     """Where the two branches meet, and why a faster network then buys nothing."""
-    slow, fast = model.network_limited_time(ONE_CHIP), model.memory_limited_time(ONE_CHIP)
+    slow = model.network_limited_time(ONE_CHIP)
+    fast = model.memory_limited_time(ONE_CHIP)
     slope = sp.factor(sp.diff(slow, B))
     enough = sp.solve(slope, B)[0]
     equal = sp.solve(sp.Eq(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP)), B)[0]
@@ -147,7 +156,8 @@ def meeting():
 def grid_of_chips():
     """Why N chips share a network as if each had 1/sqrt(N) of it, and not 1/N."""
     one = model.network_time(ONE_CHIP, m, b)
-    apart, together = N * one, model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
+    apart = N * one
+    together = model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
     seen = [sp.solve(sp.Eq(one.subs(B, X), total), X)[0] for total in (apart, together)]
     return derivation_steps(
         "N blocks with nothing in common move N times the traffic of one through the machine's network.",
@@ -166,7 +176,8 @@ def grid_of_chips():
 def waste():
     """Giving up utilisation for speed: k times smaller blocks and batches."""
     useful = MACHINE.replace(network_bandwidth=X)
-    block, batch = model.network_block(useful), model.network_batch(useful)
+    block = model.network_block(useful)
+    batch = model.network_batch(useful)
     times = model.memory_time, model.arithmetic_time, model.network_time
     memory, arithmetic, network = (sp.simplify(time(useful, block / k, batch / k)) for time in times)
     bandwidth = model.useful_bandwidth(MACHINE)

@@ -453,7 +453,8 @@ def decode_step(
     if layout is not None and layout != Layout(tp=system.count):
         raise NotDescribed(f"the post spreads every matrix over all {system.count} chips")
     parameters = sum(model.parameters().values())
-    needed, present = parameters * format_bytes(workload.weights), system.memory
+    needed = parameters * format_bytes(workload.weights)
+    present = system.memory
     if present is not None and isinstance(present, Real) and needed > present:
         raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of {system}")
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term

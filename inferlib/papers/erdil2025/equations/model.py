@@ -62,8 +62,11 @@ def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumption
 
     With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
     """
-    layers, group, micro = shape.n_layers, n_gpu / cut.stages, batch / cut.stages
-    tokens, ranks = micro * new_tokens, group / cut.scale_down
+    layers = shape.n_layers
+    group = n_gpu / cut.stages
+    micro = batch / cut.stages
+    tokens = micro * new_tokens
+    ranks = group / cut.scale_down
     experts = expert_groups(shape, group, micro, assumptions)
 
     network = attention_network(shape, chip, span(chip, ranks), cut.kind, assumptions)
@@ -79,7 +82,8 @@ def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumption
     waiting = {"kernel launch": launches(shape, assumptions)} | collectives
     waiting["pipeline"] = (cut.stages - 1) * hop.time(tokens)
 
-    rate, used = memory_rate(chip, group), experts_used(shape, tokens, assumptions)
+    rate = memory_rate(chip, group)
+    used = experts_used(shape, tokens, assumptions)
     attention, moved = attention_bytes(shape, ranks, assumptions)
     block, moved_by_block = feed_forward_bytes(shape, group, experts, assumptions)
     unembedding = shape.weight_bytes * embedding_params(shape)
@@ -282,7 +286,8 @@ def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     """
     forbid_override("a layout, which counts hops once for all protocols,", collective_latency)
     n_ranks, n_nodes, doublings = cut
-    inside, between = time_inside(chip, n_ranks, n_nodes), time_between(chip, n_ranks, n_nodes)
+    inside = time_inside(chip, n_ranks, n_nodes)
+    between = time_between(chip, n_ranks, n_nodes)
     per_byte = passes * (maximum(inside, between) if assumptions.networks_overlap else inside + between)
     fixed = [_waiting(p, n_ranks / n_nodes - 1, doublings, passes) for p in assumptions.protocols]
     alone = n_ranks <= _ONE
@@ -294,7 +299,8 @@ def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
 
 def attention_network(shape, chip, spread, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's attention, over the GPUs of a :class:`Span`."""
-    a, cut = shape.activation_bytes, spread.cut(kind)
+    a = shape.activation_bytes
+    cut = spread.cut(kind)
     if kind == "1D":
         sizes = [a * shape.d_model]
     else:
@@ -308,7 +314,8 @@ def _ranks_of_expert(group, experts):
 
 def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's feed-forward block, or of its experts in a number of groups."""
-    a, cut = shape.activation_bytes, span(chip, _ranks_of_expert(group, experts)).cut(kind)
+    a = shape.activation_bytes
+    cut = span(chip, _ranks_of_expert(group, experts)).cut(kind)
     reduced = [shape.ff_down * shape.d_model]
     if kind == "2D":
         reduced.append(shape.ff_up * shape.d_ff)
@@ -328,7 +335,8 @@ def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
     """All all-to-alls of a layer, taken together; none in a dense one."""
     if _dense(shape):
         return []
-    one, times = dispatch_network(shape, chip, group, experts, assumptions), assumptions.dispatches
+    one = dispatch_network(shape, chip, group, experts, assumptions)
+    times = assumptions.dispatches
     return [Collective(tuple(times * fixed for fixed in one.fixed), times * one.per_token, one.shares)]
 
 

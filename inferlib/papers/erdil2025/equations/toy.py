@@ -125,7 +125,8 @@ def optimal_n_gpu(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
 @equation("14", least=Minimum(critical_latency, "n_gpu"), unit="s", t_hop="s")
 def minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance: 3 hops^(2/3) reading^(1/3) - 2 hops."""
-    reading, hops = weight_time(model, chip, 1), network_time(model, t_hop)
+    reading = weight_time(model, chip, 1)
+    hops = network_time(model, t_hop)
     return where(reading > hops, 3 * cbrt(hops) ** 2 * cbrt(reading) - 2 * hops, reading + 0 * hops)
 
 
@@ -186,21 +187,24 @@ def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, ass
         raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
     n_gpu = xr.DataArray(np.geomspace(smallest, 2**18, 400), dims="n_gpu")
     batch = xr.DataArray(np.geomspace(1, 2**18, 400), dims="batch")
-    n_gpu, batch = n_gpu.assign_coords(n_gpu=n_gpu), batch.assign_coords(batch=batch)
+    n_gpu = n_gpu.assign_coords(n_gpu=n_gpu)
+    batch = batch.assign_coords(batch=batch)
     # Fewer than one GPU would make the hops negative.
     t_reduce = assumptions.t_base + grid_all_reduce_time(maximum(n_gpu, 1), assumptions.t_hop)
     latency = toy_latency(model, chip, n_gpu, batch, t_reduce)
     gpu_seconds = toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
     possible = toy_fits(model, chip, n_gpu, batch, context) & (throughput(batch, latency) <= demand)
     usd_per_second = price * factor("usd/h", "usd/s")
-    speed, cost = (1 / latency).where(possible), gpu_seconds * usd_per_second * 1e6
+    speed = (1 / latency).where(possible)
+    cost = gpu_seconds * usd_per_second * 1e6
     return pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
 
 
 def stages(model, chip, n_gpu, batch, t_reduce):
     """The terms of :func:`toy_latency` as the stages of a breakdown: network, then reading over arithmetic."""
     network = network_time(model, t_reduce)
-    reading, multiplying = weight_time(model, chip, n_gpu), arithmetic_time(model, chip, n_gpu, batch)
+    reading = weight_time(model, chip, n_gpu)
+    multiplying = arithmetic_time(model, chip, n_gpu, batch)
     return {"network": network}, {"weights": reading, "arithmetic": multiplying}
 
 
