@@ -4,6 +4,7 @@ import random
 
 import numpy as np
 import pytest
+from facts import from_table
 
 from book.audit import grading, strata
 from book.papers.erdil2025 import economics, program
@@ -101,14 +102,8 @@ def test_attention_outweighs_the_weights_of_deepseek_by_hand():
     assert long_contexts.more_than_weights() == pytest.approx(2 * 35.5e9 / (4 * 128 * 512 * 58), rel=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("table", "alpha", "counts"),
-    [
-        ("Table 6", 3, (12, 12)),
-        ("Table 3", 3, (19, 20)),
-        ("Table 6", 4, (1, 12)),
-    ],  # one cell is rounded twice
-)
+# One cell of Table 3 is rounded twice.
+@from_table
 def test_how_many_cells_come_out_at_an_alpha(table, alpha, counts):
     assert cells_as_printed(table, alpha) == counts
 

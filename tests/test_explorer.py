@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 import sympy as sp
-from facts import from_table, lines
+from facts import from_table, lines, refused as refused_calls
 from javascript import assert_equal_at_random, random_inputs
 from py_mini_racer import MiniRacer
 
@@ -241,37 +241,7 @@ K = sp.Symbol("k")
 WITHOUT_PRICE = Choice("chip", "Chip", CHIPS | {"H800": inferlib.load_chip("H800")})
 
 
-@pytest.mark.parametrize(
-    ("of", "inputs", "message"),
-    [
-        (lambda a: sp.Sum(a**K, (K, 1, 3)), [A], "cannot be printed"),
-        (lambda a: a * K, [A], "no input for k"),
-        (lambda a, chip: a * chip.price, [A, WITHOUT_PRICE], "no input for chip_price"),
-    ],
-)
-def test_what_javascript_cannot_say_is_refused(of, inputs, message):
-    with pytest.raises(ValueError, match=message):
-        curve(of, *inputs).javascript()
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Slider("a", "a", 2, 1, 1), "low is 2"),
-        (lambda: Slider("a", "a", 0, 2, 1, log=True), "low is 0"),
-        (lambda: Slider("a b", "a", 1, 2, 1), "input name is 'a b'"),
-        (lambda: Slider("class", "a", 1, 2, 1), "input name is 'class'"),
-        (lambda: Slider("a", "a", 1, math.inf, 1), "high is inf"),
-        (lambda: Choice("c", "c", {"x": 1.0, "y": CHIPS["H200"]}), "mixes"),
-        (lambda: curve(None, Slider("chip_flops", "a", 1, 2, 1), Choice("chip", "c", CHIPS), x="chip_flops"),
-         "share one of the names"),
-        (lambda: Choice("c", "c", {}), "no options"),
-        (lambda: curve(None, A, A), "own"),
-    ],
-)  # fmt: skip
-def test_argument_checks(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
+test_argument_checks = refused_calls(globals())
 
 
 def guessed_page(guess, at=None):

@@ -4,6 +4,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from facts import from_table
 
 from tokenprice import Question, ask, change, decide, launch, simulate
 from tokenprice.formatting import format_layout
@@ -58,17 +59,8 @@ def test_the_command_of_a_layout_reads_back_to_it(case, engine):
 SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9
 
 
-@pytest.mark.parametrize(("command", "name", "value"), [
-    ("vllm serve Qwen/Qwen3-32B -tp 2 --gpu-memory-utilization 0.85", "memory_utilization", 0.85),
-    # the engine's own 4 GB are not part of it
-    (f"{SGLANG} Qwen/Qwen3-32B --tp 2 --mem-fraction-static 0.85", "memory_utilization", 0.85 + 4e9 / H100),
-    ("trtllm-serve Qwen/Qwen3-32B --tp_size 2 --kv_cache_free_gpu_memory_fraction 0.85", "memory_utilization", 0.85),
-    ("vllm serve Qwen/Qwen3-8B --dtype bfloat16 --quantization fp8", "weights", "fp8"),
-    ("vllm serve Qwen/Qwen3-8B --quantization fp8 --dtype float16", "weights", "fp8"),
-    ("vllm serve Qwen/Qwen3-8B --dtype bfloat16", "weights", None),
-    ("vllm serve Qwen/Qwen3-8B --dtype float32", "weights", "fp32"),
-    ("vllm serve Qwen/Qwen3-32B-FP8 --dtype bfloat16", "weights", None),
-])  # fmt: skip
+# SGLang's share holds no 4 GB of the engine's own.
+@from_table
 def test_a_flag_means_what_its_engine_means(command, name, value):
     found = getattr(read_record(Question, given({"model": command, "machine": "2x H100"})[0]), name)
     assert found == (pytest.approx(value, rel=1e-3) if name == "memory_utilization" else value)
@@ -105,14 +97,8 @@ def test_every_flag_of_public_threads_is_known(flag):
     assert launch.known(flag)
 
 
-@pytest.mark.parametrize(("command", "machine", "tokens"), [
-    ("vllm serve meta-llama/Llama-3.1-8B-Instruct", "RTX 3090", 31_232),  # vllm#10517
-    ("trtllm-serve nvidia/Llama-3.1-8B-Instruct-FP8 --kv_cache_dtype fp8", "RTX 5090", 263_008),  # TensorRT-LLM#4275
-    ("sglang serve --model-path Qwen/Qwen3.5-35B-A3B --mem-fraction-static 0.92", "H200", 76 * 9216),  # its cookbook
-    ("vllm serve nvidia/GLM-5-NVFP4 --kv-cache-dtype bfloat16 -tp 8", "8x RTX PRO 6000", 314_000),  # in a log
-    ("vllm serve Qwen/Qwen3-32B", "H100", 32_768),  # its longest sequence, which ran
-])  # fmt: skip
-def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens):
+@from_table
+def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens, source):
     found = ask(command, machine, prompt_tokens=8192, output_tokens=1024, concurrency=8)
     low, _, high = found.cache_tokens
     assert low < tokens < high and "should say: KV cache of" in str(found)

@@ -189,15 +189,8 @@ test_argument_checks = refused(globals())
 MULTIPLY = explorers.multiply(A100, st.PRINTED)
 
 
-@pytest.mark.parametrize(
-    ("state", "output", "microseconds"),
-    [
-        ({}, "least time", 1.205),
-        # 54 C^2 / M^3 with a faster network than any; at k = 10 a hundredth, over 40 %, and the latency
-        ({"network": 40}, "least time", 0.657),
-        ({"network": 40, "k": 10}, "with latency", 0.00657 / 0.4 + 1.5),
-    ],
-)
+# 54 C^2 / M^3 with a faster network than any; at k = 10 a hundredth, over 40 %, and the latency
+@from_table
 def test_the_box_of_a_multiply_shows_the_answer_of_the_chapter(state, output, microseconds):
     assert MULTIPLY.evaluate(**state)[output] == pytest.approx(microseconds, abs=0.0005)
 
