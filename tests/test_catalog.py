@@ -8,7 +8,7 @@ import tomllib
 from importlib.resources import files
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 from inferlib import System, catalog, load_chip, load_model, units
 from inferlib.equation import quantities
@@ -178,7 +178,7 @@ def test_names_that_a_newcomer_types(kind, typed, name):
     assert {"chip": load_chip, "model": load_model}[kind](typed).name == name
 
 
-@pytest.mark.parametrize(("kind", "name"), [("chip", "H100 96GB"), ("chip", "NVIDIA"), ("model", "70B")])
+@from_table
 def test_a_name_of_several_is_refused(kind, name):
     with pytest.raises(LookupError, match=f"no {kind} '{name}'"):
         catalog.resolve(kind, name)

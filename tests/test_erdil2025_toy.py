@@ -86,13 +86,8 @@ def test_frontier_respects_demand_capacity_and_order():
     assert (frontier.n_gpu * 80e9 >= LLAMA.n_params * 2 * (1 - 1e-9)).all()
 
 
-@pytest.mark.parametrize(
-    ("model", "options", "price", "bandwidth", "flops"),
-    [
-        (LLAMA, {"price": 2.0}, 2.0, 3.3e12, 1e15),
-        (SMALL, {"assumptions": e.FIGURE_1_CAPPED}, 2.10, 0.75 * 3.3e12, 0.7e15),  # attainable rates
-    ],
-)
+# Prices with the peaks, and with the attainable rates.
+@from_table
 def test_frontier_extremes(model, options, price, bandwidth, flops):
     """Fastest: equation 14 and 6 us more in each all-reduce. Cheapest: arithmetic alone, if demand is no limit."""
     frontier = e.toy_frontier(model, H100, **options)

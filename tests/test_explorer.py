@@ -172,9 +172,7 @@ def test_where_there_is_no_answer_the_page_says_why():
     assert asked(page, "made['v0-s1-r'].children[0].textContent") == "dense only"
 
 
-@pytest.mark.parametrize(
-    ("link", "batch"), [("price=high", 100), ("price=high&batch=7", 7), ("batch=7&price=high", 7)]
-)
+@from_table
 def test_a_link_that_names_a_choice_sets_what_the_choice_sets_but_for_what_it_names_itself(link, batch):
     assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "+made['batch-n'].value") == batch
 

@@ -4,7 +4,7 @@ from ast import literal_eval
 from dataclasses import replace
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 import inferlib
 from book import audit
@@ -123,10 +123,7 @@ def test_what_no_corrected_model_computes_is_not_judged():
         assert right == ("no" if tuple(place) in wrong else "not judged"), place
 
 
-@pytest.mark.parametrize(("message", "line"), [
-    ("kind is 'guess'", "A,b,,1,,1,guess\n"), ("twice", "A,b,,1,,1,input\nA,b,,2,,1,input\n"),
-    ("number of cells", "A,b,,1,,1\n"),
-])  # fmt: skip
+@from_table
 def test_malformed_published_files_are_refused(message, line, tmp_path, monkeypatch):
     (tmp_path / "published.csv").write_text("artefact,row,column,printed,resolution,unit,kind\n" + line)
     monkeypatch.setattr(published_rows, "files", lambda package: tmp_path)

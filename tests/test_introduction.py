@@ -4,6 +4,7 @@ import re
 from functools import cache
 
 import pytest
+from facts import from_table
 
 from book.explorer import kernel_model_text
 from book.principles import introduction
@@ -12,7 +13,7 @@ from book.synthesis import comparison
 from inferlib import load_chip
 from inferlib.system import System
 from tokenprice import ask
-from tokenprice.calibration import engine
+from tokenprice.calibration import engine  # noqa: F401, rows.tsv
 
 CASE = introduction.RUNNING.replace(price=2.0)
 H100 = load_chip("H100 SXM")
@@ -24,10 +25,7 @@ def box():
     return introduction.one_token(CASE)
 
 
-@pytest.mark.parametrize(
-    "chips, beyond, bandwidth",
-    [(8, 0, H100.scale_up_bandwidth), (16, engine().box, H100.scale_out_bandwidth)],
-)
+@from_table
 def test_an_exchange_by_hand(chips, beyond, bandwidth):
     """80 layers exchange twice: 5 us and two vectors of 8,192 values each.
 

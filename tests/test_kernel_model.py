@@ -7,6 +7,7 @@ from importlib.resources import files
 import numpy as np
 import pandas as pd
 import pytest
+from facts import from_table
 
 from book.serving import fit, tables
 from book.serving.residuals import main
@@ -117,7 +118,7 @@ def test_the_ladder_as_the_chapter_tells_it():
     assert sixth["dense, left out"] < planner["dense, left out"] < six["dense, left out"]
 
 
-@pytest.mark.parametrize(("engine", "low", "high"), [("compiled", 0.9, 1), ("serving", 1.5, 1.6)])
+@from_table
 def test_a_vendors_planner_beside_the_kernel_model_on_the_same_rows(engine, low, high):
     told = pd.read_csv(files("book.serving") / "planner.csv").set_index("id").tpot_ms
     rows = fit.data().query("id in @told.index and engine == @engine")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import xarray as xr
-from facts import refused
+from facts import from_table, refused
 
 import inferlib
 from book import audit
@@ -39,7 +39,7 @@ def test_the_14_cells_that_were_drawn_at_random_lie_within_half_the_spread_of_on
 
 
 # --- Counted by hand -------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("n", "k", "batch"), [(16, 1, 32), (256, 8, 5)])
+@from_table
 def test_draws_of_experts_have_the_mean_and_the_spread_of_the_closed_form(n, k, batch):
     app = APPS["DeepSeekV3"].replace(n_experts=float(n), routed_share=k / n)
     reached = experts.simulate(n, k, batch, draws=4000, seed=7)
@@ -66,10 +66,7 @@ def test_the_exposed_time_of_stages_by_hand():
 KIMI = APPS["Kimi-K2"], lim.load_chip("3D-DRAM"), 7, 5000, 64
 
 
-@pytest.mark.parametrize(
-    ("whole", "of_experts"),
-    [(lim.compute_time, lim.expert_compute_time), (lim.memory_time, lim.expert_memory_time)],
-)
+@from_table
 def test_equations_6_and_7_are_the_experts_part_of_2_and_3(whole, of_experts):
     rest = KIMI[0].replace(expert=0.0), *KIMI[1:]
     assert whole(*KIMI) - whole(*rest) == pytest.approx(of_experts(*KIMI[:2], 7, 64))
@@ -131,7 +128,7 @@ def test_the_complete_reading_loads_what_the_library_counts(name):
     assert lim.tensor_work(app, 1, 50_000, complete) == pytest.approx(flops, rel=1e-3)
 
 
-@pytest.mark.parametrize(("end", "printed"), [("low", 95e-6), ("mean", 114e-6), ("high", 138e-6)])
+@from_table
 def test_fitted_reading_is_equation_8(end, printed):
     fitted = lim.Assumptions.fitted(end).replace(weight_bytes=2.0, cache_bytes=2.0)
 

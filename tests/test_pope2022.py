@@ -190,18 +190,8 @@ def test_lead_over_megatron_depends_on_what_is_held_equal():
     assert palm.printed[128] - other[other.time <= palm.time[128]].printed.max() == pytest.approx(0.11)
 
 
-@pytest.mark.parametrize(
-    ("column", "count", "misprinted"),
-    [
-        ("PaLM total, time", 9, lambda batch, time, total: abs(total - time) > 1.5e-3),
-        ("MT-NLG total, time", 9, lambda batch, time, total: abs(total - time) < 1.5e-3),  # these are PaLM's
-        (
-            "PaLM total, MFU",
-            6,
-            lambda batch, used, total: abs(2 * 540.36e9 * 136 * batch / (total * 64 * 275e12) - used) > 0.005,
-        ),
-    ],
-)
+# The times of MT-NLG are PaLM's.
+@from_table
 def test_cells_of_table_d4_that_the_erratum_names_are_not_those_of_palms_two_times(column, count, misprinted):
     named = [row for rows in audit.errata("pope2022").rows for _, row, where in rows if where == column]
     assert len(named) == count
@@ -291,7 +281,7 @@ def test_exposed_communication_adds_and_one_chip_moves_nothing():
     assert p.decode_step(small, alone, work.replace(batch=1)).terms["network"] == 0
 
 
-@pytest.mark.parametrize(("work", "layout"), [({"context": 1024}, "WS"), ({"tokens": 4096}, "WG XYZ")])
+@from_table
 def test_many_tokens_gather_weights_and_few_do_not(work, layout):
     chip = p.load_chip(inferlib.load_chip("B200"))
     assert p.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)

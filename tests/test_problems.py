@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 from py_mini_racer import MiniRacer
 
 from book.teaching.problems import BANK, mark, sheet
@@ -204,16 +204,7 @@ def test_from_right_answers_the_right_one_follows(session):
             assert followed(sums, right | {named[0][0]: right[named[0][0]] / 2}) != pytest.approx(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "answer", "said"),
-    [
-        ("experts-4", lambda key: f"{key - 0.94}", "round up"),
-        ("memory-4", lambda key: f"{key + 0.4}", "round down"),
-        ("network-2", lambda key: f"{key / 1e-3:.1g} ms", "Right|rounded too much"),
-        ("cache-5", lambda key: f"{round(key / 1000)},000", "Right|rounded too much"),
-        ("memory-2", lambda key: f"{round(1e6 * key):,} ms", "comma parts thousands"),
-    ],
-)
+@from_table
 def test_a_slip_of_the_pen_is_named(name, answer, said):
     asked = BANK[name].asked("Ada")
     assert re.search(said, mark(asked, answer(asked.key.value)).said)

@@ -228,17 +228,7 @@ def speeds(d):
     return [*(1e3 * d[name] for name in ("seconds", "low", "high")), 80, d["speed"], d["tokens_per_second"]]
 
 
-@pytest.mark.parametrize(("found", "label", "numbers_of_it"), [
-    (DRAFTING, "TPOT", speeds(D)), (DRAFTING, "Price", [*ends(D["usd_per_million"], D), 4, 4, 6]),
-    (DRAFTING, "Energy", [D["joules_per_token"]]),
-    (DRAFTING, "Drafts", [PLAIN.seconds / DRAFTING.seconds, 1e3 * PLAIN.seconds]),
-    (SHARING, "TPOT", [*speeds(S), 1e3 * S["step"]]), (SHARING, "Energy", [S["joules_per_token"]]),
-    (SHARING, "TTFT", [1e3 * S["request"][name] for name in ("ttft", "ttft_low", "ttft_high")]),
-    (SHARING, "Machine time", [1e3 * seconds for seconds in (sum(PARTS), *PARTS)]),
-    (SHARING, "Price", [end for usd in (*S["request"]["usd_per_million"].values(), 100 * S["request"]["usd"])
-                        for end in ends(usd, S)]),
-    (SHARING, "Memory", [S["max_sequences"]]),
-])  # fmt: skip
+@from_table
 def test_an_answer_says_its_numbers(found, label, numbers_of_it):
     assert numbers(line(found, label)) == pytest.approx(numbers_of_it, rel=0.03)
 

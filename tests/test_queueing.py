@@ -62,7 +62,7 @@ def test_fewer_sequences_than_memory_holds_serve_more_requests():
     assert ask(asked.replace(engine="compiled")).fleet.server.better_limit is None
 
 
-@pytest.mark.parametrize(("prompt", "budget"), [(8000, 512), (16000, None), (1000, None)])
+@from_table
 @pytest.mark.parametrize("load", [0.3, 0.6])
 def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(prompt, budget, load):
     asked = Question(

@@ -6,7 +6,7 @@ import re
 
 import matplotlib
 import pandas as pd
-import pytest
+from facts import from_table
 from matplotlib.figure import Figure
 
 from book import style
@@ -26,7 +26,7 @@ def svg_of(*widths, label=""):
     return text.getvalue()
 
 
-@pytest.mark.parametrize(("width", "same"), [(0.1 + 0.2, True), (0.3 + 4e-5, True), (0.301, False)])
+@from_table
 def test_figures_that_differ_in_the_last_digit_are_the_same_drawing(width, same):
     """Matplotlib names the frames of clips by their floats; 4e-5 of 216 points are less than a hundredth."""
     one, other = (canonical_svg(svg_of(each, 0.5)) for each in (0.3, width))
