@@ -9,14 +9,20 @@ from importlib import import_module as _import_module
 __version__ = "1.0.0"
 
 # Loaded on first use, so that ``import inferlib`` costs nothing (pandas and SymPy are slow to import).
-_NAMES = {
-    "system": ("Accelerator", "Breakdown", "Layout", "System", "Workload"),
-    "transformer": ("Transformer",),
-    "catalog": ("load_chip", "load_model", "load_system"),
-    "equation": ("minimise", "variant"),
-    "axes": ("axis",),
+_WHERE = {
+    "Accelerator": "inferlib.system",
+    "Breakdown": "inferlib.system",
+    "Layout": "inferlib.system",
+    "System": "inferlib.system",
+    "Workload": "inferlib.system",
+    "Transformer": "inferlib.transformer",
+    "load_chip": "inferlib.catalog",
+    "load_model": "inferlib.catalog",
+    "load_system": "inferlib.catalog",
+    "minimise": "inferlib.equation",
+    "variant": "inferlib.equation",
+    "axis": "inferlib.axes",
 }
-_WHERE = {name: f"inferlib.{module}" for module, names in _NAMES.items() for name in names}
 _MODULES = ("catalog", "frontier", "ops", "papers", "principles", "units")
 
 __all__ = [*_WHERE, *_MODULES]

@@ -286,7 +286,7 @@ class Transformer(Record):
     def _by_use(self, active):
         own = not self.tied or self.outputs is not None
         head = self._head() if own else self.vocab_size if self.head_bias else 0
-        tables = {"embeddings": self._table(), "positions": self.positions * self.d_model}
+        tables = {"embeddings": self.vocab_size * self.d_model, "positions": self.positions * self.d_model}
         return self._counted(tables | {"head": head}, active=active)
 
     def _counted(self, beside, **which):
@@ -305,9 +305,6 @@ class Transformer(Record):
     def n_active(self):
         """Parameters with only the routed experts that one token goes to."""
         return sum(self.parameters(active=True).values())
-
-    def _table(self):
-        return self.vocab_size * self.d_model
 
     def _head(self):
         """Parameters of the head."""
