@@ -30,14 +30,19 @@ def _templates():
     from jinja2 import Environment, FunctionLoader
 
     def joined(place):
-        """Between elements, line ends and indentation of a template do not count; elsewhere they are a blank."""
+        """Between elements, line ends and indentation of HTML do not count; elsewhere they are a blank."""
+        if ".toml" in place:
+            return text(place)
         return re.sub(r"\n\s*", " ", re.sub(r"(?<=[>}])\n\s*|\n\s*(?=[<{])", "", text(place)))
 
-    made = Environment(loader=FunctionLoader(joined))
+    made = Environment(
+        loader=FunctionLoader(joined), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
     made.filters["e"] = html.escape
+    made.filters["numbers"] = lambda values: "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
     return made
 
 
 def filled(place, **values):
-    """Return a template (Jinja) filled with values; ``| e`` in it escapes text for HTML."""
+    """Return a template (Jinja) filled with values; in it ``| e`` escapes text for HTML, ``| numbers`` writes TOML."""
     return _templates().get_template(place).render(values)

@@ -7,7 +7,7 @@ import pytest
 from facts import from_table, lines
 
 import inferlib
-from book import audit
+from book import audit, stored
 from book.audit import grading, published_rows
 from book.audit.explanations import _made_of, _traced
 from inferlib.papers import erdil2025
@@ -124,9 +124,9 @@ def test_what_no_corrected_model_computes_is_not_judged():
 
 
 @from_table
-def test_malformed_published_files_are_refused(message, line, tmp_path, monkeypatch):
-    (tmp_path / "published.csv").write_text("artefact,row,column,printed,resolution,unit,kind\n" + line)
-    monkeypatch.setattr(published_rows, "files", lambda package: tmp_path)
+def test_malformed_published_files_are_refused(message, line, monkeypatch):
+    text = "artefact,row,column,printed,resolution,unit,kind\n" + line
+    monkeypatch.setattr(stored, "text", lambda place: text)
     grading.published.cache_clear()
     with pytest.raises(ValueError, match=message):
         grading.published("erdil2025")

@@ -67,20 +67,10 @@ def as_toml():
     """The text of ``energy.toml``."""
     table = rows()
     folds = np.array([fit(table[table.model != name]) for name in table.model.unique()])
-    lines = [
-        "# Written by `python -m book.serving.energy`; a test repeats it. Parts of a chip's rated power: [value,",
-        "# least, greatest over fits with one model left out].",
-        "",
-        'source = "ml-energy/leaderboard at 0cd52da, vLLM, measured power of the GPUs"',
-        'url = "https://github.com/ml-energy/leaderboard"',
-        f"rows = {len(table)}",
-        f"error = {np.mean(np.abs(left_out())):.4g}",
-        "",
-        "[draw]",
-    ]
-    for name, value, column in zip(("awake", "reading", "calculating"), fit(table), folds.T, strict=True):
-        lines.append(f"{name} = [{value:.4g}, {column.min():.4g}, {column.max():.4g}]")
-    return "\n".join(lines) + "\n"
+    parts = zip(("awake", "reading", "calculating"), fit(table), folds.T, strict=True)
+    draw = {name: [value, column.min(), column.max()] for name, value, column in parts}
+    error = f"{np.mean(np.abs(left_out())):.4g}"
+    return stored.filled("serving/energy.toml.jinja", rows=len(table), error=error, draw=draw)
 
 
 if __name__ == "__main__":

@@ -702,24 +702,8 @@ def _spans(fitted, first=False):
 
 def engines_toml():
     """The text of ``engines.toml``."""
-    pairs = ",\n".join(f"  ['{word}', '{name}']" for word, name in JUDGED["software"])
-    lines = [
-        "# Written by `python -m book.serving.fit`; a test repeats the fit. Constants of classes of engine, fitted to",
-        "# whole steps: [value, least, greatest over fits with one publisher or one model left out], in seconds.",
-        "# `software` finds the class of an engine by a word in its name, the first that fits.",
-        "",
-        f"software = [\n{pairs},\n]",
-    ]
-    tables = {f'class."{name}"': table for name, table in engine_tables().items()}
-    for name, table in tables.items():
-        lines += ["", f"[{name}]", *(f"{key} = {_numbers(v)}" for key, v in table.items())]
-    lines += [
-        "",
-        "# By public rows, asked_rows.csv: median, least and greatest over publishers; what they widen an interval by",
-    ]
-    for chip, kinds in slower().items():
-        lines += [f'[slower."{chip}"]', *(f'"{kind}" = {_numbers(v)}' for kind, v in kinds.items())]
-    return "\n".join(lines) + "\n"
+    place = "serving/engines.toml.jinja"
+    return stored.filled(place, software=JUDGED["software"], classes=engine_tables(), slower=slower())
 
 
 # --- Deployments of one's own ---------------------------------------------------------------------------------
@@ -844,10 +828,6 @@ def _up(factor):
 
 def _list(values):
     return "[" + ", ".join(f'"{value}"' for value in sorted(set(values))) + "]"
-
-
-def _numbers(values):
-    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
 
 
 def attention_toml():

@@ -144,35 +144,7 @@ def exchange():
 
 def as_toml():
     """The text of ``operators.toml``."""
-    lines = [
-        "# Written by `python -m book.serving.operators` from book/serving/operators; a test repeats it.",
-        "# Every constant is [value, least, greatest over engines]. Seconds, bytes per second, or a share of the data",
-        "# sheet. A matrix product takes start + depth x (its inner dimension) + bytes / (share x bandwidth); in a",
-        "# block of experts depth counts the distinct experts that are read.",
-        "",
-        "[about]",
-        'source = "ai-dynamo/aiconfigurator at 095f58a, systems/data: operator timings, newest version of each engine"',
-        'url = "https://github.com/ai-dynamo/aiconfigurator"',
-        'licence = "Apache-2.0"',
-        'units = { start = "s", latency = "s", depth = "s", share = "1", prefill = "1", half = "1", '
-        'bandwidth = "B/s" }',
-        "",
-        "[exchange]",
-        f"share = {_numbers(exchange())}",
-        'source = "deepseek-ai/DeepEP README at ebfe47e, low-latency kernels, over 400 Gbit/s"',
-        'url = "https://github.com/deepseek-ai/DeepEP"',
-        'licence = "MIT"',
-    ]
-    for chip, kinds in constants().items():
-        for kind, entries in kinds.items():
-            for name, entry in entries.items():
-                lines += ["", f'[chips."{chip}".{kind}."{name}"]']
-                lines += [f"{key} = {_numbers(value)}" for key, value in entry.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _numbers(values):
-    return "[" + ", ".join(f"{value:.4g}" for value in values) + "]"
+    return stored.filled("serving/operators.toml.jinja", exchange=exchange(), chips=constants())
 
 
 if __name__ == "__main__":

@@ -130,15 +130,11 @@ def table():
 
 def as_toml(latent):
     """The text of ``sparse_attention.toml``; ``latent``: rows of latent attention (:func:`book.serving.fit.latent`)."""
-    lines = [
-        "# Written by `python -m book.serving.fit`; a test repeats it. For a kind of attention the models whose",
-        "# serving rows were scored, and the factors that hold 80 % of times between",
-        "# tokens, of those with copies of the attention where such rows exist, and of times to the first token.",
-    ]
+    kinds = {}
     for kind, own in [*predicted().groupby("kind"), ("latent", latent)]:
-        lines += ["", f"[{kind}]", f"models = {sorted(own.model.unique())}".replace("'", '"')]
         one = own.dp_attention == 1
         parts = {"token": own[one].token, "copies": own[~one].token, "first": own["first"]}
         known = {what: part.dropna() for what, part in parts.items() if part.notna().any()}
-        lines += [f"{what} = {widest(part, own.model):.4g}" for what, part in known.items()]
-    return "\n".join(lines) + "\n"
+        factors = {what: f"{widest(part, own.model):.4g}" for what, part in known.items()}
+        kinds[kind] = sorted(own.model.unique()), factors
+    return stored.filled("serving/sparse_attention.toml.jinja", kinds=kinds)
