@@ -147,7 +147,7 @@ class Problem:
     def text(self):
         """The question in words."""
         also = {} if self.told is None else _call(self.told, self.given)
-        return _Formatter().format(self.wording, **self.given, **also) + self.also
+        return with_numbers(self.wording, **self.given, **also) + self.also
 
     @property
     def facts(self):
@@ -249,10 +249,14 @@ class _Formatter(string.Formatter):
         if isinstance(value, Found):
             return f"the time found in {value.place}"
         if spec:
-            return say(value, spec)
+            return format(value, spec) if spec[0] in ",." else say(value, spec)
         if isinstance(value, (int, float)):
             return f"{value:,.10g}"
         return getattr(value, "name", None) or str(value)
+
+
+# Fills a text: ``{seconds:ms}`` is a number in a unit, ``{times:.2f}`` one with so many digits.
+with_numbers = _Formatter().format
 
 
 def listed(name, values, random):
