@@ -9,7 +9,7 @@ from inferlib.catalog import record
 from inferlib.equation import Record, frozen, load_source, quantities, quantity
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
-from inferlib.papers.source import load, metadata
+from inferlib.papers.source import load, metadata, needs
 from inferlib.system import Accelerator, bytes_of_formats
 from inferlib.transformer import Experts, LatentAttention
 from inferlib.units import parse
@@ -117,7 +117,7 @@ def load_model(model, weights=None, cache=None):
     """
     if isinstance(model, Model):
         return model
-    made = load("model", model, Model, _MODELS, _MODELS.get, _counted)
+    made = load("model", model, Model, _MODELS, _counted)
     changes = bytes_of_formats(weight_bytes=weights, activation_bytes=cache)
     return Model.of(made.shape.replace(**changes)) if changes else made
 
@@ -165,7 +165,7 @@ def load_chip(chip):
     (the weights are unpacked first). ValueError: the paper's network is nodes of GPUs on NVLink or its like,
     joined by network cards, with the latencies of NCCL; another chip, or one without a bandwidth, is not described.
     """
-    return load("chip", chip, GPU, _CHIPS, _CHIPS.get, _capped)
+    return load("chip", chip, GPU, _CHIPS, _capped)
 
 
 def _capped(chip):
@@ -173,9 +173,7 @@ def _capped(chip):
         raise ValueError(
             f"chip {chip.name} has a network that erdil2025 does not describe; it describes GPUs"
         )
-    for name in ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"):
-        if getattr(chip, name) is None:
-            raise ValueError(f"chip {chip.name or 'given'} has no {name}, which erdil2025 needs")
+    needs(chip, "memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     peaks = _peaks(chip)
     values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
     caps = {name: getattr(_CHIPS["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
