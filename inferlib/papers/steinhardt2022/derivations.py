@@ -51,12 +51,17 @@ def _tight_time():
     return sp.factor(model.arithmetic_time(ONE_CHIP, m, _tight_batch()))
 
 
+def _smallest_block():
+    """The smallest block whose network time does not exceed its arithmetic, whatever the batch."""
+    return sp.solve(sp.Eq(model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b)), m)[0]
+
+
 @derivation(proves=model.network_block)
 def network_condition():
     """How large a block must be for the network not to bind."""
     network = model.network_time(ONE_CHIP, m, b)
     arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
-    smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
+    smallest = _smallest_block()
     return derivation_steps(
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
@@ -103,9 +108,7 @@ def memory_limited():
 @derivation(proves=model.network_limited_time, also=(model.network_batch,))
 def network_limited():
     """The least time at full utilisation when the network asks for larger blocks than memory does."""
-    network = model.network_time(ONE_CHIP, m, b)
-    arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
-    smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
+    smallest = _smallest_block()
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
     return derivation_steps(
