@@ -124,9 +124,9 @@ def test_what_no_corrected_model_computes_is_not_judged():
 
 
 @from_table
-def test_malformed_published_files_are_refused(message, line, tmp_path, monkeypatch):
-    (tmp_path / "published.csv").write_text("artefact,row,column,printed,resolution,unit,kind\n" + line)
-    monkeypatch.setattr(published_rows, "files", lambda package: tmp_path)
+def test_malformed_published_files_are_refused(message, line, monkeypatch):
+    table = "artefact,row,column,printed,resolution,unit,kind\n" + line
+    monkeypatch.setattr(published_rows.stored, "text", lambda place: table)
     grading.published.cache_clear()
     with pytest.raises(ValueError, match=message):
         grading.published("erdil2025")
