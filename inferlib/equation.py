@@ -787,6 +787,20 @@ def equals(source, name, value):
     return sympy.Eq(symbol(source, name), value)
 
 
+def let(name, value):
+    """Return the equation that gives a value a symbol of its own within a derivation."""
+    from inferlib.optional_imports import sympy
+
+    return sympy.Eq(sympy.Symbol(name), value)
+
+
+def solved(left, right, unknown):
+    """Return the first value of an unknown at which both sides are equal."""
+    from inferlib.optional_imports import sympy
+
+    return sympy.solve(sympy.Eq(left, right), unknown)[0]
+
+
 @cache
 def notation_of(source):
     """Map names to symbol and meaning, for a source or another package with equations."""

@@ -13,10 +13,11 @@ from importlib import import_module
 from types import ModuleType
 
 from inferlib import catalog, validation
-from inferlib.equation import Record, load_source
+from inferlib.equation import Record, load_source, quantity
 from inferlib.optional_imports import is_array, np
-from inferlib.system import Accelerator, Breakdown, Layout, System, Workload
+from inferlib.system import Accelerator, Breakdown, Layout, NotDescribed, System, Workload
 from inferlib.transformer import Transformer
+from inferlib.units import parse
 
 BOUND = "principles"
 
@@ -178,21 +179,36 @@ def run(key, answer, model, system, workload, layout, **more):
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
 
 
-def load(what, given, kind, names, stated, view):
+def load(what, given, kind, own, view):
     """Load a ``"model"`` or ``"chip"`` as a source's own record ``kind``; every source's loader calls this.
 
-    One of the ``names`` is made by ``stated(name)``; any other name is looked up in the catalogue. ``view`` converts a
-    Transformer or an Accelerator to the source's record.
+    ``own`` has the source's records by name, or the tables of ``source.toml`` from which they are made; any other name
+    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record.
     """
+    if isinstance(given, str) and given in own:
+        entry = own[given]
+        return entry if isinstance(entry, kind) else catalog.record(kind, entry, name=given)
     if isinstance(given, str):
         try:
-            given = stated(given) if given in names else getattr(catalog, f"load_{what}")(given)
+            given = getattr(catalog, f"load_{what}")(given)
         except LookupError as error:
-            own = f"; the source itself has {', '.join(names)}" if names else ""
-            raise LookupError(f"{error}{own}") from None
+            known = f"; the source itself has {', '.join(own)}" if own else ""
+            raise LookupError(f"{error}{known}") from None
     if isinstance(given, kind):
         return given
     return view(validation.instance(what, given, Transformer if what == "model" else Accelerator))
+
+
+def needs(chip, *names):
+    """Raise NotDescribed unless an Accelerator states all of these quantities."""
+    for name in names:
+        if getattr(chip, name) is None:
+            raise NotDescribed(f"chip {chip.name or 'given'} states no {name}, which the source needs")
+
+
+def stated_quantity(source, table, name, unit, meaning, **limits):
+    """Declare a field of a record whose default is the value of this name in a table of ``source.toml``."""
+    return quantity(meaning, unit, default=parse(load_source(source)[table][name], unit), **limits)
 
 
 def public_names(package):

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.equation import derivation, derivation_steps, equals, solved, symbol, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
@@ -25,7 +25,7 @@ def critical_batch():
     reading = roofline.memory_time(CHIP, roofline.weight_data(DENSE, BATCH), 1)
     calculating = roofline.arithmetic_time(CHIP, roofline.decode_work(DENSE, BATCH, 0), 1)
     once = calculating.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read)
-    solution = sp.solve(sp.Eq(reading, once), BATCH)[0]
+    solution = solved(reading, once, BATCH)
     return derivation_steps(
         "Reading the weights takes the same time for every batch.",
         equals("memory_time", reading),
@@ -66,7 +66,7 @@ def prefill():
     """Why reading a prompt is limited by arithmetic."""
     intensity = roofline.prefill_intensity(DENSE, TOKENS)
     intensity = sp.simplify(intensity.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read))
-    needed = sp.solve(sp.Eq(intensity, roofline.ridge_point(CHIP)), TOKENS)[0]
+    needed = solved(intensity, roofline.ridge_point(CHIP), TOKENS)
     return derivation_steps(
         "All tokens of a prompt share one reading of the weights.",
         equals("prefill_intensity", intensity),
@@ -84,11 +84,11 @@ def two_bounds():
     reading = roofline.memory_time(CHIP, roofline.cache_data(DENSE, BATCH, CONTEXT), 1)
     active = in_turn.replace(sp.Max, lambda *both: next(t for t in both if t in (multiplying, reading)))
     work, data = sorted(overlapped.args, key=lambda time: not time.has(CHIP.flops))
-    worst = sp.solve(sp.Eq(work, data), CONTEXT)[0]
+    worst = solved(work, data, CONTEXT)
     far = sp.expand(sp.limit(sp.simplify((active / work).subs(CONTEXT, worst)), BATCH, sp.oo))
     ceiling = sp.Symbol(r"I_{\infty}")
     alone = sp.limit(roofline.decode_intensity(DENSE, BATCH, CONTEXT), CONTEXT, sp.oo)
-    pairs = sp.solve(sp.Eq(ceiling, alone), DENSE.pair_flops)[0]
+    pairs = solved(ceiling, alone, DENSE.pair_flops)
     balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x")

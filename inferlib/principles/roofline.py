@@ -245,7 +245,8 @@ def decode_step(model, system: System, workload: Workload, layout: Layout | None
     Returns terms ``weights`` and ``cache``, which share the memory, and ``arithmetic``, which overlaps them.
     """
     profile = model if isinstance(model, Profile) else profile_of(model, workload.weights, workload.cache)
-    needed = memory_held(profile, workload.batch, workload.context)
+    batch, context = workload.batch, workload.context
+    needed = memory_held(profile, batch, context)
     # symbols always pass; explorers check memory themselves
     if system.memory is not None and isinstance(needed, Real) and needed > system.memory:
         need = float(needed) / 1e9
@@ -255,8 +256,8 @@ def decode_step(model, system: System, workload: Workload, layout: Layout | None
     chip = system.chip
     n = system.count
     times = {
-        "weights": memory_time(chip, weight_data(profile, workload.batch), n),
-        "cache": memory_time(chip, cache_data(profile, workload.batch, workload.context), n),
+        "weights": memory_time(chip, weight_data(profile, batch), n),
+        "cache": memory_time(chip, cache_data(profile, batch, context), n),
     }
-    work = decode_work(profile, workload.batch, workload.context)
+    work = decode_work(profile, batch, context)
     return ({"memory": times, "arithmetic": arithmetic_time(chip, work, n)},)

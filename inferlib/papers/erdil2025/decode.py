@@ -15,7 +15,7 @@ from inferlib.papers.erdil2025.records import (
     load_chip,
     load_model,
 )
-from inferlib.papers.erdil2025.search import cuts, infeasible
+from inferlib.papers.erdil2025.search import cuts, infeasible, opened
 from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
 
@@ -32,8 +32,7 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     >>> cut.kind, step.bottleneck
     ('1D', 'weights')
     """
-    shape = load_model(model).shape
-    chip = computing_at(load_chip(chip), shape)
+    shape, chip, assumptions = opened(model, chip, assumptions)
     searched = cuts(shape, n_gpu, batch, pipeline, assumptions)
     try:
         return _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions)

@@ -8,6 +8,8 @@ from inferlib.equation import (
     derivation,
     derivation_steps,
     equals,
+    let,
+    solved,
     symbol,
     symbolic,
 )
@@ -32,7 +34,7 @@ def critical_batch():
     """The batch beyond which a token takes longer and costs no less."""
     reading = toy.weight_time(MODEL, CHIP, 1)
     multiplying = toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
-    solution = sp.solve(sp.Eq(reading, multiplying), BATCH)[0]
+    solution = solved(reading, multiplying, BATCH)
     return derivation_steps(
         "Reading the weights takes the same time for every batch.",
         equals("weight_time", reading),
@@ -77,7 +79,7 @@ def even_split():
     return derivation_steps(
         "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
         "column, each output is summed over the N/r of a row: the traffic of one of each, in activations:",
-        sp.Eq(sp.Symbol("V"), traffic),
+        let("V", traffic),
         "It is least where its derivative vanishes.",
         sp.Eq(sp.diff(traffic, rows), 0, evaluate=False),
         "So the matrix is cut evenly, and this many GPUs share one sum.",
@@ -94,8 +96,8 @@ _MEANT = {READING: toy.weight_time(MODEL, CHIP, 1), HOPS: toy.network_time(MODEL
 
 def _latency(n_gpu):
     """Equation 9 in terms of the two times above: reading the weights, and one hop."""
-    params = sp.solve(sp.Eq(READING, _MEANT[READING]), MODEL.n_params)[0]
-    hop = sp.solve(sp.Eq(HOPS, _MEANT[HOPS]), T_HOP)[0]
+    params = solved(READING, _MEANT[READING], MODEL.n_params)
+    hop = solved(HOPS, _MEANT[HOPS], T_HOP)
     latency = toy.critical_latency(MODEL, CHIP, n_gpu, T_HOP)
     return sp.expand(latency.subs(MODEL.n_params, params)).subs(T_HOP, hop)
 
@@ -106,7 +108,7 @@ def optimal_instance():
     latency = toy.toy_latency(MODEL, CHIP, N_GPU, BATCH, toy.grid_all_reduce_time(N_GPU, T_HOP))
     at_critical = latency.subs(BATCH, critical_batch().result)
     saved, lost = sp.expand(sp.diff(at_critical, N_GPU)).as_independent(T_HOP)
-    optimum = sp.solve(sp.Eq(lost, -saved), N_GPU)[0]
+    optimum = solved(lost, -saved, N_GPU)
     power = sp.simplify(optimum ** sp.Rational(3, 2))
     return derivation_steps(
         Step(
@@ -138,7 +140,7 @@ def optimal_instance():
 def _fastest():
     """The slope of equation 9 in those two times, and the size at which it vanishes."""
     slope = sp.diff(_latency(N_GPU), N_GPU)
-    return slope, sp.solve(sp.Eq(slope, 0), N_GPU)[0]
+    return slope, solved(slope, 0, N_GPU)
 
 
 @cached_by_equations
@@ -149,14 +151,14 @@ def _several():
 
 def _bound():
     """At the optimum the hops follow from reading and size: the slope vanishes, solved for the hops."""
-    return sp.solve(sp.Eq(_fastest()[0], 0), HOPS)[0].subs(N_GPU, _left("optimal_n_gpu"))
+    return solved(_fastest()[0], 0, HOPS).subs(N_GPU, _left("optimal_n_gpu"))
 
 
 @derivation(proves=toy.minimum_latency)
 def minimum_latency():
     """The smallest token latency, and when more than one GPU is best for it."""
     slope, size = _fastest()
-    border = sp.solve(sp.Eq(size, 1), READING)[0]
+    border = solved(size, 1, READING)
     single = _latency(sp.Integer(1))
     whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
     return derivation_steps(
@@ -252,9 +254,9 @@ def large_instance():
         "Write x for reading over hops, W / H, and measure the smallest latency in hops.",
         sp.Eq(left / HOPS, measured),
         "For a large x it grows with the third root of x, times this limit:",
-        sp.Eq(sp.Symbol("a"), lead),
+        let("a", lead),
         "That term alone is too long by a share that shrinks with the root of the instance.",
-        sp.Eq(sp.Symbol("e"), excess),
+        let("e", excess),
         Step("In the model's terms:", sp.Eq(left, large.subs(_MEANT)), number="18", form="approximation"),
     )
 
@@ -266,7 +268,7 @@ def root_law():
     size, known, time = (_left(name) for name in ("n_params", "known_params", "known_latency"))
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
-    started = sp.solve(sp.Eq(shaped.subs(size, known), time), depth)[0]
+    started = solved(shaped.subs(size, known), time, depth)
     return derivation_steps(
         "Let depth grow with the fourth root of the parameters, with some constant c.",
         sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
@@ -300,7 +302,7 @@ def scaling():
     ]
     slope = r"\partial\ln t_{\min} / \partial\ln "
     return [
-        Step(f"Exponent of {name}.", sp.Eq(sp.Symbol(slope + sp.latex(of)), exponent(expression, of)))
+        Step(f"Exponent of {name}.", let(slope + sp.latex(of), exponent(expression, of)))
         for name, expression, of in rows
     ]
 
@@ -342,9 +344,9 @@ def bytes_of_an_all_reduce():
     time = outer / (N_GPU * CHIP.scale_out_bandwidth) + inner / (N_GPU * CHIP.scale_up_bandwidth)
     return derivation_steps(
         "A ring of R ranks takes so many steps.",
-        sp.Eq(sp.Symbol("n"), steps),
+        let("n", steps),
         "In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
-        sp.Eq(sp.Symbol("V"), reads),
+        let("V", reads),
         Step(
             "With both sides of a matrix cut, an all-reduce meets the square root of the nodes.",
             sp.Eq(outer, sp.factor(between)),
@@ -381,11 +383,11 @@ def tokens_of_a_round():
     closed = sp.simplify(sp.piecewise_fold(series.doit()).args[-1][0])
     return derivation_steps(
         "The i-th draft is the first to be rejected, or none is: i tokens, or all.",
-        sp.Eq(sp.Symbol("V"), mean),
+        let("V", mean),
         "For three, say, this is:",
-        sp.Eq(sp.Symbol("V_{3}"), three),
+        let("V_{3}", three),
         "So a token counts if all before it were accepted.",
-        sp.Eq(sp.Symbol("V"), series),
+        let("V", series),
         "That is a geometric series, and its sum is what equation 46 divides by.",
-        sp.Eq(sp.Symbol("V"), closed),
+        let("V", closed),
     )

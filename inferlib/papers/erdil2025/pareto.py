@@ -26,9 +26,8 @@ def grid(shape, chip, assumptions=DEFAULT):
     least = np.log2(shape.weight_bytes * parameter_count(shape) / chip.memory_capacity)
     if least > LARGEST:
         raise ValueError(f"weights need {2**least:.3g} GPUs, but the largest instance tried has {2**LARGEST}")
-    steps = np.arange(GRID) / (GRID - 1)
     most = LARGEST + np.log2(float(m.sparsity(shape, assumptions)))
-    return 2 ** (least + (LARGEST - least) * steps), 2 ** (most * steps)
+    return np.logspace(least, LARGEST, GRID, base=2), np.logspace(0, most, GRID, base=2)
 
 
 def frontier(
@@ -112,7 +111,7 @@ def cheapest_below(latency, cost):
     smallest = latency.min()
     if not np.isfinite(smallest):
         raise ValueError("no feasible point: the model fits on no instance of the grid")
-    thresholds = smallest * 10 ** (DECADES * np.arange(THRESHOLDS) / (THRESHOLDS - 1))
+    thresholds = smallest * np.logspace(0, DECADES, THRESHOLDS)
     candidates = np.flatnonzero(latency <= thresholds[-1])
     order = candidates[np.argsort(latency[candidates], kind="stable")]
     falling = np.minimum.accumulate(cost[order])

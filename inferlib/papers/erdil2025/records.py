@@ -9,7 +9,7 @@ from inferlib.catalog import record
 from inferlib.equation import Record, frozen, load_source, quantities, quantity
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
-from inferlib.papers.source import load, metadata
+from inferlib.papers.source import load, metadata, needs
 from inferlib.system import Accelerator, bytes_of_formats
 from inferlib.transformer import Experts, LatentAttention
 from inferlib.units import parse
@@ -117,7 +117,7 @@ def load_model(model, weights=None, cache=None):
     """
     if isinstance(model, Model):
         return model
-    made = load("model", model, Model, _MODELS, _MODELS.get, _counted)
+    made = load("model", model, Model, _MODELS, _counted)
     changes = bytes_of_formats(weight_bytes=weights, activation_bytes=cache)
     return Model.of(made.shape.replace(**changes)) if changes else made
 
@@ -165,7 +165,7 @@ def load_chip(chip):
     (the weights are unpacked first). ValueError: the paper's network is nodes of GPUs on NVLink or its like,
     joined by network cards, with the latencies of NCCL; another chip, or one without a bandwidth, is not described.
     """
-    return load("chip", chip, GPU, _CHIPS, _CHIPS.get, _capped)
+    return load("chip", chip, GPU, _CHIPS, _capped)
 
 
 def _capped(chip):
@@ -173,9 +173,7 @@ def _capped(chip):
         raise ValueError(
             f"chip {chip.name} has a network that erdil2025 does not describe; it describes GPUs"
         )
-    for name in ("memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size"):
-        if getattr(chip, name) is None:
-            raise ValueError(f"chip {chip.name or 'given'} has no {name}, which erdil2025 needs")
+    needs(chip, "memory_capacity", "scale_up_bandwidth", "scale_out_bandwidth", "scale_up_size")
     peaks = _peaks(chip)
     values = {f.name: getattr(chip, f.name) for f in quantities(Accelerator)}
     caps = {name: getattr(_CHIPS["H100"], name) for name in ("flops_fraction", "bandwidth_fraction")}
@@ -306,35 +304,6 @@ class Assumptions(Record):
         )
 
     @classmethod
-    def table_5(cls):
-        """Assumptions that made Table 5: the model of the notebook of 22 May, with the sampler of 27 May."""
-        return cls(
-            traffic="over-read",
-            scale_downs=0,
-            pipelines_to_batch=False,
-            dispatch_to_active=True,
-            cache_of_micro_batch=False,
-            cache_read_per_stage=True,
-        )
-
-    @classmethod
-    def printed_equations(cls):
-        """Equations 29 to 44 as the paper prints them."""
-        return cls(
-            kinds=("2D",),
-            # Equation 40 has the latencies of LL; equations 39 to 42 divide by the whole bandwidth, which LL halves.
-            protocols=tuple(p.replace(share=1.0) for p in PROTOCOLS if p.name == "LL"),
-            networks_overlap=False,
-            scale_downs=0,
-            pipelines=0,
-            expert_threshold=0,
-            traffic="once",
-            whole_sparsity=False,
-            embedding_multiplied=False,
-            cache_of_micro_batch=False,
-        )
-
-    @classmethod
     def leviathan(cls):
         """A verification yields one token more than the accepted drafts, as Leviathan et al. (2023) have it."""
         return cls(free_token=True)
@@ -389,7 +358,28 @@ class ToyAssumptions(Record):
 
 
 DEFAULT = Assumptions()
-TABLE_5 = Assumptions.table_5()
-PRINTED_EQUATIONS = Assumptions.printed_equations()
+# Table 5 was made by the model of the notebook of 22 May, with the sampler of 27 May.
+TABLE_5 = Assumptions(
+    traffic="over-read",
+    scale_downs=0,
+    pipelines_to_batch=False,
+    dispatch_to_active=True,
+    cache_of_micro_batch=False,
+    cache_read_per_stage=True,
+)
+# Equations 29 to 44 as the paper prints them.
+PRINTED_EQUATIONS = Assumptions(
+    kinds=("2D",),
+    # Equation 40 has the latencies of LL; equations 39 to 42 divide by the whole bandwidth, which LL halves.
+    protocols=tuple(p.replace(share=1.0) for p in PROTOCOLS if p.name == "LL"),
+    networks_overlap=False,
+    scale_downs=0,
+    pipelines=0,
+    expert_threshold=0,
+    traffic="once",
+    whole_sparsity=False,
+    embedding_multiplied=False,
+    cache_of_micro_batch=False,
+)
 FIGURE_1 = ToyAssumptions.figure_1()
 FIGURE_1_CAPPED = FIGURE_1.replace(capped=True)

@@ -20,6 +20,7 @@ from inferlib.equation import equation, forbid_override, unchecked
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computing_at, load_chip, load_model
+from inferlib.system import count
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS = 1 - 1e-9
@@ -357,9 +358,7 @@ def check_rounds(acceptance, gamma_max):
     validation.number("acceptance", acceptance, zero=True)
     if not acceptance < 1:
         raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
-    validation.number("gamma_max", gamma_max, minimum=1)
-    if gamma_max != int(gamma_max):
-        raise ValueError(f"gamma_max is {gamma_max}, but must be a whole number")
+    count("gamma_max", gamma_max)
 
 
 def speculated(

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import Step, derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.equation import Step, derivation, derivation_steps, equals, let, solved, symbol, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
@@ -73,15 +73,15 @@ def multiplied_out():
         "As released, each head has matrices from the latent of queries to its query (of which a part is "
         "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
         "Their sizes, with what comes down into both latents:",
-        sp.Eq(sp.Symbol("W_{\\text{low rank}}"), down + heads * released),
+        let("W_{\\text{low rank}}", down + heads * released),
         "Query times key is one matrix between the two latents:",
         sp.Eq(sp.MatrixSymbol("W^{QK}", *score.shape), score),
         "Value and output are one matrix from the latent of the cache:",
         sp.Eq(sp.MatrixSymbol("W^{OV}", *output.shape), output),
         "In the products the inner widths vanish and the outer ones remain.",
-        sp.Eq(sp.Symbol("W_{\\text{head}}"), products),
+        let("W_{\\text{head}}", products),
         "They are worth storing only if they are smaller. The difference of one head:",
-        sp.Eq(sp.Symbol("\\Delta"), sp.expand(products - released)),
+        let("\\Delta", sp.expand(products - released)),
         "With what comes down, the paper's layer has this many:",
         equals("latent_weights", sp.collect(layer, (heads, WIDTH))),
     )
@@ -127,7 +127,7 @@ def with_overhead():
     names = "compute_time", "memory_time", "collectives"
     real = in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
-    same = sp.solve(sp.Eq(real, limit), layer)[0]
+    same = solved(real, limit, layer)
     return derivation_steps(
         Step("A measured constant replaces all exposed time.", equals("real_time", real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",

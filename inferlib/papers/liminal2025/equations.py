@@ -14,7 +14,7 @@ import inferlib.equation
 from inferlib import catalog, validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import ceil, maximum, minimum, where
-from inferlib.papers.source import load
+from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
@@ -23,14 +23,9 @@ equation = partial(inferlib.equation.equation, "liminal2025")
 stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
-def _stated(table, name, unit, meaning, zero=False):
-    """A field of a record whose default is the value of the same name in a table of ``source.toml``."""
-    return quantity(meaning, unit, default=parse(stated()[table][name], unit), zero=zero)
-
-
 IDEAL = parse(stated()["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
-_collective = partial(_stated, "collective")
-_power = partial(_stated, "power")
+_collective = partial(stated_quantity, "liminal2025", "collective")
+_power = partial(stated_quantity, "liminal2025", "power")
 
 
 # --- Section 3: chips ------------------------------------------------------------------------------------
@@ -66,18 +61,14 @@ def load_chip(chip, weights="fp8"):
     (4.0, 'H100 SXM')
     """
 
-    def stated_chip(name):
-        return catalog.record(XPU, stated()["chips"][name], name=name)
-
-    return load("chip", chip, XPU, chips(), stated_chip, lambda one: _computing_at(one, weights))
+    return load("chip", chip, XPU, stated()["chips"], lambda one: _computing_at(one, weights))
 
 
 def _computing_at(chip, weights):
     # a chip made of symbols, or given bytes instead of a format, computes in its own format
     own = chip.format == weights or not isinstance(weights, str)
     computing = chip if own else chip.at(weights)
-    if chip.memory_capacity is None:
-        raise ValueError(f"chip {chip.name!r} states no memory_capacity")
+    needs(chip, "memory_capacity")
     return XPU(computing.flops, chip.memory_bandwidth, chip.memory_capacity, name=chip.name)
 
 
@@ -320,8 +311,9 @@ def load_model(model, assumptions=PRINTED):
     >>> round(load_model("DeepSeekV3").loaded / 1e9, 1), load_model("Llama 3 70B").cache / 1024
     (37.7, 160.0)
     """
-    return load("model", model, Application, models(), lambda name: _stated_model(name, assumptions),
-                lambda one: _summed(one, assumptions))  # fmt: skip
+    if model in models():
+        return _stated_model(model, assumptions)
+    return load("model", model, Application, models(), lambda one: _summed(one, assumptions))
 
 
 @cache
@@ -728,5 +720,3 @@ def _described(system, workload, layout, tp, pp, assumptions):
         raise NotDescribed(f"the paper stops at {limit}: give a layout with pp")
     if isinstance(workload.weights, str) and workload.weights not in system.chip.peaks:
         raise NotDescribed(f"{system.chip.name} states no arithmetic peak in {workload.weights}")
-    if system.chip.memory_capacity is None:
-        raise NotDescribed(f"{system.chip.name} states no memory capacity")

@@ -123,11 +123,7 @@ def decode_step(
         raise NotDescribed(f"the source's nodes are equal, and {count} GPUs are not a multiple of {domain}")
     if (not counted or count > domain) and system.chip.scale_out_bandwidth is None:
         raise NotDescribed(f"{system.chip.name} states no bandwidth from one node to another")
-    try:
-        gpu = load_chip(system.chip)
-    except ValueError as error:
-        raise NotDescribed(str(error)) from None
-    at = in_records(model, gpu, system, workload, assumptions, two_batch=two_batch)
+    at = in_records(model, load_chip(system.chip), system, workload, assumptions, two_batch=two_batch)
     if reason := fits(*at):
         raise DoesNotFit(reason)
     return stages(*at)

@@ -8,7 +8,9 @@ from inferlib.equation import (
     derivation,
     derivation_steps,
     equals,
+    let,
     quantities,
+    solved,
     symbol,
     symbolic,
 )
@@ -89,7 +91,7 @@ def urn():
     return derivation_steps(
         "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
         "be drawn from the others, out of all ways to draw k.",
-        sp.Eq(sp.Symbol(r"P(X_{i,j} = 0)"), missed),
+        let(r"P(X_{i,j} = 0)", missed),
         "So it reaches the expert with this probability.",
         equals("selection_probability", chosen),
         "Tokens draw independently. All of a batch miss it with probability",
@@ -126,14 +128,14 @@ def balls_into_bins():
     sigma = sp.sqrt(mean * many)
     return derivation_steps(
         "Every active expert falls on one of n GPUs. A GPU gets on average:",
-        sp.Eq(sp.Symbol(r"\mu"), mean),
+        let(r"\mu", mean),
         "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
-        sp.Eq(sp.Symbol(r"\sigma^2"), variance),
+        let(r"\sigma^2", variance),
         "With many GPUs the variance is the mean.",
-        sp.Eq(sp.Symbol(r"\lim\ \sigma^2/\mu"), many),
+        let(r"\lim\ \sigma^2/\mu", many),
         "Treat the counts as normal. Leaving out the slowly varying factor of the tail, "
         "this many GPUs lie more than t standard deviations above the mean:",
-        sp.Eq(sp.Symbol("n_{>t}"), _beyond(t)),
+        let("n_{>t}", _beyond(t)),
         "The fullest GPU is where this number is one.",
         sp.Eq(t, reach()),
         "Mean and deviations together. The form is asymptotic, and nothing in it knows how many experts a GPU has.",
@@ -147,12 +149,12 @@ def attention_outweighs():
     held = left("experts")
     attention = eq.attention_weights(MODEL, EXACT)
     expert = eq.experts_on_gpu(MODEL, held, EXACT)
-    enough = sp.solve(sp.Eq(attention, expert), held)[0]
+    enough = solved(attention, expert, held)
     known = sizes()
     number = enough.subs(known)
     total = (MODEL.n_shared + MODEL.n_routed).subs(known)
     all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
-    layer = sp.solve(sp.Eq(all_attention, MODEL.n_expert_layers * (one * held + router)), held)[0]
+    layer = solved(all_attention, MODEL.n_expert_layers * (one * held + router), held)
     return derivation_steps(
         "Every GPU holds all of attention. Its experts weigh the same if it holds this many of each layer:",
         sp.Eq(held, sp.expand(layer)),
@@ -191,13 +193,13 @@ def empty_lines():
     return derivation_steps(
         Step(
             "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
-            sp.Eq(sp.Symbol(r"\sum_{20}^{23}"), sp.factor(projections)),
+            let(r"\sum_{20}^{23}", sp.factor(projections)),
             number="24",
             form="empty",
         ),
         Step(
             "So are equations 39 to 41. Their sum is equation 43, which follows.",
-            sp.Eq(sp.Symbol(r"\sum_{39}^{41}"), matrices),
+            let(r"\sum_{39}^{41}", matrices),
             number="42",
             form="empty",
         ),

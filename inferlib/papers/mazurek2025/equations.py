@@ -363,6 +363,12 @@ def embedding_weights(model: Model, assumptions=DEFAULT):
     return assumptions.weight_bytes * 2 * model.vocab_size * model.d_model
 
 
+def _vector_sent(model, assumptions):
+    """Bytes of one token's vector in all layers that send: dispatched and combined (1 + 2) d L."""
+    layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
+    return (assumptions.dispatch_bytes + assumptions.combine_bytes) * model.d_model * layers
+
+
 @equation(unit="B")
 def all_expert_activations(model: Model, batch, assumptions=DEFAULT):
     """One vector a layer for each sequence, read in FP8 and written in BF16: (1 + 2) B d L (3.1.2)."""
@@ -373,10 +379,8 @@ def all_expert_activations(model: Model, batch, assumptions=DEFAULT):
 @equation(unit="B")
 def expert_activations(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
     """Activations that the fullest GPU's experts read and write: those of all, over beta n, times the experts used."""
-    both = assumptions.dispatch_bytes + assumptions.combine_bytes
-    layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
     load = model.used / (deployment.balancedness * deployment.n_gpus)
-    return both * batch * model.d_model * layers * load
+    return batch * _vector_sent(model, assumptions) * load
 
 
 @equation(unit="B")
@@ -448,9 +452,7 @@ def messages(model: Model, assumptions=DEFAULT):
 @equation(unit="B")
 def tokens_traffic(model: Model, tokens, assumptions=DEFAULT):
     """Traffic of some tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
-    both = assumptions.dispatch_bytes + assumptions.combine_bytes
-    layers = model.n_layers if assumptions.dense_layers_send else model.n_expert_layers
-    return both * tokens * messages(model, assumptions) * model.d_model * layers
+    return tokens * messages(model, assumptions) * _vector_sent(model, assumptions)
 
 
 @equation(unit="B")

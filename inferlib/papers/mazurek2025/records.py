@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 
 import inferlib.equation
-from inferlib import catalog, validation
+from inferlib import validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import interpolated, symbolic, where
-from inferlib.papers.source import load
+from inferlib.papers.source import load, needs, stated_quantity
+from inferlib.system import NotDescribed, count
 from inferlib.transformer import Experts, FeedForward, LatentAttention
-from inferlib.units import parse
 
 stated = partial(inferlib.equation.load_source, "mazurek2025")
 
@@ -66,7 +66,7 @@ def load_model(model):
 
     Raises ``ValueError`` for a model without gated experts, or without latent attention for keys and queries.
     """
-    return load("model", model, Model, models(), catalog.load_model, _counted)
+    return load("model", model, Model, {}, _counted)
 
 
 def _counted(model):
@@ -148,15 +148,14 @@ def load_chip(chip):
     Raises ``ValueError`` without peaks in BF16 and FP8 or a scale-up bandwidth. A chip without a network of its own can
     only be used inside one node.
     """
-    return load("chip", chip, GPU, chips(), catalog.load_chip, _linked)
+    return load("chip", chip, GPU, {}, _linked)
 
 
 def _linked(chip):
     for format in ("bf16", "fp8"):
         if format not in chip.peaks:
-            raise ValueError(f"chip {chip.name!r} states no {format} peak, which the source needs")
-    if chip.scale_up_bandwidth is None:
-        raise ValueError(f"chip {chip.name!r} states no scale_up_bandwidth, which the source needs")
+            raise NotDescribed(f"chip {chip.name!r} states no {format} peak, which the source needs")
+    needs(chip, "scale_up_bandwidth")
     alike = {name: name for name in ("memory_bandwidth", "memory_capacity", "price")}
     links = {"intra_bandwidth": "scale_up_bandwidth", "inter_bandwidth": "scale_out_bandwidth"}
     sources = {"bf16_flops": "bf16", "fp8_flops": "fp8"} | alike | links
@@ -194,10 +193,8 @@ class Deployment(Record):
 
 def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
     """Return a deployment with Figure 12's balancedness for this number of GPUs."""
-    for what, value in (("n_gpus", n_gpus), ("n_nodes", n_nodes)):
-        validation.number(what, value, minimum=1)
-        if value != int(value):
-            raise ValueError(f"{what} is {value}, but must be a whole number")
+    count("n_gpus", n_gpus)
+    count("n_nodes", n_nodes)
     validation.number("n_nodes", n_nodes, minimum=1, maximum=n_gpus)
     beta = balancedness(n_gpus, balanced)
     return Deployment(n_gpus, n_nodes, beta, extra_experts, two_batch, name)
@@ -211,9 +208,7 @@ def balancedness(n_gpus, balanced=True):
     return where(n_gpus <= 1, 1.0, between)
 
 
-def _assumed(name, unit, meaning):
-    """A field whose default is in ``source.toml``."""
-    return quantity(meaning, unit, default=parse(stated()["assumptions"][name], unit))
+_assumed = partial(stated_quantity, "mazurek2025", "assumptions")
 
 
 @frozen

@@ -173,9 +173,6 @@ def decode_step(
         raise NotDescribed(
             f"the paper's chips share one network; these are {count} in domains of {system.domain}"
         )
-    missing = [n for n in ("memory_capacity", "scale_up_bandwidth") if getattr(system.chip, n) is None]
-    if missing:
-        raise NotDescribed(f"{system.chip.name} states no {' and no '.join(missing)}")
 
     shape = load_model(model, workload.weights, workload.cache)
     chip = load_chip(system.chip)

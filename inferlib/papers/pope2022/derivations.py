@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.equation import derivation, derivation_steps, equals, let, solved, symbol, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Chip, Mesh, Model
@@ -41,7 +41,7 @@ def collectives():
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
     return derivation_steps(
         "In a ring every chip passes one part in K to its neighbour.",
-        sp.Eq(sp.Symbol("T_1"), step),
+        let("T_1", step),
         "After K - 1 such steps all parts have been everywhere.",
         equals("all_gather_time", ring),
         "No network is quicker: this is the time to receive what a chip does not have yet.",
@@ -118,12 +118,12 @@ def switch_from_2d():
     gathered = equations.gathered_time(MODEL, CHIP, MESH, T, X)
     saved = sp.simplify(still - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     spent = sp.simplify(gathered - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
-    point = sp.solve(sp.Eq(still, gathered), T)[0]
+    point = solved(still, gathered, T)
     return derivation_steps(
         "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",
-        sp.Eq(sp.Symbol(r"T_{\text{saved}}"), saved),
+        let(r"T_{\text{saved}}", saved),
         "The weights of the X axis come in: this much is spent.",
-        sp.Eq(sp.Symbol(r"T_{\text{spent}}"), spent),
+        let(r"T_{\text{spent}}", spent),
         "Only the saving grows with the tokens.",
         sp.Eq(saved, spent),
         "Everything but the widths cancels: with equal formats the switch is at E tokens, for every mesh.",
@@ -136,7 +136,7 @@ def break_even_by_costs():
     """When 2D beats 1D, by the costs that the paper prints."""
     one = equations.ws1d_time(MODEL, CHIP, MESH, T)
     two = optimal_x().result
-    chips = sp.solve(sp.Eq(one, two), N)[0]
+    chips = solved(one, two, N)
     return derivation_steps(
         "1D moves the whole width, whatever the chips.",
         equals("ws1d_time", one),

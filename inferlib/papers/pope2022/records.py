@@ -6,12 +6,10 @@ from functools import partial
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
-from inferlib.papers.source import load
+from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
-from inferlib.units import parse
 
 stated = partial(inferlib.equation.load_source, "pope2022")
 
@@ -96,10 +94,8 @@ class Mesh(Record):
 class Assumptions(Record):
     """Readings of the paper's sentences; the default reproduces what it prints."""
 
-    flop_per_weight: float = quantity(
-        "one multiplication and one addition",
-        "FLOP",
-        default=parse(stated()["assumptions"]["flop_per_weight"], "FLOP"),
+    flop_per_weight: float = stated_quantity(
+        "pope2022", "assumptions", "flop_per_weight", "FLOP", "one multiplication and one addition"
     )
     # Keep the factor (K - 1)/K of Appendix A.1, which the paper's formulas set to 1.
     exact_collectives: bool = False
@@ -150,20 +146,17 @@ def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, pa
     """
     if isinstance(model, Model):
         return model
-    made = load("model", model, Model, models(), _stated_model, _counted)
+    made = load("model", model, Model, stated()["models"], _counted)
     changes = bytes_of_formats(weight_bytes=weights, cache_bytes=cache)
     if parallel is not None:
         changes["parallel"] = parallel
+    elif model in stated()["variants"]["serial"]:
+        changes["parallel"] = False
     if padded:
         if made.name != "PaLM 540B":
             raise ValueError(f"padded is True for {made.name}, but only PaLM 540B was run with more heads")
         changes["heads"] = float(stated()["variants"]["padded_heads"])
     return made.replace(**changes) if changes else made
-
-
-def _stated_model(name):
-    parallel = name not in stated()["variants"]["serial"]
-    return record(Model, stated()["models"][name], name=name, parallel=parallel)
 
 
 def multihead(model):
@@ -188,11 +181,7 @@ def load_chip(chip="TPU v4"):
     The network of an Accelerator is that of its scale-up domain; ValueError if it states no memory capacity, or no
     bandwidth to its neighbours.
     """
-    return load("chip", chip, Chip, chips(), _stated_chip, _rates)
-
-
-def _stated_chip(name):
-    return record(Chip, stated()["chips"][name], name=name)
+    return load("chip", chip, Chip, stated()["chips"], _rates)
 
 
 def meshes():
@@ -266,9 +255,7 @@ def not_described(transformer):
 
 
 def _rates(accelerator):
-    for name in ("memory_capacity", "scale_up_bandwidth"):
-        if getattr(accelerator, name) is None:
-            raise ValueError(f"chip {accelerator.name!r} states no {name}, which the paper's model needs")
+    needs(accelerator, "memory_capacity", "scale_up_bandwidth")
     given = accelerator.sources
     return Chip(
         flops=accelerator.flops,

@@ -11,6 +11,7 @@ from inferlib.equation import (
     derivation,
     derivation_steps,
     equals,
+    solved,
     symbol,
     symbolic,
 )
@@ -42,7 +43,7 @@ def _memory_per_work():
 @cached_by_equations
 def _tight_batch():
     """The batch at which memory and arithmetic take equally long."""
-    return sp.factor(sp.solve(sp.Eq(_memory_per_work(), M / C), b)[0])
+    return sp.factor(solved(_memory_per_work(), M / C, b))
 
 
 @cached_by_equations
@@ -51,12 +52,17 @@ def _tight_time():
     return sp.factor(model.arithmetic_time(ONE_CHIP, m, _tight_batch()))
 
 
+def _smallest_block():
+    """The smallest block whose network time does not exceed its arithmetic, whatever the batch."""
+    return solved(model.network_time(ONE_CHIP, m, b), model.arithmetic_time(ONE_CHIP, m, b), m)
+
+
 @derivation(proves=model.network_block)
 def network_condition():
     """How large a block must be for the network not to bind."""
     network = model.network_time(ONE_CHIP, m, b)
     arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
-    smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
+    smallest = _smallest_block()
     return derivation_steps(
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
@@ -103,9 +109,7 @@ def memory_limited():
 @derivation(proves=model.network_limited_time, also=(model.network_batch,))
 def network_limited():
     """The least time at full utilisation when the network asks for larger blocks than memory does."""
-    network = model.network_time(ONE_CHIP, m, b)
-    arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
-    smallest = sp.solve(sp.Eq(network, arithmetic), m)[0]
+    smallest = _smallest_block()
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
     return derivation_steps(
@@ -130,8 +134,8 @@ def meeting():
     fast = model.memory_limited_time(ONE_CHIP)
     slope = sp.factor(sp.diff(slow, B))
     enough = sp.solve(slope, B)[0]
-    equal = sp.solve(sp.Eq(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP)), B)[0]
-    network = sp.solve(sp.Eq(model.effective_bandwidth(MACHINE), enough), B)[0]
+    equal = solved(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP), B)
+    network = solved(model.effective_bandwidth(MACHINE), enough, B)
     return derivation_steps(
         "The two branches ask for the same block at one bandwidth.",
         sp.Eq(B, equal),
@@ -158,7 +162,7 @@ def grid_of_chips():
     one = model.network_time(ONE_CHIP, m, b)
     apart = N * one
     together = model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
-    seen = [sp.solve(sp.Eq(one.subs(B, X), total), X)[0] for total in (apart, together)]
+    seen = [solved(one.subs(B, X), total, X) for total in (apart, together)]
     return derivation_steps(
         "N blocks with nothing in common move N times the traffic of one through the machine's network.",
         equals("network_time", apart),

@@ -12,10 +12,9 @@ from numbers import Real
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.catalog import record
 from inferlib.equation import Record, frozen, quantity
 from inferlib.ops import maximum, minimum, sqrt
-from inferlib.papers.source import load
+from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import (
     DoesNotFit,
     Layout,
@@ -65,27 +64,22 @@ class Machine(Record):
         validation.number("Machine.chips", self.chips, minimum=1)
 
 
-def _assumed(name, unit="1"):
-    return parse(stated()["assumptions"][name], unit)
+_assumed = partial(stated_quantity, "steinhardt2022", "assumptions")
 
 
 @frozen
 class Assumptions(Record):
     """What the post assumes beyond the machine; the default reproduces what it prints."""
 
-    utilisation: float = quantity(
-        "share of the arithmetic peak reached", default=_assumed("utilisation"), maximum=1
-    )
-    latency: float = quantity("latency of one multiply", "s", default=_assumed("latency", "s"), zero=True)
-    multiplies_per_layer: float = quantity(
-        "consecutive multiplies in one layer", default=_assumed("multiplies_per_layer")
-    )
-    layers: float = quantity("layers of the model", default=_assumed("layers"))
+    utilisation: float = _assumed("utilisation", "1", "share of the arithmetic peak reached", maximum=1)
+    latency: float = _assumed("latency", "s", "latency of one multiply", zero=True)
+    multiplies_per_layer: float = _assumed("multiplies_per_layer", "1", "consecutive multiplies in one layer")
+    layers: float = _assumed("layers", "1", "layers of the model")
 
     @classmethod
     def corrected(cls):
         """Without the post's slip: four multiplies of a layer run one after the other, not two."""
-        return cls(multiplies_per_layer=_assumed("serial_multiplies_per_layer"))
+        return cls(multiplies_per_layer=parse(stated()["assumptions"]["serial_multiplies_per_layer"], "1"))
 
 
 PRINTED = Assumptions()
@@ -103,7 +97,7 @@ def models():
 
 def load_model(model):
     """A Transformer, or one by its name in the catalogue; ValueError where the post does not describe it."""
-    return load("model", model, (), models(), None, _described)
+    return load("model", model, (), {}, _described)
 
 
 def _described(model):
@@ -133,17 +127,13 @@ def load_chip(chip="A100", count=None, network="scale-out"):
     400000000000.0
     """
 
-    def stated_chip(name):
-        return record(Machine, stated()["machines"][name], name=name)
-
-    return load("chip", chip, Machine, chips(), stated_chip, lambda one: _machine(one, count, network))
+    return load("chip", chip, Machine, stated()["machines"], lambda one: _machine(one, count, network))
 
 
 def _machine(accelerator, count, network):
     name = NETWORKS[validation.one_of("network", network, NETWORKS)]
-    each = getattr(accelerator, name) if name else None
-    if name and each is None:
-        raise ValueError(f"chip {accelerator.name!r} states no {name}, so no bandwidth between machines")
+    if name:
+        needs(accelerator, name)
     count = 1 if network == "links" and count is None else count
     stands = accelerator.sources | {"chips": "given"}
     if count is None:
@@ -156,7 +146,8 @@ def _machine(accelerator, count, network):
     stands["network_bandwidth"] = "without limit: nothing leaves a machine by itself"
     if name:
         stands["network_bandwidth"] = f"{number} times {name}: {stands.get(name, 'not stated')}"
-    rates = accelerator.flops, accelerator.memory_bandwidth, count * each if name else WITHOUT_LIMIT, count
+    together = count * getattr(accelerator, name) if name else WITHOUT_LIMIT
+    rates = accelerator.flops, accelerator.memory_bandwidth, together, count
     return Machine(*rates, name=accelerator.name, sources=stands)
 
 
@@ -458,8 +449,6 @@ def decode_step(
     if present is not None and isinstance(present, Real) and needed > present:
         raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of {system}")
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
-    if not alone and system.chip.scale_out_bandwidth is None:
-        raise NotDescribed(f"{system.chip.name} states no bandwidth from one machine to another")
     machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
     stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
     machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)

@@ -30,9 +30,9 @@ def chips():
 
 def load_model(model):
     """A model of the catalogue, by name or as a Transformer."""
-    return load("model", model, Transformer, models(), None, None)
+    return load("model", model, Transformer, {}, None)
 
 
 def load_chip(chip):
     """A chip of the catalogue, by name or as an Accelerator."""
-    return load("chip", chip, Accelerator, chips(), None, None)
+    return load("chip", chip, Accelerator, {}, None)

@@ -199,6 +199,10 @@ def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
 def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
     """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
     sequences = batch if assumptions.cache_read_per_stage else micro
+    return _cache_of(shape, context, sequences)
+
+
+def _cache_of(shape, context, sequences):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
@@ -207,8 +211,7 @@ def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
     sequences = micro if assumptions.cache_of_micro_batch else batch
-    cache = shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
-    return shape.weight_bytes * weights + cache
+    return shape.weight_bytes * weights + _cache_of(shape, context, sequences)
 
 
 # The network
