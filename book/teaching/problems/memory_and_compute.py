@@ -16,14 +16,11 @@ def weights_held(model, weights):
     held = c.weights_of(model, weights)
     other = "fp8" if weights != "fp8" else "bf16"
     mixed_up = f"a weight in {weights} has {c.bits(weights):g} bits, not {c.bits(other):g}"
-    return Key(
-        held,
-        f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits",
-        {
-            "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
-            mixed_up: c.weights_of(model, other),
-        },
-    )
+    mistakes = {
+        "these are bits, or eight times the bytes: a byte has eight bits": 8 * held,
+        mixed_up: c.weights_of(model, other),
+    }
+    return Key(held, f"{model.n_params / 1e9:.4g} billion × {c.bits(weights):g} bits / 8 bits", mistakes)
 
 
 @memory("one line", "ms", count=(2, 4, 8), weights=("bf16", "fp8"), where=c.weights_fit)
@@ -32,17 +29,13 @@ def weights_read(model, chip, count, weights):
     weights once, all but the input embedding, of which a step looks up a few rows?"""
     data = c.read_of(model, weights)
     time = principles.memory_time(chip, data, count)
-    return Key(
-        time,
-        f"Each chip reads its part: {say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})",
-        {
-            "every chip reads its own part only: divide by the chips": count * time,
-            "the bandwidth is in bytes, not in bits": time / 8,
-            "a weight of this format has another number of bytes": time / 2
-            if weights == "bf16"
-            else 2 * time,
-        },
-    )
+    worked = f"Each chip reads its part: {say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})"
+    mistakes = {
+        "every chip reads its own part only: divide by the chips": count * time,
+        "the bandwidth is in bytes, not in bits": time / 8,
+        "a weight of this format has another number of bytes": time / 2 if weights == "bf16" else 2 * time,
+    }
+    return Key(time, worked, mistakes)
 
 
 @memory("short", "GB", count=c.COUNTS, where=c.weights_fit)
@@ -51,19 +44,14 @@ def room_for_caches(model, chip, count):
     caches?"""
     held = c.weights_of(model)
     left = System(chip, count).memory - held
-    return Key(
-        left,
-        "All chips share one copy of the weights: "
-        f"{count} × {say(chip.memory_capacity, 'GB')} - {say(held, 'GB')}",
-        {
-            "the chips share one copy of the weights: do not subtract it for each": left
-            + held
-            - count * held,
-            "weights of 16 bits have two bytes each": left + held / 2,
-            "that is the memory of all chips; the weights lie in it too": left + held,
-            "that is what one chip has left": left / count if count > 1 else 0,
-        },
-    )
+    parts = f"{count} × {say(chip.memory_capacity, 'GB')} - {say(held, 'GB')}"
+    mistakes = {
+        "the chips share one copy of the weights: do not subtract it for each": left + held - count * held,
+        "weights of 16 bits have two bytes each": left + held / 2,
+        "that is the memory of all chips; the weights lie in it too": left + held,
+        "that is what one chip has left": left / count if count > 1 else 0,
+    }
+    return Key(left, f"All chips share one copy of the weights: {parts}", mistakes)
 
 
 @memory(
@@ -91,31 +79,25 @@ def largest_batch(model, chip, count, context):
 def cache_of_token(model):
     """How many KiB of cache does one token of context take in {model} at 16 bits?"""
     each = model.cache_bytes()
-    return Key(
-        each,
-        "Layers, key/value heads, their width, two bytes, a key and a value: "
-        f"{model.n_layers} × {model.n_kv_heads} × {model.head_dim} × 2 B × 2",
-        {
-            "query heads share keys and values here: count key/value heads": c.groups(model) * each,
-            "there are a key and a value": each / 2,
-            "every layer keeps its own": each / model.n_layers,
-        },
-    )
+    mistakes = {
+        "query heads share keys and values here: count key/value heads": c.groups(model) * each,
+        "there are a key and a value": each / 2,
+        "every layer keeps its own": each / model.n_layers,
+    }
+    parts = f"{model.n_layers} × {model.n_kv_heads} × {model.head_dim} × 2 B × 2"
+    return Key(each, f"Layers, key/value heads, their width, two bytes, a key and a value: {parts}", mistakes)
 
 
 @cache("one line", "GB")
 def cache_of_batch(model, batch, context):
     """How many GB do the 16-bit caches of {batch} sequences of {context} tokens take in {model}?"""
     held = batch * model.cache_bytes(context)
-    return Key(
-        held,
-        f"{batch} × {context:,} × {say(model.cache_bytes(), 'KiB')}",
-        {
-            "a batch shares weights, not caches: every sequence has its own": held / batch,
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
-            "there are a key and a value": held / 2,
-        },
-    )
+    mistakes = {
+        "a batch shares weights, not caches: every sequence has its own": held / batch,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * held,
+        "there are a key and a value": held / 2,
+    }
+    return Key(held, f"{batch} × {context:,} × {say(model.cache_bytes(), 'KiB')}", mistakes)
 
 
 @cache("short", "KiB", model=c.LATENT, bits=(8, 16))
@@ -124,16 +106,14 @@ def latent(model, bits):
     token at {bits} bits?"""
     at, value = model.layers[0].attention, model.n_layers * bits / 8  # bytes of one value of each layer
     rank, key = at.kv_rank, at.rope_dim
+    parts = f"{model.n_layers} × ({rank} + {key}) × {bits} bits / 8 bits"
     whole = at.n_heads * (at.nope_dim + key + at.value_dim)
-    return Key(
-        model.cache_bytes(1, bits / 8),
-        f"One latent and one rotary key a layer: {model.n_layers} × ({rank} + {key}) × {bits} bits / 8 bits",
-        {
-            "keys and values of all heads are computed from the latent, not kept": whole * value,
-            "keys and values come from the same latent: count it once": (2 * rank + key) * value,
-            "the rotary key is kept beside the latent": rank * value,
-        },
-    )
+    mistakes = {
+        "keys and values of all heads are computed from the latent, not kept": whole * value,
+        "keys and values come from the same latent: count it once": (2 * rank + key) * value,
+        "the rotary key is kept beside the latent": rank * value,
+    }
+    return Key(model.cache_bytes(1, bits / 8), f"One latent and one rotary key a layer: {parts}", mistakes)
 
 
 @cache("short", "ms", where=c.all_fits)
@@ -142,15 +122,12 @@ def caches_read(model, chip, count, batch, context):
     reading the caches take in one step?"""
     data = principles.cache_data(profile_of(model), batch, context)
     time = principles.memory_time(chip, data, count)
-    return Key(
-        time,
-        f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})",
-        {
-            "a batch shares weights, not caches": time / batch,
-            "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
-            "the chips share the reading": count * time,
-        },
-    )
+    mistakes = {
+        "a batch shares weights, not caches": time / batch,
+        "a cache is kept for each key/value head, not for each query head": c.groups(model) * time,
+        "the chips share the reading": count * time,
+    }
+    return Key(time, f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})", mistakes)
 
 
 @cache("short", "1")
@@ -159,15 +136,13 @@ def caches_as_heavy_as_weights(model, batch):
     weigh as much as the weights that are read? (The input embedding is looked up, not read.)"""
     read, each = c.read_of(model), model.cache_bytes()
     context = read / (batch * each)
-    return Key(
-        context,
-        f"{say(read, 'GB')} / ({batch} × {say(each, 'KiB')}) = {say(context, '1')} tokens.",
-        {
-            "that is for a single sequence": batch * context,
-            "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
-            "there are a key and a value": 2 * context,
-        },
-    )
+    mistakes = {
+        "that is for a single sequence": batch * context,
+        "a cache is kept for each key/value head, not for each query head": context / c.groups(model),
+        "there are a key and a value": 2 * context,
+    }
+    worked = f"{say(read, 'GB')} / ({batch} × {say(each, 'KiB')}) = {say(context, '1')} tokens."
+    return Key(context, worked, mistakes)
 
 
 @arithmetic("one line", "GFLOP")
@@ -175,14 +150,14 @@ def flop_of_token(model):
     """How many GFLOP does one token of {model} take, attention over its context left out? (The input embedding is
     looked up, not multiplied.)"""
     work = principles.decode_work(profile_of(model), 1, 0)
-    return Key(
-        work,
-        f"Each weight that is met takes a multiplication and an addition: {work / 2e9:.4g} billion × 2 FLOP",
-        {
-            "each weight takes a multiplication and an addition": work / 2,
-            "six for each weight is training, with its backward pass": 3 * work,
-        },
+    worked = (
+        f"Each weight that is met takes a multiplication and an addition: {work / 2e9:.4g} billion × 2 FLOP"
     )
+    mistakes = {
+        "each weight takes a multiplication and an addition": work / 2,
+        "six for each weight is training, with its backward pass": 3 * work,
+    }
+    return Key(work, worked, mistakes)
 
 
 @arithmetic(
@@ -197,14 +172,12 @@ def balance(peak, bandwidth):
     bandwidth. For how many FLOP for each byte is it built, with models as they are?"""
     chip = Accelerator(flops=peak * 1e12 / 2, memory_bandwidth=bandwidth * 1e12)
     ridge = principles.ridge_point(chip)
-    return Key(
-        ridge,
-        f"Half of the sparse peak over the bandwidth: {peak / 2:g} TFLOP/s / {bandwidth:g} TB/s",
-        {
-            "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
-            "you halved twice: the bandwidth is right as it stands": ridge / 2,
-        },
-    )
+    worked = f"Half of the sparse peak over the bandwidth: {peak / 2:g} TFLOP/s / {bandwidth:g} TB/s"
+    mistakes = {
+        "the peak with sparsity holds for weights half of which are zero: halve it": 2 * ridge,
+        "you halved twice: the bandwidth is right as it stands": ridge / 2,
+    }
+    return Key(ridge, worked, mistakes)
 
 
 @arithmetic("one line", "1", weights=("bf16", "fp8", "fp4"))
@@ -214,15 +187,14 @@ def critical_batch(chip, weights):
     batch = principles.critical_batch(chip, profile_of(load_model("Llama 3 70B"), weights))
     ridge = principles.ridge_point(chip)
     sparse, balance = (2 * ridge, 0) if weights == "bf16" else (0, ridge)  # in 16 bits the balance is right
+    mistakes = {
+        "that is the balance of the chip; a weight of this format has other bytes": balance,
+        "a weight takes two FLOP": 2 * batch,
+        "the peak with sparsity does not hold here": sparse,
+    }
+    parts = f"{say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B / 2 FLOP"
     return Key(
-        batch,
-        "The balance of the chip times the bytes of a weight, over two FLOP: "
-        f"{say(ridge, 'FLOP/B')} × {c.bits(weights) / 8:g} B / 2 FLOP",
-        {
-            "that is the balance of the chip; a weight of this format has other bytes": balance,
-            "a weight takes two FLOP": 2 * batch,
-            "the peak with sparsity does not hold here": sparse,
-        },
+        batch, f"The balance of the chip times the bytes of a weight, over two FLOP: {parts}", mistakes
     )
 
 
@@ -232,15 +204,12 @@ def arithmetic_of_step(model, chip, count, batch):
     the arithmetic of one step take at the peak?"""
     work = principles.decode_work(profile_of(model), batch, 0)
     time = principles.arithmetic_time(chip, work, count)
-    return Key(
-        time,
-        f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')})",
-        {
-            "the peak with sparsity does not hold for these weights": time / 2,
-            "the batch shares the reading of weights, not the arithmetic": time / batch,
-            "the chips share the work": count * time,
-        },
-    )
+    mistakes = {
+        "the peak with sparsity does not hold for these weights": time / 2,
+        "the batch shares the reading of weights, not the arithmetic": time / batch,
+        "the chips share the work": count * time,
+    }
+    return Key(time, f"{say(work, 'TFLOP')} / ({count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
 @arithmetic("study", "ms", count=(2, 4, 8), where=c.all_fits)

@@ -30,14 +30,12 @@ def experts_touched(model, batch):
     equally popular?"""
     block = block_of(model)
     n, active = block.n_experts, block.n_active
-    return Key(
-        block.touched(batch),
-        f"What all tokens of the batch miss is left over: {n} × (1 - (1 - {active} / {n})^{batch})",
-        {
-            "tokens meet at the same experts: do not just multiply": min(batch * active, n),
-            "that is one token's; the others choose for themselves": active,
-        },
-    )
+    mistakes = {
+        "tokens meet at the same experts: do not just multiply": min(batch * active, n),
+        "that is one token's; the others choose for themselves": active,
+    }
+    worked = f"What all tokens of the batch miss is left over: {n} × (1 - (1 - {active} / {n})^{batch})"
+    return Key(block.touched(batch), worked, mistakes)
 
 
 @experts("one line", "GB", model=c.EXPERTS, weights=("bf16", "fp8"))
@@ -45,16 +43,14 @@ def experts_held(model, weights):
     """How many GB must the memory of a system have for the weights of {model} in {weights}?"""
     held = c.weights_of(model, weights)
     bits = f"{c.bits(weights):g} bits"
-    return Key(
-        held,
-        f"All experts are kept, whichever are used: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits",
-        {
-            "those are the active weights; the others must be in memory too": held
-            * model.n_active
-            / model.n_params,
-            f"a weight in {weights} has {bits}": held * 2 if weights == "fp8" else held / 2,
-        },
-    )
+    mistakes = {
+        "those are the active weights; the others must be in memory too": held
+        * model.n_active
+        / model.n_params,
+        f"a weight in {weights} has {bits}": held * 2 if weights == "fp8" else held / 2,
+    }
+    worked = f"All experts are kept, whichever are used: {model.n_params / 1e9:.4g} billion × {bits} / 8 bits"
+    return Key(held, worked, mistakes)
 
 
 @experts("short", "GB", model=c.FINE, batch=(4, 8, 16, 32, 64))
@@ -108,16 +104,13 @@ def exchange(model, chip, batch, latency):
     of {latency:us}, how long does that take?"""
     data, link = vectors(model, batch), chip.scale_up_bandwidth
     time = exchange_time(latency, data, link)
-    return Key(
-        time,
-        "Bytes go one way, at half of what is printed: "
-        f"{say(data, 'MB')} / {say(link, 'GB/s')} + {say(latency, 'us')}",
-        {
-            "that bandwidth counts both directions; bytes go one way": exchange_time(latency, data, 2 * link),
-            "the fixed time comes on top": time - latency,
-            "a value of 16 bits has two bytes": exchange_time(latency, data / 2, link),
-        },
-    )
+    mistakes = {
+        "that bandwidth counts both directions; bytes go one way": exchange_time(latency, data, 2 * link),
+        "the fixed time comes on top": time - latency,
+        "a value of 16 bits has two bytes": exchange_time(latency, data / 2, link),
+    }
+    parts = f"{say(data, 'MB')} / {say(link, 'GB/s')} + {say(latency, 'us')}"
+    return Key(time, f"Bytes go one way, at half of what is printed: {parts}", mistakes)
 
 
 @network("one line", "ms")
@@ -125,14 +118,11 @@ def waits_of_token(model, latency):
     """Every layer of {model} exchanges results twice, and each exchange waits {latency:us} whatever is sent. How
     long does one token wait in all?"""
     wait = model.n_layers * EXCHANGES * exchange_time(latency, 0, 1)
-    return Key(
-        wait,
-        f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')}",
-        {
-            "there are two exchanges in each layer": wait / EXCHANGES,
-            "every layer waits for its own": latency * EXCHANGES,
-        },
-    )
+    mistakes = {
+        "there are two exchanges in each layer": wait / EXCHANGES,
+        "every layer waits for its own": latency * EXCHANGES,
+    }
+    return Key(wait, f"{model.n_layers} × {EXCHANGES} × {say(latency, 'us')}", mistakes)
 
 
 @network("one line", "1/s")
@@ -140,11 +130,8 @@ def ceiling_of_waiting(model, latency):
     """If memory and arithmetic cost nothing, how many tokens a second does one user of {model} get, with two
     exchanges of {latency:us} in every layer?"""
     speed = 1 / (model.n_layers * EXCHANGES * exchange_time(latency, 0, 1))
-    return Key(
-        speed,
-        f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')})",
-        {"there are two exchanges in each layer": EXCHANGES * speed},
-    )
+    mistakes = {"there are two exchanges in each layer": EXCHANGES * speed}
+    return Key(speed, f"1 / ({model.n_layers} × {EXCHANGES} × {say(latency, 'us')})", mistakes)
 
 
 @network("short", "1")
@@ -155,15 +142,14 @@ def best_size(model, chip, hop):
     toy = erdil2025.load_model(model)
     reading, waiting = erdil2025.weight_time(toy, chip, 1), erdil2025.network_time(toy, hop)
     best = erdil2025.optimal_n_gpu(toy, chip, hop)
+    mistakes = {
+        "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
+        "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
+        "there are four all-reduces in a layer": best * 2 ** (2 / 3),
+    }
+    parts = f"({say(reading, 'ms')} / {say(waiting, 'ms')})^(2/3)"
     return Key(
-        best,
-        "One chip's reading over one hop for every all-reduce, to the power 2/3: "
-        f"({say(reading, 'ms')} / {say(waiting, 'ms')})^(2/3)",
-        {
-            "waiting grows with the root of the chips: the power is 2/3": reading / waiting,
-            "the power is 2/3, not 1/2": (reading / waiting) ** (1 / 2),
-            "there are four all-reduces in a layer": best * 2 ** (2 / 3),
-        },
+        best, f"One chip's reading over one hop for every all-reduce, to the power 2/3: {parts}", mistakes
     )
 
 
@@ -178,26 +164,21 @@ def fastest_token(model, chip, hop):
         erdil2025.minimum_latency_large(toy, chip, hop),
         f"{say(reading, 'ms')} + {say(time - reading, 'ms')}",
     )
-    return Key(
-        time,
-        f"Reading and waiting at {say(best, '1')} chips: {parts}",
-        {
-            "at the best size chips also wait for one another": reading,
-            "that is the waiting; the weights are read as well": time - reading,
-            "that is the formula for large instances, which leaves a term out": large,
-        },
-    )
+    mistakes = {
+        "at the best size chips also wait for one another": reading,
+        "that is the waiting; the weights are read as well": time - reading,
+        "that is the formula for large instances, which leaves a term out": large,
+    }
+    return Key(time, f"Reading and waiting at {say(best, '1')} chips: {parts}", mistakes)
 
 
 @collectives("one line", "us", count=(4, 8, 16, 32, 64))
 def ring(count, hop):
     """How long does the latency of an all-reduce along a ring of {count} chips take, at {hop:us} a hop?"""
     time = erdil2025.ring_all_reduce_time(count, hop)
-    return Key(
-        time,
-        f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')}",
-        {"the sum must also be handed out: round twice": time / 2, "that is one hop": hop},
-    )
+    worked = f"Round once to add up, once more to hand out: 2 × ({count} - 1) × {say(hop, 'us')}"
+    mistakes = {"the sum must also be handed out: round twice": time / 2, "that is one hop": hop}
+    return Key(time, worked, mistakes)
 
 
 @collectives("one line", "us", count=(16, 64, 144, 256))
@@ -205,16 +186,12 @@ def grid(count, hop):
     """{count} chips stand in a square grid, and an all-reduce goes along a ring of one side of it, at {hop:us} a
     hop. How long does its latency take?"""
     time = erdil2025.grid_all_reduce_time(count, hop)
-    return Key(
-        time,
-        f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × {say(hop, 'us')}",
-        {
-            "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(
-                count, hop
-            ),
-            "the sum must also be handed out": time / 2,
-        },
-    )
+    worked = f"A hop for each of the others of a side, there and back: 2 × ({count**0.5:.0f} - 1) × {say(hop, 'us')}"
+    mistakes = {
+        "a ring of the grid holds one side of it, not all chips": erdil2025.ring_all_reduce_time(count, hop),
+        "the sum must also be handed out": time / 2,
+    }
+    return Key(time, worked, mistakes)
 
 
 @collectives("short", "us", count=(2, 4, 8), tokens=(256, 1024, 4096))
@@ -224,16 +201,13 @@ def all_reduce(model, chip, count, tokens):
     exact = pope2022.Assumptions(exact_collectives=True)
     size, at = vectors(model, tokens), pope2022.load_chip(chip)
     time = pope2022.all_reduce_time(at, size, count, exact)
+    parts = f"2 × {count - 1} / {count} × {say(size, 'MB')} / {say(chip.scale_up_bandwidth, 'GB/s')}"
     half = "scatter and gather are two, values have two bytes, links are stated one way"
-    return Key(
-        time,
-        "All parts but a chip's own go out and come back: "
-        f"2 × {count - 1} / {count} × {say(size, 'MB')} / {say(chip.scale_up_bandwidth, 'GB/s')}",
-        {
-            f"half of that is missing: {half}": time / 2,
-            "a chip keeps its own part: the factor is (K - 1)/K": pope2022.all_reduce_time(at, size, count),
-        },
-    )
+    mistakes = {
+        f"half of that is missing: {half}": time / 2,
+        "a chip keeps its own part: the factor is (K - 1)/K": pope2022.all_reduce_time(at, size, count),
+    }
+    return Key(time, f"All parts but a chip's own go out and come back: {parts}", mistakes)
 
 
 @collectives("short", "GB", count=(16, 32, 64))
@@ -242,15 +216,15 @@ def cache_over_heads(model, batch, context, count):
     How many GB lie on each chip?"""
     held = pope2022.cache_over_heads(pope2022.load_model(model), count, batch, context)
     whole, heads = batch * model.cache_bytes(context), model.n_kv_heads
-    return Key(
-        held,
-        f"There are only {heads} distinct parts, the other chips hold copies: {say(whole, 'GB')} / {heads}",
-        {
-            "there are fewer key/value heads than chips: the others hold copies": whole / count,
-            "the whole cache is on no chip": whole,
-            "query heads have no cache of their own": whole / model.n_heads,
-        },
+    worked = (
+        f"There are only {heads} distinct parts, the other chips hold copies: {say(whole, 'GB')} / {heads}"
     )
+    mistakes = {
+        "there are fewer key/value heads than chips: the others hold copies": whole / count,
+        "the whole cache is on no chip": whole,
+        "query heads have no cache of their own": whole / model.n_heads,
+    }
+    return Key(held, worked, mistakes)
 
 
 @pipeline(
@@ -265,15 +239,12 @@ def stages_in_turn(model, chip, stages, count):
     to pass all stages, if only reading the weights takes time?"""
     data = c.read_of(model)
     time = principles.memory_time(chip, data, count)
-    return Key(
-        time,
-        "One stage after the other reads its layers with its own chips: "
-        f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})",
-        {
-            "stages work one after the other on a token: they do not shorten it": time / stages,
-            "the chips of a stage share its reading": count * time,
-        },
-    )
+    mistakes = {
+        "stages work one after the other on a token: they do not shorten it": time / stages,
+        "the chips of a stage share its reading": count * time,
+    }
+    parts = f"{say(data, 'GB')} / ({count} × {say(chip.memory_bandwidth, 'TB/s')})"
+    return Key(time, f"One stage after the other reads its layers with its own chips: {parts}", mistakes)
 
 
 @pipeline("one line", "1", time=(0.02, 0.032, 0.05), stages=(2, 4, 8), batch=(8, 16, 32), stated=False)
@@ -281,15 +252,12 @@ def batches_on_their_way(model, time, stages, batch):
     """A token of {model} takes {time:ms} through {stages} stages, each of which works on a batch of {batch} of its
     own. How many tokens does the pipeline make in a second?"""
     made = erdil2025.throughput(stages * batch, time)
-    return Key(
-        made,
-        f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')}",
-        {
-            "every stage has a batch of its own: all are on their way at once": batch / time,
-            "that is the speed of one user": 1 / time,
-            "each batch has many sequences": stages / time,
-        },
-    )
+    mistakes = {
+        "every stage has a batch of its own: all are on their way at once": batch / time,
+        "that is the speed of one user": 1 / time,
+        "each batch has many sequences": stages / time,
+    }
+    return Key(made, f"A batch in every stage: {stages} × {batch} / {say(time, 'ms')}", mistakes)
 
 
 @pipeline(
@@ -306,15 +274,13 @@ def between_stages(model, chip, stages, batch, latency):
     token?"""
     data, link, steps = vectors(model, batch), chip.scale_out_bandwidth, stages - 1
     one, half = (exchange_time(latency, sent, link) for sent in (data, data / 2))
-    return Key(
-        steps * one,
-        f"({stages} - 1) × ({say(latency, 'us')} + {say(data, 'MB')} / {say(link, 'GB/s')})",
-        {
-            "there is one transfer fewer than stages": stages * one,
-            "vectors go over once a stage, not once a layer": model.n_layers * one,
-            "a value of 16 bits has two bytes": steps * half,
-        },
-    )
+    mistakes = {
+        "there is one transfer fewer than stages": stages * one,
+        "vectors go over once a stage, not once a layer": model.n_layers * one,
+        "a value of 16 bits has two bytes": steps * half,
+    }
+    each = f"{say(latency, 'us')} + {say(data, 'MB')} / {say(link, 'GB/s')}"
+    return Key(steps * one, f"({stages} - 1) × ({each})", mistakes)
 
 
 @pipeline(
@@ -333,13 +299,14 @@ def caches_of_stages(model, stages, count, batch, context):
     its own, with {context} tokens of context. How many GB lie on each chip?"""
     weights, caches = c.weights_of(model), stages * batch * model.cache_bytes(context)
     each = stages * count
+    mistakes = {
+        "all batches that are on their way have caches": (weights + caches / stages) / each,
+        "the stages share the weights too": weights / count + caches / each,
+        "the caches lie there as well": weights / each,
+    }
+    parts = f"({say(weights, 'GB')} + {say(caches, 'GB')}) / {each}"
     return Key(
         (weights + caches) / each,
-        f"The weights and {stages * batch} caches over all chips: "
-        f"({say(weights, 'GB')} + {say(caches, 'GB')}) / {each}",
-        {
-            "all batches that are on their way have caches": (weights + caches / stages) / each,
-            "the stages share the weights too": weights / count + caches / each,
-            "the caches lie there as well": weights / each,
-        },
+        f"The weights and {stages * batch} caches over all chips: {parts}",
+        mistakes,
     )

@@ -40,16 +40,13 @@ def time_of_prompt(model, chip, count, tokens, share):
     work = sum(model.prefill_flops(tokens).values())
     peak = principles.arithmetic_time(chip, work, count)
     time = 100 * peak / share
-    return Key(
-        time,
-        f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')})",
-        {
-            "a share of the peak is reached: divide by it": peak,
-            "the time gets longer with a share below one, not shorter": peak * share / 100,
-            "a multiplication and an addition are two FLOP; the peak is the dense one": time / 2,
-            "the chips share the work": count * time,
-        },
-    )
+    mistakes = {
+        "a share of the peak is reached: divide by it": peak,
+        "the time gets longer with a share below one, not shorter": peak * share / 100,
+        "a multiplication and an addition are two FLOP; the peak is the dense one": time / 2,
+        "the chips share the work": count * time,
+    }
+    return Key(time, f"{say(work, 'TFLOP')} / ({share} % × {count} × {say(chip.flops, 'TFLOP/s')})", mistakes)
 
 
 @prompts("short", "ms")
@@ -58,15 +55,12 @@ def prompts_of_others(users, answer, reading):
     prompt takes {reading:ms}, during which nobody gets a token. How much does a token wait for prompts of others,
     on average?"""
     wait = prefill.prefill_interference(users, answer, reading)
-    return Key(
-        wait,
-        f"{users - 1} × {say(reading, 'ms')} / {answer:,}",
-        {
-            "your own prompt is not one of the others'": wait * users / (users - 1),
-            "that is the wait of a whole answer": wait * answer,
-            "each of the others sends a prompt": wait / (users - 1),
-        },
-    )
+    mistakes = {
+        "your own prompt is not one of the others'": wait * users / (users - 1),
+        "that is the wait of a whole answer": wait * answer,
+        "each of the others sends a prompt": wait / (users - 1),
+    }
+    return Key(wait, f"{users - 1} × {say(reading, 'ms')} / {answer:,}", mistakes)
 
 
 @prompts("short", "TFLOP", model=c.SMALL, tokens=(64000, 100000), cached=(48000, 32000, 56000))
@@ -78,17 +72,14 @@ def cached_prompt(model, tokens, cached):
         return sum(model.prefill_flops(n).values())
 
     head, every, kept = model.prefill_flops(1)["head"], whole(tokens), whole(cached)
-    return Key(
-        every - kept + head,
-        "The whole prompt less what is cached, and the head once more: "
-        f"{say(every, 'TFLOP')} - {say(kept, 'TFLOP')} + {say(head, 'GFLOP')}",
-        {
-            "new tokens also look at those in the cache": whole(tokens - cached),
-            "what is in the cache need not be computed again": every,
-            "attention grows with the square: do not take a share of the whole": every
-            * (1 - cached / tokens),
-        },
-    )
+    mistakes = {
+        "new tokens also look at those in the cache": whole(tokens - cached),
+        "what is in the cache need not be computed again": every,
+        "attention grows with the square: do not take a share of the whole": every * (1 - cached / tokens),
+    }
+    parts = f"{say(every, 'TFLOP')} - {say(kept, 'TFLOP')} + {say(head, 'GFLOP')}"
+    worked = f"The whole prompt less what is cached, and the head once more: {parts}"
+    return Key(every - kept + head, worked, mistakes)
 
 
 @cost("one line", "usd")
@@ -96,15 +87,13 @@ def price_of_step(chip, count, batch, seconds):
     """A step takes {seconds:ms} on {count} × {chip} and makes one token for each of {batch} users. What do a
     million tokens cost at the price of an hour?"""
     dollars = principles.cost_per_million(seconds, batch, count, chip.price)
-    return Key(
-        dollars,
-        f"{count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / {batch} × 1,000,000",
-        {
-            "the users share the step": batch * dollars,
-            "all chips are paid for": dollars / count,
-            "an hour has 3,600 seconds, not 60": 60 * dollars,
-        },
-    )
+    worked = f"{count} × ${chip.price:g} / 3,600 s × {say(seconds, 'ms')} / {batch} × 1,000,000"
+    mistakes = {
+        "the users share the step": batch * dollars,
+        "all chips are paid for": dollars / count,
+        "an hour has 3,600 seconds, not 60": 60 * dollars,
+    }
+    return Key(dollars, worked, mistakes)
 
 
 @cost("one line", "usd", full=(0.4, 1.2, 2.5, 3.8), share=(25, 30, 40, 60))
@@ -112,14 +101,11 @@ def idle_hours(full, share):
     """Answers cost {full:usd} a million tokens on a machine that is always busy. What do they cost if it is busy in
     {share} % of the hours that are paid for?"""
     dollars = request.machine_cost(1, 1, full, share / 100)
-    return Key(
-        dollars,
-        f"{say(full, 'usd')} / {share} %",
-        {
-            "idle hours make a token cost more: divide": full * share / 100,
-            "divide by the part that is used, not by the idle part": full / (1 - share / 100),
-        },
-    )
+    mistakes = {
+        "idle hours make a token cost more: divide": full * share / 100,
+        "divide by the part that is used, not by the idle part": full / (1 - share / 100),
+    }
+    return Key(dollars, f"{say(full, 'usd')} / {share} %", mistakes)
 
 
 @cost("short", "usd", context=(1024, 4096, 16384), where=c.all_fits)
@@ -132,16 +118,14 @@ def least_price(model, chip, count, batch, context):
     def price(seconds):
         return principles.cost_per_million(seconds, batch, count, chip.price)
 
-    return Key(
-        price(step.total),
-        f"A step takes {total}: {count} × ${chip.price:g} / 3,600 s × {total} / {batch} × 1,000,000",
-        {
-            "the batch shares the weights, so a step makes many tokens": batch * price(step.total),
-            "every sequence also reads its cache": price(max(t["weights"], t["arithmetic"])),
-            "all chips are paid for": price(step.total) / count,
-            "a batch shares weights, not caches": price(t["weights"] + t["cache"] / batch),
-        },
-    )
+    mistakes = {
+        "the batch shares the weights, so a step makes many tokens": batch * price(step.total),
+        "every sequence also reads its cache": price(max(t["weights"], t["arithmetic"])),
+        "all chips are paid for": price(step.total) / count,
+        "a batch shares weights, not caches": price(t["weights"] + t["cache"] / batch),
+    }
+    worked = f"A step takes {total}: {count} × ${chip.price:g} / 3,600 s × {total} / {batch} × 1,000,000"
+    return Key(price(step.total), worked, mistakes)
 
 
 @cost("short", "usd", tokens=(2000, 4000, 8000))
@@ -149,11 +133,9 @@ def price_of_question(chip, count, tokens, reading):
     """Reading a prompt of {tokens} tokens takes {reading:ms} of a machine of {count} × {chip}, which does nothing
     else meanwhile. What does a million tokens of question cost at the price of an hour?"""
     dollars = principles.cost_per_million(reading, tokens, count, chip.price)
-    return Key(
-        dollars,
-        f"{count} × ${chip.price:g} / 3,600 s × {say(reading, 'ms')} / {tokens:,} × 1,000,000",
-        {"all chips are paid for": dollars / count, "an hour has 3,600 seconds": 60 * dollars},
-    )
+    worked = f"{count} × ${chip.price:g} / 3,600 s × {say(reading, 'ms')} / {tokens:,} × 1,000,000"
+    mistakes = {"all chips are paid for": dollars / count, "an hour has 3,600 seconds": 60 * dollars}
+    return Key(dollars, worked, mistakes)
 
 
 @cost("short", "cent", share=(40, 50, 70))
