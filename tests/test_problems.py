@@ -16,6 +16,7 @@ from book.teaching.problems.marking import told, units_of
 from book.teaching.problems.page import _file
 from book.teaching.problems.reading import quantity
 from inferlib import load_chip, load_model
+from inferlib.papers import pope2022
 from inferlib.units import factor
 
 STUDENTS = [f"student {k}" for k in range(6)]
@@ -208,3 +209,9 @@ def test_from_right_answers_the_right_one_follows(session):
 def test_a_slip_of_the_pen_is_named(name, answer, said):
     asked = BANK[name].asked("Ada")
     assert re.search(said, mark(asked, answer(asked.key.value)).said)
+
+
+def test_only_prompts_gather_weights_in_the_warm_up():
+    """The right option of ``who_gathers`` is text: 512 users lie below the switch, a million tokens above it."""
+    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B"), pope2022.load_mesh(64))
+    assert 512 < switch < 1e6
