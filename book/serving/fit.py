@@ -475,11 +475,11 @@ def trial(by):
     table = data()[today()]
     logs, whose = left_out(by)[table.index], groups(table)
     kinds, tries = pd.concat(slices(), axis=1).idxmax(axis=1), np.log(np.linspace(1.02, 2, 99))
+    scores = pd.DataFrame({one: _score(logs, one) for one in tries}).groupby(whose).mean()
     for (name, kind), own in table.groupby([whose, kinds[table.index]]):
         others, own = whose != name, logs[own.index]
-        scores = [_score(logs[others], one).groupby(whose[others]).mean().mean() for one in tries]
         width, part = spread(logs[others], table[others])
-        wide, best = width * (1 + part * table["rank"][own.index]), tries[int(np.argmin(scores))]
+        wide, best = width * (1 + part * table["rank"][own.index]), scores.drop(name).mean().idxmin()
         row = kind, name, len(own), np.mean(np.abs(own) <= wide)
         yield *row, _score(own, wide).mean(), _score(own, best).mean()
 
