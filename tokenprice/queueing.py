@@ -203,7 +203,7 @@ class Server:
 
     def slower(self, by):
         """Return the same machine with every time multiplied by a factor."""
-        return replace(self, costs=self.costs.slower(by))
+        return self if by == 1 else replace(self, costs=self.costs.slower(by))
 
     def steady(self, arrivals, before=0.0) -> SteadyState | None:
         """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity.
@@ -510,14 +510,14 @@ def fleet(
         return of(n).load(q.request_rate / n) * factor < 1
 
     @cache
+    def played(of, n, by):
+        return of(n).slower(by).played(q.request_rate, machines=n, until_first=True)
+
+    @cache
     def end(of, n, by, before=0.0):
-        at = of(n).slower(by) if by != 1 else of(n)
+        at = of(n).slower(by)
         each = q.request_rate / n
-        return (
-            at.state(each, at.played(q.request_rate, machines=n, until_first=True), before)
-            if simulated
-            else at.steady(each, before)
-        )
+        return at.state(each, played(of, n, by), before) if simulated else at.steady(each, before)
 
     @cache
     def state(n, readers=0, by=1.0):
@@ -527,14 +527,17 @@ def fleet(
         before = end(reading, readers, by).ttft if readers else before
         return end(server, n, by, before)
 
-    def states(n, readers=0):
-        now, slow = (state(n, readers, by) for by in (1.0, factor))
-        return now, slow and replace(slow, ttft=max(slow.ttft, now.ttft * one.first_factor))
+    def slow_end(n, readers=0):
+        slow = state(n, readers, factor)
+        return slow and replace(slow, ttft=max(slow.ttft, state(n, readers).ttft * one.first_factor))
+
+    def meets(found):
+        return found is not None and (kept is None or kept(found))
 
     def good(n, readers=0):
-        if not state(n, readers):
-            return False
-        return kept is None or kept(states(n, readers)[1] if sure else state(n, readers))
+        if sure:  # the slow end first: if it is too late, the estimate is not simulated
+            return meets(state(n, readers, factor)) and meets(slow_end(n, readers))
+        return meets(state(n, readers))
 
     @cache
     def least(of):
@@ -565,7 +568,7 @@ def fleet(
         readers = n and reader and smallest(reading, partial(good, n)) or 0
     if not n or reader and not readers or not (state(n, readers) if machines else good(n, readers)):
         return None
-    now, slow = states(n, readers)
+    now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
