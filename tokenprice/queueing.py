@@ -296,35 +296,37 @@ class Server:
         return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
 
 
-def server_of(q, deployment, read=None) -> Server:
+def server_of(q, read=None) -> Server:
     """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
+    deployment = q.deployment
     copies = deployment.layout.lanes
     work = q.workload
     policy = deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
-    room = q.max_sequences(deployment)
+    room = q.max_sequences()
     held = 2 * work.context - q.prompt_tokens if policy.reserve else work.context
     tokens = room * held / copies if isfinite(room) else inf
     costs = Costs(
-        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
+        step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, policy, float(q.output_tokens), held, copies)
     if read is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
+    full = copies * busy.sequences if q.request_rate else min(work.batch, copies * busy.sequences)
     if full > copies:  # extra step time per prompt on a machine that is never idle
         passes = read.added(deployment.unlimited().step(full, work.context))
     late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
-def step_table(q, deployment, tokens):
+def step_table(q, tokens):
     """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
-    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
-    roomy = deployment.unlimited()
+    served = q.deployment
+    most = min(served.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers = served.layout.lanes * np.arange(1, max(int(most), 1) + 1)
+    roomy = served.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
@@ -464,21 +466,18 @@ class Fleet(Screen):
         return "", rows + self.rows(), []
 
 
-def fleet(
-    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf
-) -> Fleet | None:
+def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
     A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
     would let queues grow without end.
 
-    ``q``, ``deployment``: a question with a ``request_rate``, and the decoding deployment. ``reader``: the deployment
-    that prefills (default: the same). ``machines``: their number, if it is given. ``kept``: whether a state meets the
-    SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated; otherwise they come from
-    :meth:`Server.steady`, which finds the numbers ``near``. ``most``: chips above which no fleet is wanted.
+    ``machines``: their number, if it is given. ``kept``: whether a state meets the SLO, at the slow end if ``sure``.
+    ``simulated``: whether states are simulated; otherwise they come from :meth:`Server.steady`, which finds the numbers
+    ``near``. ``most``: chips above which no fleet is wanted.
     """
-    reads = reader or deployment
-    copies = deployment.layout.lanes
+    reader = q.prefill_machine
+    copies = q.deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
@@ -487,22 +486,22 @@ def fleet(
 
     @same
     def read(n):
-        return prefill_profile(q, reads, n)
+        return prefill_profile(q, n)
 
     @same
     def server(n):
-        return server_of(q, deployment, None if reader else read(n))
+        return server_of(q, None if reader else read(n))
 
     @same
     def reading(n):
-        return prefill_server(read(n), reads)
+        return prefill_server(read(n), q.prefills)
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = deployment.step(max(users, copies), q.workload.context)
-        return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)
+        step = q.deployment.step(max(users, copies), q.workload.context)
+        return with_cautions(request_for(q, read(n), step, users), q, users)
 
-    room = q.max_sequences(deployment)
+    room = q.max_sequences()
     one = mean(copies, 1)
     factor = one.step_factor
 
@@ -549,7 +548,7 @@ def fleet(
         return n and (n if kept is None else smallest_number(good, least=n))
 
     def chips(n):
-        return n * deployment.machine.count + (least(reading) or 0) * reader.machine.count
+        return n * q.machine.count + (least(reading) or 0) * reader.count
 
     if near:
         n, readers = near
@@ -579,8 +578,8 @@ def fleet(
     )  # fmt: skip
     full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, deployment.machine, deployment.layout, n, server(n), factor, now, slow, request,
-        reader and reader.machine, readers, full, simulated, reading(readers) if readers else None,
+        q.request_rate, q.machine, q.resolved_layout, n, server(n), factor, now, slow, request,
+        reader, readers, full, simulated, reading(readers) if readers else None,
     )  # fmt: skip
 
 
