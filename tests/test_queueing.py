@@ -196,10 +196,10 @@ def test_decide_limits_sequences_where_memory_runs_full():
     best = (found := decide(asked, **promise)).best
     own = decide(asked.replace(max_num_seqs=1024), **promise).best
     assert own.fleet.max_num_seqs is None and best.fleet.dollars_per_hour < own.fleet.dollars_per_hour
-    again = ask(asked.replace(**best.asked, replicas=best.fleet.replicas))
+    again = ask(best.question.replace(replicas=best.fleet.replicas))
     assert vars(again.fleet.estimate) == vars(best.fleet.estimate)
     assert again.fleet.server.better_limit is None
-    limit = best.asked["max_num_seqs"]
+    limit = best.question.max_num_seqs
     assert f"--max-num-seqs {limit}" in found.commands["vllm"] and f"with max_num_seqs {limit}" in str(found)
 
 
@@ -214,7 +214,8 @@ def test_an_offer_is_the_fewest_machines_that_keep_the_promise():
         many = offer.fleet
         assert many.estimate.tpot <= 1 / 40 and many.estimate.ttft <= 0.5
         if many.replicas > 1 and not many.prefill_machine:
-            fewer = fleet(asked, asked.on(many.system, offer.layout), machines=many.replicas - 1)
+            here = asked.replace(machine=many.system, layout=offer.layout)
+            fewer = fleet(here, machines=many.replicas - 1)
             assert fewer is None or fewer.estimate.tpot > 1 / 40 or fewer.estimate.ttft > 0.5
 
 

@@ -12,7 +12,7 @@ import pytest
 from facts import from_table, lines
 
 from tokenprice import Question, ask, decide, simulate, workload
-from tokenprice.request import with_prefix_cache
+from tokenprice.request import prefix_cache
 from tokenprice.terminal import main
 
 FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"
@@ -30,7 +30,7 @@ def recorded(name, **more):
 def at_random(asked):
     """The requests of a trace with their cached tokens, if they arrived at random and in random order."""
     machines = ask(asked).fleet.replicas
-    shared = with_prefix_cache(asked, asked.on(asked.machine), machines).cached
+    shared = prefix_cache(asked, machines)
     return asked.replace(trace=None, cached=shared, replicas=machines)
 
 

@@ -26,7 +26,7 @@ from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import Question, given, list_fields, read_record, recorded
 from tokenprice.queueing import Fleet, fleet
-from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
 
@@ -183,7 +183,7 @@ class Answer(Screen):
         """Users (or sequences of a step) that fit in memory with the weights; None if memory is unlimited."""
         if self.by != KERNELS or not self.feasible or self.machine.chip.memory_capacity is None:
             return None
-        places = self.question.max_sequences(self.question.deployment)
+        places = self.question.max_sequences()
         return max(int(places), 0) if math.isfinite(places) else None
 
     @property
@@ -460,20 +460,17 @@ def _source(key, question):
 def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model. ``simulated``: whether to simulate fleets."""
     q = question
-    served = question.deployment
-    running = question.workload.batch
+    served = q.deployment
+    running = q.workload.batch
     if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
     if q.reader and (refused := _unfit(q.replace(output_tokens=1, trace=None), q.reader, 1)):
-        return _no_answer(q, *refused, q.reader)
+        return _no_answer(q, *refused, apart=True)
     if q.is_request:
         most = served.scheduler.max_num_seqs * served.layout.lanes
-        running = min(running, int(q.max_sequences(served)), most)
-    together = running
-    if q.is_request and not q.request_rate:  # closed loop
-        fresh = q.prompt_tokens - (q.cached or 0)
-        together = decode_batch(served, running, q.output_tokens, fresh, q.reader)
-    step = served.step(together, q.workload.context)
+        running = min(running, int(q.max_sequences()), most)
+    closed = q.is_request and not q.request_rate
+    step = decode_step(q, running) if closed else served.step(running, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
@@ -491,8 +488,8 @@ def ask_kernel_model(question, simulated=True):
     else:
         factor = request.step_factor
         cautions = request.warnings
-        broken = invariants.of_request(q, served, request, many)
-        broken = broken or (apart and invariants.of_request(q, served, apart.request, apart))
+        broken = invariants.of_request(q, request, many)
+        broken = broken or (apart and invariants.of_request(q, apart.request, apart))
     if broken:
         return _no_answer(q, "n/a", broken)
     most = q.model.max_context
@@ -532,17 +529,15 @@ def _note_if_16_bit_is_faster(q, step):
 
 def _fleets(q, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
-    how = {"machines": q.replicas, "simulated": simulated}
-    if q.reader:
-        return fleet(q, q.deployment, reader=q.reader, **how), None
-    both = fleet(q, q.deployment, **how)
-    apart = simulated and not q.replicas
-    return both, fleet(q, q.deployment, reader=q.deployment, simulated=False) if apart else None
+    found = fleet(q, machines=q.replicas, simulated=simulated)
+    if q.reader or q.replicas or not simulated:
+        return found, None
+    return found, fleet(q.replace(prefill_machine=q.machine), simulated=False)
 
 
 def _overload_reason(q):
     """Explain why this number of machines is overloaded."""
-    enough = fleet(q.replace(replicas=None), q.deployment, reader=q.reader, simulated=False)
+    enough = fleet(q.replace(replicas=None), simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
     load = enough.server.load(q.request_rate / q.replicas)
@@ -553,42 +548,34 @@ def _overload_reason(q):
 
 def _request(q, step, running):
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
-    read = prefill_profile(q, q.reader or q.deployment)
-    asks = {
-        "asking": q.workload.batch,
-        "protocol": ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths)),
-    }
-    made = request_for(q, q.deployment, read, step, running, q.reader, **asks)
-    if (
-        q.prefill_replicas
-    ):  # in a closed loop, users wait until these machines have prefilled the prompts of all users
-        wait = (
-            q.workload.batch * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
-        )
+    users = q.workload.batch
+    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
+    made = request_for(q, prefill_profile(q), step, running, asking=users, protocol=protocol)
+    if q.prefill_replicas:  # users wait until these machines have prefilled the prompts of all users
+        wait = users * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
         made = replace(made, ttft=max(made.ttft, wait))
-    return with_cautions(made, q, q.deployment, q.workload.batch)
+    return with_cautions(made, q, users)
 
 
-def _no_answer(question, status, reason, reader=None):
-    """Build an answer without a time; if memory or heads are the reason, suggest a layout that fits the same chips."""
+def _no_answer(q, status, reason, apart=False):
+    """Build an answer without a time; if memory or heads are the reason, suggest a layout that fits the same chips.
+
+    ``apart``: whether the reason is about separate prefill machines.
+    """
     remarks = ()
-    served = question.deployment
-    if reader is None and (status == "infeasible" or served.layout_error and not served.not_described):
-        for layout in layouts(question.model, question.machine.chip, question.machine.count):
-            other = question.replace(layout=layout)
-            if layout != question.resolved_layout and _fits(other):
-                remarks = (REMARKS["fits"].format(layout=format_layout(layout)),)
-                break
+    served = q.deployment
+    if not apart and (status == "infeasible" or served.layout_error and not served.not_described):
+        tried = (one for one in layouts(q.model, q.machine.chip, q.machine.count) if one != served.layout)
+        fits = next((layout for layout in tried if _fits(q.replace(layout=layout))), None)
+        remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
-    return Answer(question, KERNELS, step, status, reason, question_notes=remarks)
+    return Answer(q, KERNELS, step, status, reason, question_notes=remarks)
 
 
-def _fits(question):
-    q = question
-    served = question.deployment
+def _fits(q):
     if q.is_request:
-        return q.max_sequences(served) >= max(1, q.layout.dp)
-    return served.step(q.workload.batch, q.workload.context).feasible
+        return q.max_sequences() >= max(1, q.layout.dp)
+    return q.deployment.step(q.workload.batch, q.workload.context).feasible
 
 
 def _format_setup(answer):

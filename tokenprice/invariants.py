@@ -90,9 +90,10 @@ def of_step(seconds, factor):
     )
 
 
-def of_request(q, deployment, request, fleet=None):
+def of_request(q, request, fleet=None):
     """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
     r = request
+    deployment = q.deployment
     copies = deployment.layout.lanes
     policy = deployment.scheduler
     pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)

@@ -409,6 +409,11 @@ class Question(ParsedRecord):
         same = self.request_rate and self.prefill_machine == self.machine
         return self.deployment if same else self.on(self.prefill_machine)
 
+    @property
+    def prefills(self) -> Deployment:
+        """The deployment that prefills: the separate one, or the same that decodes."""
+        return self.reader or self.deployment
+
     def on(self, machine, layout=None) -> Deployment:
         """Deploy the model on a machine: layout (default: chosen), formats, engine and scheduler as in the question."""
         weights, cache, kept = self.formats
@@ -421,8 +426,9 @@ class Question(ParsedRecord):
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )
 
-    def max_sequences(self, deployment) -> float:
-        """Sequences that fit in memory beside the weights; below 1 if none fits."""
+    def max_sequences(self, deployment=None) -> float:
+        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits."""
+        deployment = deployment or self.deployment
         mean = self.workload.context
         # context grows evenly, so its end is as far above the mean as its start is below
         return deployment.max_sequences(mean, self.longest, 2 * mean - (self.prompt_tokens or mean))
@@ -430,7 +436,7 @@ class Question(ParsedRecord):
     @property
     def prefill_chunks(self) -> float:
         """Mean number of steps that prefill one prompt; below 1 if a step prefills several."""
-        budget = (self.reader or self.deployment).scheduler.max_num_batched_tokens
+        budget = self.prefills.scheduler.max_num_batched_tokens
         return workload.prefill_chunks(self.prompt_tokens, self.cached or 0, budget)
 
     @cached_property

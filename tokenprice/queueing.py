@@ -203,7 +203,7 @@ class Server:
 
     def slower(self, by):
         """Return the same machine with every time multiplied by a factor."""
-        return replace(self, costs=self.costs.slower(by))
+        return self if by == 1 else replace(self, costs=self.costs.slower(by))
 
     def steady(self, arrivals, before=0.0) -> SteadyState | None:
         """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity.
@@ -296,35 +296,37 @@ class Server:
         return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
 
 
-def server_of(q, deployment, read=None) -> Server:
+def server_of(q, read=None) -> Server:
     """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
+    deployment = q.deployment
     copies = deployment.layout.lanes
     work = q.workload
     policy = deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
-    room = q.max_sequences(deployment)
+    room = q.max_sequences()
     held = 2 * work.context - q.prompt_tokens if policy.reserve else work.context
     tokens = room * held / copies if isfinite(room) else inf
     costs = Costs(
-        step_table(q, deployment, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
+        step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, policy, float(q.output_tokens), held, copies)
     if read is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
+    full = copies * busy.sequences if q.request_rate else min(work.batch, copies * busy.sequences)
     if full > copies:  # extra step time per prompt on a machine that is never idle
         passes = read.added(deployment.unlimited().step(full, work.context))
     late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
-def step_table(q, deployment, tokens):
+def step_table(q, tokens):
     """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
-    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
-    roomy = deployment.unlimited()
+    served = q.deployment
+    most = min(served.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers = served.layout.lanes * np.arange(1, max(int(most), 1) + 1)
+    roomy = served.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
@@ -464,21 +466,18 @@ class Fleet(Screen):
         return "", rows + self.rows(), []
 
 
-def fleet(
-    q, deployment, *, reader=None, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf
-) -> Fleet | None:
+def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
     A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
     would let queues grow without end.
 
-    ``q``, ``deployment``: a question with a ``request_rate``, and the decoding deployment. ``reader``: the deployment
-    that prefills (default: the same). ``machines``: their number, if it is given. ``kept``: whether a state meets the
-    SLO, at the slow end if ``sure``. ``simulated``: whether states are simulated; otherwise they come from
-    :meth:`Server.steady`, which finds the numbers ``near``. ``most``: chips above which no fleet is wanted.
+    ``machines``: their number, if it is given. ``kept``: whether a state meets the SLO, at the slow end if ``sure``.
+    ``simulated``: whether states are simulated; otherwise they come from :meth:`Server.steady`, which finds the numbers
+    ``near``. ``most``: chips above which no fleet is wanted.
     """
-    reads = reader or deployment
-    copies = deployment.layout.lanes
+    reader = q.prefill_machine
+    copies = q.deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
@@ -487,22 +486,22 @@ def fleet(
 
     @same
     def read(n):
-        return prefill_profile(q, reads, n)
+        return prefill_profile(q, n)
 
     @same
     def server(n):
-        return server_of(q, deployment, None if reader else read(n))
+        return server_of(q, None if reader else read(n))
 
     @same
     def reading(n):
-        return prefill_server(read(n), reads)
+        return prefill_server(read(n), q.prefills)
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = deployment.step(max(users, copies), q.workload.context)
-        return with_cautions(request_for(q, deployment, read(n), step, users, reader), q, deployment, users)
+        step = q.deployment.step(max(users, copies), q.workload.context)
+        return with_cautions(request_for(q, read(n), step, users), q, users)
 
-    room = q.max_sequences(deployment)
+    room = q.max_sequences()
     one = mean(copies, 1)
     factor = one.step_factor
 
@@ -510,14 +509,14 @@ def fleet(
         return of(n).load(q.request_rate / n) * factor < 1
 
     @cache
+    def played(of, n, by):
+        return of(n).slower(by).played(q.request_rate, machines=n, until_first=True)
+
+    @cache
     def end(of, n, by, before=0.0):
-        at = of(n).slower(by) if by != 1 else of(n)
+        at = of(n).slower(by)
         each = q.request_rate / n
-        return (
-            at.state(each, at.played(q.request_rate, machines=n, until_first=True), before)
-            if simulated
-            else at.steady(each, before)
-        )
+        return at.state(each, played(of, n, by), before) if simulated else at.steady(each, before)
 
     @cache
     def state(n, readers=0, by=1.0):
@@ -527,14 +526,17 @@ def fleet(
         before = end(reading, readers, by).ttft if readers else before
         return end(server, n, by, before)
 
-    def states(n, readers=0):
-        now, slow = (state(n, readers, by) for by in (1.0, factor))
-        return now, slow and replace(slow, ttft=max(slow.ttft, now.ttft * one.first_factor))
+    def slow_end(n, readers=0):
+        slow = state(n, readers, factor)
+        return slow and replace(slow, ttft=max(slow.ttft, state(n, readers).ttft * one.first_factor))
+
+    def meets(found):
+        return found is not None and (kept is None or kept(found))
 
     def good(n, readers=0):
-        if not state(n, readers):
-            return False
-        return kept is None or kept(states(n, readers)[1] if sure else state(n, readers))
+        if sure:  # the slow end first: if it is too late, the estimate is not simulated
+            return meets(state(n, readers, factor)) and meets(slow_end(n, readers))
+        return meets(state(n, readers))
 
     @cache
     def least(of):
@@ -546,7 +548,7 @@ def fleet(
         return n and (n if kept is None else smallest_number(good, least=n))
 
     def chips(n):
-        return n * deployment.machine.count + (least(reading) or 0) * reader.machine.count
+        return n * q.machine.count + (least(reading) or 0) * reader.count
 
     if near:
         n, readers = near
@@ -565,7 +567,7 @@ def fleet(
         readers = n and reader and smallest(reading, partial(good, n)) or 0
     if not n or reader and not readers or not (state(n, readers) if machines else good(n, readers)):
         return None
-    now, slow = states(n, readers)
+    now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
@@ -576,8 +578,8 @@ def fleet(
     )  # fmt: skip
     full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, deployment.machine, deployment.layout, n, server(n), factor, now, slow, request,
-        reader and reader.machine, readers, full, simulated, reading(readers) if readers else None,
+        q.request_rate, q.machine, q.resolved_layout, n, server(n), factor, now, slow, request,
+        reader, readers, full, simulated, reading(readers) if readers else None,
     )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_int
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet, smallest_number
-from tokenprice.request import Request, decode_batch, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
 
@@ -50,10 +50,13 @@ def offer_columns():
 
 @frozen
 class Offer(formatting.Screen):
-    """One machine that meets the SLO, with the number of users at which it does; or a fleet, with a request rate."""
+    """One machine that meets the SLO, with the number of users at which it does; or a fleet, with a request rate.
 
-    system: System
-    layout: Layout
+    ``question``: the question with this machine and layout, prefill machine, and ``max_num_seqs`` if the engine's own
+    limit is not best.
+    """
+
+    question: Question
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
@@ -62,10 +65,14 @@ class Offer(formatting.Screen):
     replicas: int = 0  # machines for a given number of users
 
     @property
-    def asked(self):
-        """Fields that this offer sets: machine, layout, and ``max_num_seqs`` if the engine's own limit is not best."""
-        limit = {"max_num_seqs": self.fleet.max_num_seqs} if self.fleet and self.fleet.max_num_seqs else {}
-        return {"machine": self.system, "layout": self.layout, **limit}
+    def system(self) -> System:
+        """The machine that decodes."""
+        return self.question.needs_machine()
+
+    @property
+    def layout(self) -> Layout:
+        """Its parallel layout."""
+        return self.question.resolved_layout
 
     @property
     def hourly(self):
@@ -325,7 +332,7 @@ class Decision(formatting.Screen):
     @property
     def commands(self) -> dict:
         """The command that starts the best machine, of each engine."""
-        return launch.commands(self.question.replace(**self.best.asked)) if self.best else {}
+        return launch.commands(self.best.question) if self.best else {}
 
     def nearest(self, most=3) -> tuple:
         """Return the misses that fall short by the least."""
@@ -405,10 +412,10 @@ def decide(
     def searched(offers, sure, q=q):
         search = _Search(q, promise, sure, many)
         for chip, (seller, highest) in progress(offers, "chips"):
-            search.q = q if highest is None else q.replace(price_max=highest)
             for n in given or machine_sizes(chip):
                 for layout in _layouts(layouts, q.model, chip, n):
-                    search.ask(search.q.on(System(chip, n), layout), seller)
+                    asked = q.replace(machine=System(chip, n), layout=layout, price_max=highest)
+                    search.ask(asked, seller)
         return search
 
     def in_fewer_bits(best):
@@ -519,76 +526,82 @@ class _Search:
         self.points = []
         self.misses = []
 
-    def ask(self, at, seller):
-        """Ask one deployment: an offer or a miss, and points of the frontier."""
-        q = self.q
-        dp = at.layout.dp
-        if at.layout_error:
-            return self._miss(at, NOT_DESCRIBED, at.layout_error)
-        places = q.max_sequences(at)
-        most = at.scheduler.max_num_seqs * at.layout.lanes
+    def ask(self, q, seller):
+        """Ask a question with one machine and layout: an offer or a miss, and points of the frontier."""
+        served = q.deployment
+        dp = q.layout.dp
+        if served.layout_error:
+            return self._miss(q, NOT_DESCRIBED, served.layout_error)
+        places = q.max_sequences()
+        most = served.scheduler.max_num_seqs * q.layout.lanes
         rounds = int(min(places, most, MAX_USERS) // dp)
         if rounds < 1:
-            full = at.step(dp, q.longest)
-            return self._miss(at, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
-        read = prefill_profile(q, at)
+            full = served.step(dp, q.longest)
+            return self._miss(q, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
+        read = prefill_profile(q)
         if q.request_rate:
-            return self._fleet(at, seller, read)
+            return self._fleet(q, seller, read)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
-        tried = self._served(at, read, dp * ladder)
-        self._keep(tried, at, dp * ladder)
-        kept = ladder[~self._short(tried, at)]
+        tried = self._served(q, read, dp * ladder)
+        self._keep(tried, q, dp * ladder)
+        kept = ladder[~self._short(tried, q)]
         if not len(kept):
-            return self._miss(at, *self._why(tried, at))
+            return self._miss(q, *self._why(tried, q))
         high = min(2 * int(kept[-1]), rounds + 1)
-        users = dp * self._most(at, read, int(kept[-1]), high)
+        users = dp * self._most(q, read, int(kept[-1]), high)
         replicas = 0
         if self.many:  # the fewest machines for all users, each with its share
             replicas = ceil(self.many / users)
             users = dp * ceil(self.many / (replicas * dp))
-            alone = self._served(at, read, np.array([users]))
-            if self._short(alone, at)[0]:
-                return self._miss(at, *self._why(alone, at))
+            alone = self._served(q, read, np.array([users]))
+            if self._short(alone, q)[0]:
+                return self._miss(q, *self._why(alone, q))
         if users not in dp * ladder:
             one = np.array([users])
-            self._keep(self._served(at, read, one), at, one)
-        self._offer(at, with_cautions(self._served(at, read, users), q, at, users), seller, replicas=replicas)
+            self._keep(self._served(q, read, one), q, one)
+        request = with_cautions(self._served(q, read, users), q, users)
+        self._offer(q, request, seller, replicas=replicas)
 
-    def _fleet(self, at, seller, read):
+    def _fleet(self, q, seller, read):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
-        q = self.q
-        reading = self.q.replace(output_tokens=1, trace=None)
-        chip = at.machine.chip
-        others = [q.on(System(chip, n)) for n in machine_sizes(chip) if n < at.machine.count]
-        others = [one for one in others if not one.layout_error and reading.max_sequences(one) >= 1]
-        readers = (None,) if self.promise.percentiles else (None, at, *others)
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
-        found = []
-        for one in readers:
-            most = min((other.chips for other in found if other), default=inf)
-            found.append(fleet(q, at, reader=one, most=most, **how))
-        if limit := found[0] and not q.max_num_seqs and found[0].server.better_limit:
-            limited = q.replace(machine=at.machine, layout=at.layout, max_num_seqs=limit[0])
-            other = fleet(limited, limited.deployment, **how)
-            found.append(other and replace(other, max_num_seqs=limit[0]))
+        both = fleet(q, **how)
+        found = [(q, both)]
+        for one in () if self.promise.percentiles else self._apart(q):
+            most = min((many.chips for _, many in found if many), default=inf)
+            found.append((one, fleet(one, most=most, **how)))
+        if limit := both and not q.max_num_seqs and both.server.better_limit:
+            limited = q.replace(max_num_seqs=limit[0])
+            many = fleet(limited, **how)
+            found.append((limited, many and replace(many, max_num_seqs=limit[0])))
+        found = [one for one in found if one[1]]
+        if not found:
+            alone = self._served(q, read, np.array([q.layout.dp]))
+            return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
-        best = min(
-            filter(None, found), key=lambda one: (one.chips, not self._kept(one.slow_end)), default=None
-        )
-        if best is None:
-            alone = self._served(at, read, np.array([at.layout.dp]))
-            return self._miss(at, *self._why(alone, at))
+        asked, best = min(found, key=lambda one: (one[1].chips, not self._kept(one[1].slow_end)))
         output = best.request.per_million["output"]
         if output > (self.promise.usd_per_million or inf):
-            return self._miss(at, *self._dear(output))
-        self._offer(at, best.request, seller, best)
+            return self._miss(q, *self._dear(output))
+        self._offer(asked, best.request, seller, best)
 
-    def _offer(self, at, request, seller, fleet=None, replicas=0):
-        asked = self.q if fleet else self.q.replace(concurrency=int(request.concurrency))
-        if broken := invariants.of_request(asked, at, request, fleet):
-            return self._miss(at, NOT_DESCRIBED, broken)
-        self.offers.append(Offer(at.machine, at.layout, request, seller, fleet, replicas=replicas))
+    @staticmethod
+    def _apart(q):
+        """Yield the question with separate prefill machines: equal ones, and smaller ones that have room."""
+        yield q.replace(prefill_machine=q.machine)
+        reading = q.replace(output_tokens=1, trace=None)
+        for n in machine_sizes(q.machine.chip):
+            if n < q.machine.count:
+                one = q.replace(prefill_machine=System(q.machine.chip, n))
+                if not one.reader.layout_error and reading.max_sequences(one.reader) >= 1:
+                    yield one
+
+    def _offer(self, q, request, seller, fleet=None, replicas=0):
+        asked = q if fleet else q.replace(concurrency=int(request.concurrency))
+        if broken := invariants.of_request(asked, request, fleet):
+            return self._miss(q, NOT_DESCRIBED, broken)
+        self.offers.append(Offer(q, request, seller, fleet, replicas=replicas))
 
     def simulated(self, offers, most):
         """Simulate the cheapest offers, and return them with the machines that then meet the SLO."""
@@ -596,22 +609,16 @@ class _Search:
         while (
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
-            one = offers[k]
-            old = offers[k].fleet
-            asked = self.q.replace(prefill_machine=old.prefill_machine, **one.asked)
+            q, old = offers[k].question, offers[k].fleet
             near = old.replicas, old.prefill_replicas
-            how = {"kept": self._kept, "sure": self.sure, "near": near}
-            if found := fleet(asked, asked.deployment, reader=asked.reader, **how):
-                request = replace(found.request, price_ratio=one.request.price_ratio)
-                many = replace(found, request=request, max_num_seqs=old.max_num_seqs)
-                offers[k] = replace(one, request=request, fleet=many)
+            if many := fleet(q, kept=self._kept, sure=self.sure, near=near):
+                many = replace(many, max_num_seqs=old.max_num_seqs)
+                offers[k] = replace(offers[k], request=many.request, fleet=many)
             else:
-                self._miss(asked.deployment, *self._late(offers.pop(k).fleet))
+                offers.pop(k)
+                self._miss(q, *self._late(old))
             offers.sort(key=_place)
         return offers
-
-    def _of(self, offer):
-        return self.q.on(offer.system, offer.layout)
 
     def _late(self, many):
         """Return what a simulated fleet misses: reason, detail, factor."""
@@ -623,7 +630,7 @@ class _Search:
         kept = []
         for offer in progress(offers, "machines"):
             if len(kept) == SIMULATED:
-                self._miss(self._of(offer), NOT_SIMULATED, "dearer by formula")
+                self._miss(offer.question, NOT_SIMULATED, "dearer by formula")
             elif found := self._played(offer):
                 kept.append(found)
         return sorted(kept, key=_place)
@@ -636,7 +643,7 @@ class _Search:
 
         def good(n):
             load = {"replicas": n} if offer.fleet else {"concurrency": n * offer.layout.dp}
-            found = ask_kernel_model(self.q.replace(**offer.asked, **load), simulated=False)
+            found = ask_kernel_model(offer.question.replace(**load), simulated=False)
             if not found.feasible:
                 return False
             ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
@@ -655,15 +662,14 @@ class _Search:
             fewer = smallest_number(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
             n = fewer and max(rounds + 1 - fewer, 1)
         if not n:
-            return self._miss(self._of(offer), *self._rare(list(made.values())[-1][-1]))
+            return self._miss(offer.question, *self._rare(list(made.values())[-1][-1]))
         found = ask_kernel_model(made[n][0].answer.question)
         factor = found.request.step_factor
         many = offer.fleet and replace(found.fleet, max_num_seqs=offer.fleet.max_num_seqs)
         ends = [
             simulate_requests(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)
         ]
-        request = replace(found.request, price_ratio=offer.request.price_ratio)
-        return replace(offer, request=request, fleet=many, simulations=tuple(ends))
+        return replace(offer, request=found.request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
@@ -685,38 +691,36 @@ class _Search:
         limits = self.promise.limit("tpot"), self.promise.limit("ttft"), self.promise.request_latency or inf
         return tuple(seconds / most for seconds, most in zip((token, first, whole), limits, strict=True))
 
-    def _most(self, at, read, low, high):
+    def _most(self, q, read, low, high):
         """Find the largest number of rounds between ``low``, which meets the SLO, and ``high``, which does not."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
-            kept = between[~self._short(self._served(at, read, at.layout.dp * between), at)]
+            kept = between[~self._short(self._served(q, read, q.layout.dp * between), q)]
             low = int(kept[-1])
             high = int(min([*between[between > kept[-1]], high]))
         return low
 
-    def _served(self, at, read, users):
-        q = self.q
-        fresh = self.q.prompt_tokens - (self.q.cached or 0)
-        step = at.step(decode_batch(at, users, q.output_tokens, fresh), q.workload.context)
-        return request_for(q, at, read, step, users)
+    @staticmethod
+    def _served(q, read, users):
+        return request_for(q, read, decode_step(q, users), users)
 
-    def _times(self, tried, at):
+    def _times(self, tried, q):
         """Return TPOT and TTFT, at the slow end if they must be met there."""
         if not self.sure:
             return tried.tpot, tried.ttft
-        each = [with_cautions(replace(tried, concurrency=n), self.q, at, n) for n in tried.concurrency]
+        each = [with_cautions(replace(tried, concurrency=n), q, n) for n in tried.concurrency]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late
 
-    def _short(self, tried, at):
+    def _short(self, tried, q):
         """Return where the SLO is missed."""
         dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        return dear | (np.max(self._times_over(*self._times(tried, at)), axis=0) > 1)
+        return dear | (np.max(self._times_over(*self._times(tried, q)), axis=0) > 1)
 
-    def _why(self, tried, at):
+    def _why(self, tried, q):
         """Explain why the SLO is missed by the fewest users, or by any number: reason, detail, factor."""
-        token, first = (seconds[0] for seconds in self._times(tried, at))
-        who = "1 user" if at.layout.dp == 1 else f"{at.layout.dp} users"
+        token, first = (seconds[0] for seconds in self._times(tried, q))
+        who = "1 user" if q.layout.dp == 1 else f"{q.layout.dp} users"
         end = " at the slow end" if self.sure else ""
         slow, late, whole = map(float, self._times_over(token, first))
         if slow > 1:
@@ -735,23 +739,21 @@ class _Search:
             output / self.promise.usd_per_million,
         )
 
-    def _keep(self, tried, at, users):
-        short = self._short(tried, at)
-        (_, first) = self._times(tried, at)
+    def _keep(self, tried, q, users):
+        short = self._short(tried, q)
+        (_, first) = self._times(tried, q)
         dollars = tried.dollars
         prices = tried.per_million
         for k, n in enumerate(users):
             self.points.append({
-                **_named(at.machine, at.layout), "concurrency": int(n),
+                **_named(q.machine, q.layout), "concurrency": int(n),
                 "speed": float(1 / tried.tpot[k]), "ttft": float(tried.ttft[k]),
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
 
-    def _miss(self, at, reason, detail, times=None):
-        self.misses.append(
-            Rejected(**_named(at.machine, at.layout), reason=reason, detail=detail, times=times)
-        )
+    def _miss(self, q, reason, detail, times=None):
+        self.misses.append(Rejected(**_named(q.machine, q.layout), reason=reason, detail=detail, times=times))
 
 
 def _named(machine, layout):

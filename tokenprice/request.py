@@ -283,22 +283,21 @@ class PrefillProfile:
         return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
 
 
-def with_prefix_cache(q, deployment, machines=1):
-    """Set the prompt tokens that the caches of this many machines still hold, if a trace states shared prefixes."""
+def prefix_cache(q, machines=1):
+    """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
     if q.trace is None or not q.trace.blocks:
-        return q
-    return q.replace(cached=q.trace.cached(q.max_sequences(deployment) * q.workload.context * machines))
+        return q.cached or 0
+    return q.trace.cached(q.max_sequences(q.prefills) * q.workload.context * machines)
 
 
-def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
+def prefill_profile(q, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    asked = with_prefix_cache(q, deployment, machines)
-    cached = asked.cached or 0
-    each = prefill_of(asked, deployment)
+    cached = prefix_cache(q, machines) or 0
+    each = prefill_of(q, cached)
     alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
     mean = (lambda one: one) if alone else workload.mean_breakdown
     whole = mean(each)
-    fresh = mean(prefill_of(asked, deployment, fresh=True)).total if cached else whole.total
+    fresh = mean(prefill_of(q, cached, fresh=True)).total if cached else whole.total
     passes = [each.total] if alone else np.ravel(each.total).tolist()
     kinds = zip(
         workload.uncached_tokens(q.prompt_tokens, cached),
@@ -312,11 +311,10 @@ def prefill_profile(q, deployment, machines=1) -> PrefillProfile:
     return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds, each, order)
 
 
-def prefill_of(q, deployment, fresh=False) -> Breakdown:
+def prefill_of(q, cached, fresh=False) -> Breakdown:
     """Prefill breakdown of the prompt, or of each equally likely prompt; ``fresh``: of the uncached tokens only."""
-    whole = workload.array(q.prompt_tokens)
-    cached = workload.array(q.cached or 0)
-    return deployment.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
+    whole, cached = workload.array(q.prompt_tokens), workload.array(cached)
+    return q.prefills.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
 
 
 def request_of(
@@ -394,12 +392,19 @@ def request_of(
     )
 
 
-def request_for(q, deployment, prompts, step, users, reader=None, **other):
+def decode_step(q, users) -> Breakdown:
+    """The step of a closed loop in which ``users`` (or an array of them) are answered."""
+    fresh = q.prompt_tokens - (q.cached or 0)
+    together = decode_batch(q.deployment, users, q.output_tokens, fresh, q.reader)
+    return q.deployment.step(together, q.workload.context)
+
+
+def request_for(q, prompts, step, users, **other):
     """Return the request of a question with its prices, for ``users`` (or an array of them) in a step."""
-    paid = {"price": q.hourly(deployment.machine.chip), "utilisation": q.paid_hours_used or 1}
-    if reader:
-        paid["read_price"] = q.hourly(reader.machine.chip)
-    return request_of(deployment, step, prompts, q.output_tokens, users, reader=reader, **paid, **other)
+    paid = {"price": q.hourly(q.machine.chip), "utilisation": q.paid_hours_used or 1}
+    if q.reader:
+        paid["read_price"] = q.hourly(q.prefill_machine.chip)
+    return request_of(q.deployment, step, prompts, q.output_tokens, users, reader=q.reader, **paid, **other)
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):
@@ -449,8 +454,9 @@ def time_to_first_token(
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
-def with_cautions(request, q, deployment, users):
+def with_cautions(request, q, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
+    deployment = q.deployment
     known = load_calibration()["first_token"]
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],

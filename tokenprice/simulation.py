@@ -14,7 +14,7 @@ from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
-from tokenprice.request import prefill_of, prefill_profile, with_prefix_cache
+from tokenprice.request import prefill_of, prefill_profile, prefix_cache
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
@@ -187,11 +187,10 @@ def _arrivals(many, count, seed, slower):
 
 def _trace(q, many, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
-    reads = q.reader or q.deployment
     server = many.server.slower(slower)
-    asked = with_prefix_cache(q, reads, many.prefill_replicas or many.replicas)
-    passes = (slower * np.ravel(prefill_of(asked, reads).total)).tolist()
-    fresh = tuple(workload.uncached_tokens(q.prompt_tokens, asked.cached or 0))
+    cached = prefix_cache(q, many.prefill_replicas or many.replicas)
+    passes = (slower * np.ravel(prefill_of(q, cached).total)).tolist()
+    fresh = tuple(workload.uncached_tokens(q.prompt_tokens, cached))
     own = {"prompts": workload.support(q.prompt_tokens), "fresh": fresh, "passes": passes}
     begins, number = np.divmod(np.arange(count), len(passes))
     places = number.tolist()
@@ -213,8 +212,8 @@ def _trace(q, many, count, seed, slower):
         more = np.array([r.first for r in done]) - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
     groups, route = dealt(6, many.replicas, server)
-    if asked is not q:
-        route = q.trace.routes(asked.cached, route)
+    if q.trace.blocks:
+        route = q.trace.routes(cached, route)
     order = np.argsort(came + more, kind="stable")
     ready = (came + more)[order].tolist()
     requests = tuple([of[k] for k in order] for of in requests)
@@ -227,8 +226,8 @@ def _trace(q, many, count, seed, slower):
 
 def _loop(q, request, count, seed, slower):
     """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
-    read = None if q.reader else prefill_profile(q, q.deployment)
-    server = server_of(q, q.deployment, read).slower(slower)
+    read = None if q.reader else prefill_profile(q)
+    server = server_of(q, read).slower(slower)
     costs = (
         server.costs
         if read
