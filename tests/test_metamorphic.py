@@ -11,8 +11,8 @@ from questions import drawn
 from inferlib.system import System
 from tokenprice import ask
 
-# Fleets are simulated: a third of FLEETS, ten if it says nothing.
-DRAWN = {"step": 25, "loop": 25, "fleet": min(int(os.environ.get("FLEETS", 30)) // 3, 25)}
+# Fleets are simulated: a third of FLEETS, six if it says nothing.
+DRAWN = {"step": 25, "loop": 25, "fleet": min(int(os.environ.get("FLEETS", 20)) // 3, 25)}
 
 
 @cache

@@ -224,7 +224,7 @@ def by_steps(costs, policy, asks, made, most, again):
                     copy.run.append(r)
 
 
-@pytest.mark.parametrize("case", range(int(os.environ.get("FLEETS", 30)) * 3 // 10))
+@pytest.mark.parametrize("case", range(int(os.environ.get("FLEETS", 20)) * 3 // 10))
 def test_a_second_loop_that_counts_every_token_says_the_same(case):
     """One copy and several in step, arrivals and closed loops, balance, both orders, memory that is full.
 

@@ -41,8 +41,8 @@ def drawn(seed, n):
 
 
 def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
-    """Of machines without copies that share experts below 85 % load; ``FLEETS`` of them (default 30)."""
-    n, off = int(os.environ.get("FLEETS", 30)), {"tpot": [], "ttft": []}
+    """Of machines without copies that share experts below 85 % load; ``FLEETS`` of them (default 20)."""
+    n, off = int(os.environ.get("FLEETS", 20)), {"tpot": [], "ttft": []}
     for found in drawn(seed=48, n=n):
         many = found.fleet
         formula = many.server.steady(many.request_rate / many.replicas)
