@@ -24,7 +24,7 @@ from tokenprice.formatting import (
 )
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess
-from tokenprice.question import Question, given, list_fields, read_record, recorded
+from tokenprice.question import Question, given, list_fields, recorded
 from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import AskOptions
@@ -426,8 +426,8 @@ def ask(
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        options, notes = given({"model": question, "machine": machine, **options})
-        question = read_record(Question, options, chips)
+        fields, notes = given({"model": question, "machine": machine, **options}, chips)
+        question = Question(**fields)
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown
     if by == ALL:

@@ -16,7 +16,7 @@ from inferlib import validation
 from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import calibration, formatting, launch, parsing, workload
+from tokenprice import aliases, calibration, formatting, launch, parsing, workload
 from tokenprice.deployment import Deployment
 from tokenprice.scheduler import Scheduler
 
@@ -101,11 +101,14 @@ class ParsedRecord(Record):
     """Base of records that parse string fields on construction; typed values are kept."""
 
     def __post_init__(self):
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if value is not None:
-                value = f.metadata["read"](f.name, value)
-                object.__setattr__(self, f.name, FrozenDict(value) if type(value) is dict else value)
+        for name, value in self.parse(vars(self)).items():
+            object.__setattr__(self, name, FrozenDict(value) if type(value) is dict else value)
+
+    @classmethod
+    def parse(cls, options) -> dict[str, Any]:
+        """Return the values of those options that are fields of this record and not None."""
+        given = ((f, options.get(f.name)) for f in fields(cls))
+        return {f.name: f.metadata["read"](f.name, value) for f, value in given if value is not None}
 
     @classmethod
     def names(cls) -> list[str]:
@@ -298,9 +301,6 @@ class Question(ParsedRecord):
     def __post_init__(self):
         if self.model is None:
             raise ValueError("model is missing: a name such as 'Llama 3.3 70B', or the path of a config.json")
-        if isinstance(self.price, str) and re.fullmatch(r"[^-]+-[^-]+", self.price):
-            for name, one in zip(("price", "price_max"), self.price.split("-"), strict=True):
-                object.__setattr__(self, name, one)
         super().__post_init__()
         if self.trace is not None:
             self._record()
@@ -339,6 +339,14 @@ class Question(ParsedRecord):
                 f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
                 f"not understood: {self.model.notes['formats']}"
             )
+
+    @classmethod
+    def parse(cls, options):
+        """As for any record; a price may also be a range, from the lowest to the highest."""
+        price = options.get("price")
+        if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]+", price):
+            options = options | dict(zip(("price", "price_max"), price.split("-"), strict=True))
+        return super().parse(options)
 
     def _check_cached(self, prompts):
         """Set cached tokens from a share of the prompts; ValueError unless they are fewer than the prompts."""
@@ -543,56 +551,56 @@ def list_fields(indent):
     return f"\n{indent}".join(lines)
 
 
-def given(options):
-    """Resolve a launch command, flags and aliases in options to fields; also return notes on them."""
-    return launch.given(options, {*Question.names(), *SLO.names(), "prices"})
+def given(options, chips=None, kinds=(Question,), leave_out=()):
+    """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices; also return notes.
 
-
-def read_record(kind, options, chips=None):
-    """Build a Question or SLO from :func:`given` fields, with own chips and prices; unknown ones get a suggestion."""
-    options = dict(options)
-    prices = options.pop("prices", None)
+    ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
+    chooses itself, ignored where only a launch command gives them.
+    """
+    options = aliases.resolve({name: value for name, value in options.items() if value is not None})
+    launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
+    prices = parsing.parse_prices(options.pop("prices", {}), chips or ())
+    known = [name for kind in kinds for name in kind.names()]
     for name in options:
-        if name not in kind.names():
-            validation.one_of("option", name, [*Question.names(), *SLO.names()])
+        validation.one_of("option", name, known)
     for name in ("machine", "prefill_machine"):
-        if chips and isinstance(options.get(name), str):
+        if isinstance(options.get(name), str):
             options[name] = parsing.parse_machine(name, options[name], chips)
-    made = kind(**options)
-    if not prices:
-        return made
-    listed = parsing.parse_prices(prices, chips or ())
-    reader = made.prefill_machine
-    if reader and reader.chip.name in listed:
-        chip = reader.chip.replace(price=listed[reader.chip.name][0])
-        made = made.replace(prefill_machine=System(chip, reader.count, reader.domain))
-    found = made.machine and listed.get(made.machine.chip.name)
-    return made.replace(price=found[0], price_max=found[2]) if found else made
+    found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
+    notes = ()
+    if launched is not None:
+        settings, notes = launched.question(found)
+        settings = {name: value for name, value in settings.items() if name not in leave_out}
+        machine = {name: settings[name] for name in ("machine",) if name in settings}
+        found = Question.parse(settings) | found | machine
+    machine, reader = found.get("machine"), found.get("prefill_machine")
+    if machine and machine.chip.name in prices:
+        found["price"], _, found["price_max"] = prices[machine.chip.name]
+    if reader and reader.chip.name in prices:
+        chip = reader.chip.replace(price=prices[reader.chip.name][0])
+        found["prefill_machine"] = System(chip, reader.count, reader.domain)
+    return found, notes
 
 
 def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
     """Return a question and an SLO, from records or text; the SLO may be passed in place of a machine.
 
-    ``leave_out``: fields that ``decide`` chooses itself, ignored if only a launch command gives them.
+    ``leave_out``: as for :func:`given`; None for verbs other than ``decide``.
     """
     if isinstance(machine, SLO):
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
-        options, _ = given(options)
+        found, _ = given(options, kinds=(SLO,))
     else:
-        said = {"model": question, "machine": machine, **options}
-        found = {
-            name: one for name, one in given(said)[0].items() if name in said or name not in (leave_out or ())
-        }
-        mine = {name: value for name, value in found.items() if name not in SLO.names()}
-        options = {name: value for name, value in found.items() if name in SLO.names()}
-        question = read_record(Question, mine, chips)
+        options = {"model": question, "machine": machine, **options}
+        found, _ = given(options, chips, (Question, SLO), leave_out or ())
+        question = Question(**{name: found.pop(name) for name in Question.names() if name in found})
     if promise is None:
-        promise = read_record(SLO, options)
-    elif options:
-        raise ValueError(f"{next(iter(options))} has no effect together with an SLO")
+        promise = SLO(**found)
+    elif found:
+        raise ValueError(f"{next(iter(found))} has no effect together with an SLO")
     if promise.request_latency is not None and leave_out is None:
         raise ValueError("request_latency is for decide only: give tpot or ttft here")
     return question, promise
