@@ -10,7 +10,6 @@ from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
-from tokenprice.scheduler import ORDERS, ROUTERS
 
 # Units of each kind of number, in lower case and without blanks, with their factors.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
@@ -177,14 +176,9 @@ def parse_bool(name, value) -> bool:
     return known[validation.one_of(name, str(value).strip().lower(), known)]
 
 
-def order(name, value) -> str:
-    """Parse the scheduler's order: ``"decode first"`` or ``"prefill first"``."""
-    return validation.one_of(name, str(value).strip().lower(), ORDERS)
-
-
-def router(name, value) -> str:
-    """Parse the routing policy: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
-    return validation.one_of(name, str(value).strip().lower(), ROUTERS)
+def choice(allowed):
+    """Return a parser of one of these words."""
+    return lambda name, value: validation.one_of(name, str(value).strip().lower(), allowed)
 
 
 def parse_fraction(name, value) -> float:

@@ -18,7 +18,29 @@ from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, launch, parsing, workload
 from tokenprice.deployment import Deployment
-from tokenprice.scheduler import Scheduler
+from tokenprice.parsing import (  # fmt: skip
+    choice,
+    parse_acceptance_length,
+    parse_bool,
+    parse_cached,
+    parse_count,
+    parse_dollars,
+    parse_dtype,
+    parse_engine,
+    parse_fraction,
+    parse_int,
+    parse_layer_formats,
+    parse_layout,
+    parse_machine,
+    parse_model,
+    parse_positive,
+    parse_rate,
+    parse_seconds,
+    parse_times,
+    parse_tokens,
+    parse_trace,
+)
+from tokenprice.scheduler import ORDERS, ROUTERS, Scheduler
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -160,142 +182,140 @@ class Question(ParsedRecord):
     """
 
     model: Transformer = parsed_field(
-        parsing.parse_model, "model name, or the path of a config.json", example="Llama 3.3 70B"
+        parse_model, "model name, or the path of a config.json", example="Llama 3.3 70B"
     )
-    machine: System | None = parsed_field(
-        parsing.parse_machine, "number and kind of chips", example="4x H100"
-    )
+    machine: System | None = parsed_field(parse_machine, "number and kind of chips", example="4x H100")
     batch: float | None = parsed_field(
-        parsing.parse_count, "sequences decoded together (default 1)", "sequences", "32"
+        parse_count, "sequences decoded together (default 1)", "sequences", "32"
     )
     context: float | None = parsed_field(
-        parsing.parse_tokens, "context length in tokens (default 4,096)", "tokens", "8k"
+        parse_tokens, "context length in tokens (default 4,096)", "tokens", "8k"
     )
     prompt_tokens: float | None = parsed_field(
-        parsing.parse_tokens,
+        parse_tokens,
         "prompt length in tokens, instead of a context; where lengths differ 2k ± 50% or quantiles, 200-1k-8k",
         "tokens",
         "2k",
     )
     output_tokens: float | None = parsed_field(
-        parsing.parse_tokens, "output length in tokens, in the same words", "tokens", "500"
+        parse_tokens, "output length in tokens, in the same words", "tokens", "500"
     )
     trace: workload.Trace | None = parsed_field(
-        parsing.parse_trace,
+        parse_trace,
         "file of requests, instead of prompt and output: JSON lines or CSV of arrival, prompt, output and "
         "what prompts share, or with the names of Mooncake's and Azure's traces",
         example="requests.jsonl",
     )
     cached: float | None = parsed_field(
-        parsing.parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
+        parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
     )
     concurrency: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "users at a time, each of whom asks again when answered (default 1)",
         "users",
         "32",
     )
     requests_per_user: float | None = parsed_field(
-        parsing.parse_times,
+        parse_times,
         "times each user asks, if all begin at once (default: no end)",
         "rounds",
         "10",
     )
     fixed_lengths: bool | None = parsed_field(
-        parsing.parse_bool, "whether all answers are equally long (default no)", example="yes"
+        parse_bool, "whether all answers are equally long (default no)", example="yes"
     )
     batching_wait_iters: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "steps for which a scheduler holds prompts back, to prefill several together (default none)",
         "steps",
         "20",
     )
     request_rate: float | None = parsed_field(
-        parsing.parse_rate,
+        parse_rate,
         "requests per second, or 150/min, that arrive at random (default none)",
         "1/s",
         "2.5",
     )
     replicas: int | None = parsed_field(
-        parsing.parse_int, "replicas that share the requests (default: as few as can)", "1", "4"
+        parse_int, "replicas that share the requests (default: as few as can)", "1", "4"
     )
     layout: Layout | None = parsed_field(
-        parsing.parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
+        parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
     )
     weights: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
     )
     kv_cache_dtype: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
     )
     layer_formats: Mapping | None = parsed_field(
-        parsing.parse_layer_formats,
+        parse_layer_formats,
         "parts in another format (default: the checkpoint's)",
         example="attention=bf16",
     )
     engine: str | None = parsed_field(
-        parsing.parse_engine, "class of engine, or software (default serving)", example="vllm"
+        parse_engine, "class of engine, or software (default serving)", example="vllm"
     )
     memory_utilization: float | None = parsed_field(
-        parsing.parse_fraction, "part of the memory that the engine takes (default 90%)", "1", "95%"
+        parse_fraction, "part of the memory that the engine takes (default 90%)", "1", "95%"
     )
     draft_tokens: int | None = parsed_field(
-        parsing.parse_int, "speculative tokens a step (default none)", "tokens", "3"
+        parse_int, "speculative tokens a step (default none)", "tokens", "3"
     )
     acceptance_length: float | str | None = parsed_field(
-        parsing.parse_acceptance_length,
+        parse_acceptance_length,
         "acceptance length: tokens that a speculative step yields, or the curve of a task, 'DeepSeek R1, MTP'",
         "tokens",
         "2.6",
     )
     prefill_machine: System | None = parsed_field(
-        parsing.parse_machine, "machine that prefills, if another one (default: the same)", example="2x H100"
+        parse_machine, "machine that prefills, if another one (default: the same)", example="2x H100"
     )
     prefill_replicas: int | None = parsed_field(
-        parsing.parse_int, "how many such machines (default: as many as it takes)", "1", "4"
+        parse_int, "how many such machines (default: as many as it takes)", "1", "4"
     )
     max_num_batched_tokens: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "tokens of a step, prefill and decode (default: the engine's own)",
         "tokens",
         "2k",
     )
     max_num_seqs: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "sequences that each copy of the model runs at most (default: the engine's own)",
         "sequences",
         "256",
     )
     order: str | None = parsed_field(
-        parsing.order,
+        choice(ORDERS),
         "what an engine does first, decode or prefill (default: the engine's own)",
         example="prefill first",
     )
     router: str | None = parsed_field(
-        parsing.router,
+        choice(ROUTERS),
         "how requests are dealt to replicas: random, round robin or least loaded (default random)",
         example="least loaded",
     )
     dp_balance: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "steps for which copies that share experts hold a prompt until each has one (default none)",
         "steps",
         "50",
     )
     price: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
+        parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
     )
     price_max: float | None = parsed_field(
-        parsing.parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
+        parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
+        parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
     )
     pue: float | None = parsed_field(
-        parsing.parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
+        parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
     )
     paid_hours_used: float | None = parsed_field(
-        parsing.parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
+        parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
     )
 
     def __post_init__(self):
@@ -507,25 +527,25 @@ class SLO(ParsedRecord):
     """Service-level objectives of every user; None means no limit."""
 
     tpot: float | None = parsed_field(
-        parsing.parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
+        parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
     )
     ttft: float | None = parsed_field(
-        parsing.parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
+        parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
     )
     usd_per_million: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per million output tokens, at most (default any)", "usd/M", "$2"
+        parse_dollars, "dollars per million output tokens, at most (default any)", "usd/M", "$2"
     )
     request_latency: float | None = parsed_field(
-        parsing.parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"
+        parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"
     )
     tpot_p99: float | None = parsed_field(
-        parsing.parse_seconds,
+        parse_seconds,
         "TPOT at most for 99 of 100 requests, by simulation (default any)",
         "s",
         "20 tokens/s",
     )
     ttft_p99: float | None = parsed_field(
-        parsing.parse_seconds, "TTFT at most for 99 of 100 requests, by simulation (default any)", "s", "2 s"
+        parse_seconds, "TTFT at most for 99 of 100 requests, by simulation (default any)", "s", "2 s"
     )
 
     @property

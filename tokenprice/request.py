@@ -10,7 +10,7 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import energy, sparse_attention, workload
-from tokenprice.formatting import Screen, format_interval, format_number, format_time
+from tokenprice.formatting import Screen, format_interval, format_number, format_time, values
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
@@ -215,11 +215,9 @@ class Request(Screen):
     def to_dict(self):
         """Return everything as plain numbers in SI units."""
         priced = self.priced
-        return {
-            "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "concurrency": self.concurrency,
-            "output_tokens": self.output_tokens, "ttft": self.ttft,
+        counted = values(self, "prompt_tokens", "cached_tokens", "concurrency", "output_tokens")
+        return counted | values(self, "ttft", "seconds", "machine_seconds") | {
             "ttft_low": self.ttft_interval[0], "ttft_high": self.ttft_interval[1],
-            "seconds": self.seconds, "machine_seconds": self.machine_seconds,
             "usd": self.dollars if priced else None, "usd_spread": self.price_ratio,
             "usd_low": self.dollars * self.price_interval[0] if priced else None,
             "usd_high": self.dollars * self.price_interval[1] if priced else None,
