@@ -242,7 +242,7 @@ class Launch:
     def _formats(self, model):
         """Return the weight format if it differs from the checkpoint's; ``quantization`` overrides ``dtype``."""
         format = "checkpoint"
-        own = parsing.checkpoint_formats(model)[0]
+        own = calibration.checkpoint_formats(model)[0]
         if "quantization" in self.said:
             said = str(self.said["quantization"]).lower()
             formats = table()["quantization"]
@@ -515,7 +515,7 @@ def command(question, engine):
     at = question.resolved_layout
     drafts = question.draft_tokens
     (weights, cache, _) = q.formats
-    (own, _, own_cache) = parsing.checkpoint_formats(q.model)
+    (own, _, own_cache) = calibration.checkpoint_formats(q.model)
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
     values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}

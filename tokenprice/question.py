@@ -398,7 +398,7 @@ class Question(ParsedRecord):
     @cached_property
     def formats(self) -> tuple:
         """Formats of weights, KV cache and of layers that differ: as given, else the checkpoint's."""
-        own, kept, own_cache = parsing.checkpoint_formats(self.model)
+        own, kept, own_cache = calibration.checkpoint_formats(self.model)
         if self.weights in (None, own if isinstance(own, str) else calibration.format_name(own)):
             return own, self.kv_cache_dtype or own_cache, (kept | dict(self.layer_formats or {})) or None
         return self.weights, self.kv_cache_dtype or own_cache, dict(self.layer_formats or {}) or None
