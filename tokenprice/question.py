@@ -483,7 +483,7 @@ class Question(ParsedRecord):
         if not self.is_request:
             return self.workload.context
         if self.trace is not None:
-            return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
+            return self.trace.longest
         return max(workload.support(self.prompt_tokens)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
