@@ -7,7 +7,7 @@ import pytest
 from facts import lines, options_of
 from questions import drawn
 
-from tokenprice import Question, ask, decide, invariants, queueing, request
+from tokenprice import Question, ask, decide, invariants, prefill, queueing, request
 from tokenprice.terminal import main
 
 GOOD = {
@@ -46,7 +46,7 @@ ASKED = Question(
     ("room", "name", "asked"),
     [
         (request, "token_time", ASKED),
-        (request, "first_token_time", ASKED.replace(concurrency=64)),
+        (prefill, "first_token_time", ASKED.replace(concurrency=64)),
         (request, "queue_time", ASKED.replace(concurrency=4000)),
         (request, "machine_cost", ASKED.replace(paid_hours_used=0.5)),
     ],

@@ -8,7 +8,7 @@ from facts import from_table
 
 from tokenprice import Question, ask, change, decide, launch, simulate
 from tokenprice.formatting import format_layout
-from tokenprice.question import given, read_record
+from tokenprice.question import given
 
 CASES = tomllib.loads((Path(__file__).parent / "launches.toml").read_text("utf-8"))
 COMMANDS = [case for engine in launch.ENGINES for case in CASES[engine]]
@@ -19,7 +19,7 @@ LOAD = {"prompt_tokens": 1024, "output_tokens": 512}
 
 def asked(case):
     load = {} if "prompt_tokens" in case["is"] else LOAD
-    return read_record(Question, given({"model": case["command"], "machine": case["machine"], **load})[0])
+    return Question(**given({"model": case["command"], "machine": case["machine"], **load})[0])
 
 
 @pytest.mark.parametrize("case", COMMANDS, ids=lambda case: case["from"])
@@ -49,7 +49,7 @@ def test_the_command_of_a_layout_reads_back_to_it(case, engine):
     command, _, settings = text.partition("  # extra.yml: ")
     if settings:  # as a reader would write it
         command = "\n".join(["cat > extra.yml <<EOF", *settings.split("; "), "EOF", command])
-    back = read_record(Question, given({"model": command, "machine": q.machine, **LOAD})[0])
+    back = Question(**given({"model": command, "machine": q.machine, **LOAD})[0])
     for name in ("machine", "max_num_seqs", "max_num_batched_tokens", "draft_tokens"):
         assert getattr(back, name) == getattr(q, name), text
     assert back.formats[1] == q.formats[1] and str(back.resolved_layout) == str(q.resolved_layout), text
@@ -62,7 +62,7 @@ SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9
 # SGLang's share holds no 4 GB of the engine's own.
 @from_table
 def test_a_flag_means_what_its_engine_means(command, name, value):
-    found = getattr(read_record(Question, given({"model": command, "machine": "2x H100"})[0]), name)
+    found = getattr(Question(**given({"model": command, "machine": "2x H100"})[0]), name)
     assert found == (pytest.approx(value, rel=1e-3) if name == "memory_utilization" else value)
 
 

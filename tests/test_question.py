@@ -19,9 +19,10 @@ import tokenprice
 from book.site.tools import signatures
 from inferlib import Workload, load_chip, load_model
 from tokenprice import SLO, Question, ask, parsing
+from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
-from tokenprice.parsing import checkpoint_formats, parse_layout, parse_machine
+from tokenprice.parsing import parse_layout, parse_machine
 from tokenprice.question import group_of
 from tokenprice.terminal import as_option, main
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Unpack
 
 from inferlib import validation
 from inferlib.equation import frozen
@@ -21,10 +21,11 @@ from tokenprice.formatting import (
     format_layout,
     format_number,
     format_time,
+    values,
 )
 from tokenprice.predictors import KERNELS
 from tokenprice.prefill import ArrivalProcess
-from tokenprice.question import Question, given, list_fields, read_record, recorded
+from tokenprice.question import Question, given, list_fields, recorded
 from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import AskOptions
@@ -229,11 +230,8 @@ class Answer(Screen):
         """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
         q = self.question
         weights, cache, kept = q.formats
-        found: dict[str, Any] = {
+        found = values(self, "by", "status", "reason", "warnings", "notes") | {
             "question": q.words(),
-            "by": self.by,
-            "status": self.status,
-            "reason": self.reason,
             "layout": format_layout(q.resolved_layout),
             "weights": format_dtype(weights),
             "kv_cache_dtype": format_dtype(cache),
@@ -242,25 +240,16 @@ class Answer(Screen):
         if self.feasible:
             hourly = None if q.price_per_chip_hour is None else q.price_per_chip_hour * self.machine.count
             hourly = self.fleet.dollars_per_hour if self.fleet else hourly
+            found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
+            found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {
-                "seconds": self.seconds,
-                "low": self.low,
-                "high": self.high,
-                "confidence": self.confidence,
-                "speed": self.speed,
                 "tokens_per_second": self.throughput,
-                "batch": self.batch,
                 "step": self.step.total,
-                "bottleneck": self.bottleneck,
                 "terms": self.step.terms,
                 "usd_per_hour": hourly,
-                "usd_per_million": self.usd_per_million,
                 "joules_per_token": self.joules,
-                "speedup_if_doubled": dict(self.speedup_if_doubled),
-                "narrower": dict(self.narrower),
-                "max_sequences": self.max_sequences,
                 "usd_spread": q.price_ratio(self.machine.chip),
-                "usd_interval": list(self.price_interval),
+                "usd_interval": self.price_interval,
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
@@ -269,7 +258,7 @@ class Answer(Screen):
                 "fleet": self.fleet.to_dict(),
                 "disaggregated": self.disaggregated and self.disaggregated.to_dict(),
             }
-        return _plain(found | {"warnings": list(self.warnings), "notes": list(self.notes)})
+        return _plain(found)
 
     def screen(self):
         """Return the question; TPOT, TTFT, price, memory and speedups; notes, cautions and commands."""
@@ -426,8 +415,8 @@ def ask(
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        options, notes = given({"model": question, "machine": machine, **options})
-        question = read_record(Question, options, chips)
+        fields, notes = given({"model": question, "machine": machine, **options}, chips)
+        question = Question(**fields)
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown
     if by == ALL:

@@ -17,6 +17,7 @@ from tokenprice.kernels import Block, Engine, Kernel, Link
 CARDS = 8  # PCIe cards per box, if chips have no links of their own
 COMPILED_STEP_PREFIX = "TPU"  # on these chips a step is one compiled program, without kernel launches
 ANY_DTYPE = "any"
+SAME = 0.01  # relative tolerance within which bytes per value count as those of a named format
 LINKS = "reduce", "library"
 KINDS = {"gemm": "matrix products", "experts": "experts", "attention": "attention"}
 NO_TIME = 1e9  # share of a term for which the fit found no time
@@ -353,3 +354,37 @@ def formats(model, weights, keep=None):
     base = "fp8 block" if weights == "fp8" and model.sparse else weights
     head = weights if weights in ("fp16", "fp32") else "bf16"
     return dict.fromkeys(PARTS, base) | {"head": head, "router": head} | dict(keep or {})
+
+
+def checkpoint_formats(model):
+    """Formats of a checkpoint: of its matrices, of the parts that differ, and of its KV cache.
+
+    Examples
+    --------
+    >>> from inferlib import load_model
+    >>> checkpoint_formats(load_model("gpt-oss-120b"))[:2]
+    ('mxfp4', {'attention': 'bf16'})
+    """
+    stored = {part: n for part, n in model.formats.items() if part in PARTS}
+    if not stored:
+        return "bf16", {}, "bf16"
+    most = next(part for part in ("experts", "feed-forward", "attention") if part in stored)
+    kept = {part: _named(n, model.sparse) for part, n in stored.items()}
+    weights = whole_format(kept[most])
+    implied = formats(model, weights)
+    kept = {part: name for part, name in kept.items() if name != _named(implied[part], model.sparse)}
+    return weights, kept, _named(model.formats.get("cache", 2), False)
+
+
+def whole_format(format):
+    """Return the format for all matrices; which of them scale blocks follows from the model."""
+    return "fp8" if format == "fp8 block" else format
+
+
+def _named(bytes, sparse):
+    """Return the name of the format with this many bytes per value, or the bytes if none fits."""
+    name = format_name(bytes)
+    size = stored_bytes(bytes)
+    if abs(stored_bytes(name) / size - 1) > SAME:
+        return bytes
+    return "fp8 block" if name == "fp8" and sparse else name

@@ -12,7 +12,7 @@ from inferlib.transformer import Experts
 from tokenprice import calibration
 from tokenprice.calibration import Later
 from tokenprice.deployment import heads
-from tokenprice.formatting import Screen, format_layout, format_time
+from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.question import question_and_slo
 from tokenprice.request import PrefillProfile, request_of
 from tokenprice.signatures import ChangeOptions
@@ -121,7 +121,7 @@ class Changes(Screen):
 
     def to_dict(self):
         """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
-        found = {"now": self.now, "target": self.target, "unit": self.unit, "reached": self.reached}
+        found = values(self, "now", "target", "unit", "reached")
         return found | {"changes": [vars(c) for c in self.changes], "warnings": list(self.warnings)}
 
     def screen(self):

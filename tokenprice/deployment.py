@@ -40,6 +40,11 @@ BUFFERS = 2e9
 DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
 
 
+def engine_workspace(layout):
+    """Bytes of the engine's own on every chip, besides weights and KV cache."""
+    return WORKSPACE + (BUFFERS if layout.tp > 1 else 0)
+
+
 @frozen
 class Deployment(Record):
     """A model on a machine, in a layout and formats, served by an engine with its scheduler.
@@ -253,7 +258,7 @@ class Deployment(Record):
         """Share of memory that the engine takes, the part of the weights counted in it, and the engine's own bytes."""
         share = self.memory_utilization or DEFAULT_MEMORY_UTILIZATION
         counted = share if self.software.name == "compiled" else 1  # type: ignore[attr-defined]
-        return share, counted, WORKSPACE + (BUFFERS if self.layout.tp > 1 else 0)
+        return share, counted, engine_workspace(self.layout)
 
     def weight_bytes(self, part):
         """Bytes of a weight; matrices outside the layers are stored like the head."""

@@ -18,8 +18,9 @@ from inferlib.system import System
 from tokenprice import benchmark, calibration, launch
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number, format_time
-from tokenprice.question import Question, given, read_record
+from tokenprice.question import Question, given
 from tokenprice.signatures import AskOptions
+from tokenprice.workload import LengthDistribution
 
 NAMED = 2  # largest number of explanations listed
 BETTER = 1.03  # smallest speedup for which a flag is suggested
@@ -233,7 +234,7 @@ def _asked(command, measured, machine, chips, options):
     notes = ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
-        said = {name: getattr(command, name) for name in command.words()} | options
+        said, _ = given({name: getattr(command, name) for name in command.words()} | options, chips)
     else:
         command = _file(command)
         measured = _file(measured)
@@ -245,19 +246,19 @@ def _asked(command, measured, machine, chips, options):
         seen = benchmark.read(measured)
         drafts = {"acceptance_length": seen.load.get("acceptance_length")}
         asked = {"model": command, "machine": machine, **drafts, **options}
-        said, notes = given(asked)
+        said, notes = given(asked, chips)
         if (
             said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
         ):  # so that flags for requests are kept
-            said, notes = given(asked | {name: seen.load[name] for name in LENGTHS if name in seen.load})
+            lengths = {name: seen.load[name] for name in LENGTHS if name in seen.load}
+            said, notes = given(asked | lengths, chips)
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
-    said = _without(said)
     load = _without(seen.load, "acceptance_length")
     if "request_rate" in {**load, **said}:  # open loop; one replica unless given
         load = _without(load, *LOOP) | {"replicas": 1}
         said = _without(said, *({*LOOP} - {*options}))
-    if isinstance(said.get("output_tokens"), str):
+    if isinstance(said.get("output_tokens"), LengthDistribution):
         load = _without(load, "fixed_lengths")
     said = {**load, **said}
     if isinstance(said.get("concurrency"), float):  # by Little's law
@@ -267,7 +268,7 @@ def _asked(command, measured, machine, chips, options):
             notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
         step = {"batch": said.get("concurrency", 1), "context": 4096, **said}
         said = _without(step, *LOOP, *launch.REQUESTS, "prompt_tokens", "output_tokens", "replicas")
-    return seen, read_record(Question, said, chips), notes
+    return seen, Question(**said), notes
 
 
 def _without(options, *names):

@@ -47,6 +47,11 @@ class Screen:
         return shown + "<br>".join(map(escape, below)) + "</div>"
 
 
+def values(record, *names) -> dict:
+    """The named attributes of a result, for its ``to_dict``."""
+    return {name: getattr(record, name) for name in names}
+
+
 def format_number(value) -> str:
     """Format with three significant digits, or as an integer from 1,000 on.
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import STEPS, added_time, chunked_time, prefill_until_first_token
-from tokenprice.request import lane_time
+from tokenprice.prefill import STEPS, added_time, chunked_time, lane_time, prefill_until_first_token
 
 TOLERANCE = 1e-9  # relative tolerance for rounding
 

@@ -15,7 +15,8 @@ from inferlib import validation
 from inferlib.catalog import load_model, same_shapes
 from inferlib.formats import FORMATS
 from inferlib.system import Layout, System
-from tokenprice import aliases, calibration, parsing
+from tokenprice import calibration, parsing, workload
+from tokenprice.deployment import engine_workspace
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 COMMANDS = (
@@ -182,43 +183,38 @@ class Launch:
         ep = count // pp if spread else min(ep, count // pp)
         return Layout(tp=tp, pp=pp, ep=ep if model.sparse else 1, dp=dp), count
 
-    def question(self, options):
-        """Return fields of the question, and notes on the flags; values in ``options`` override flags."""
+    def question(self, given):
+        """Return fields of the question, and notes on the flags; values in ``given`` override flags."""
         said = self.said
         notes = []
-        launched = "model" in self.said
-        model = said["model"] if launched else options.get("model")
-        model = self._checkpoint(model) if isinstance(model, str) else model
+        launched = "model" in said
+        model = self._model() if launched else given.get("model")
         found = {
             name: said[name] for name in ("memory_utilization", "kv_cache_dtype", *REQUESTS) if name in said
         }
         if launched:
             found["model"] = model
         if model is not None:
-            model = parsing.parse_model("model", model)
             found |= self._formats(model)
-        found |= self._asked(options)
+        found |= self._asked(given)
         eager = said.get("eager") or str(said.get("level")) == "0" or said.get("graphs") == "NONE"
         if eager or launched:
             found["engine"] = "eager" if eager else f"{self.engine} {self.version}".strip()
-        machine = options.get("machine")
-        machine = parsing.parse_machine("machine", machine) if isinstance(machine, str) else machine
+        machine = given.get("machine")
         placed = launched or any(name in said for name in (*DEGREES, "experts", "spread", "attention_dp"))
         if model is not None and placed:
             found["layout"], count = self.layout(model, machine)
             if machine is not None:
                 found["machine"] = machine = self._machine(machine, count, notes)
         if "static" in said and machine is not None:  # SGLang's fraction covers weights and KV cache only
-            own = _workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
+            own = engine_workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
             found["memory_utilization"] = min(said["static"] + own, 1)
-        found |= self._drafted(options, notes)
-        asked = {**found, **{name: one for name, one in options.items() if one is not None}}
-        if asked.get("prompt_tokens") is None:  # a single step
-            found = {name: one for name, one in found.items() if name not in REQUESTS}
-        elif said.get("longest") and not isinstance(asked["prompt_tokens"], str):
-            longest = float(asked["prompt_tokens"]) + float(
-                parsing.parse_tokens("output_tokens", asked.get("output_tokens") or 0)
-            )
+        found |= self._drafted(given, notes)
+        prompt, output = (given.get(name, found.get(name)) for name in ("prompt_tokens", "output_tokens"))
+        if prompt is None:  # a single step
+            found = {name: value for name, value in found.items() if name not in REQUESTS}
+        elif said.get("longest") and not isinstance(prompt, (str, workload.LengthDistribution)):
+            longest = float(prompt) + float(output or 0)
             if longest > said["longest"]:
                 raise ValueError(
                     f"prompt and output are {longest:,.0f} tokens, but the command allows {said['longest']:,}"
@@ -228,25 +224,25 @@ class Launch:
             notes.append(f"Without effect: {', '.join(dict.fromkeys(self.idle))}.")
         return found, tuple(notes)
 
-    def _checkpoint(self, name):
-        """Return the catalogue's name of a checkpoint; of an unknown local folder the last part of its path."""
-        if isfile(name) or isfile(f"{name}/config.json"):
-            return name
+    def _model(self):
+        """Load the model of the command; if it is a path, by its last part, its served name, or the Hub's cache."""
+        name = self.said["model"]
         own = re.sub(r".*models--([^/]+)--([^/]+).*", r"\1/\2", name)
         last = name.rstrip("/").rpartition("/")[2]
-        path = name.startswith((".", "/", "~")) or name.count("/") > 1
-        for one in (name, last, str(self.said.get("served", "")).partition(" ")[0], own) if path else (name,):
+        stored = isfile(name) or isfile(f"{name}/config.json")
+        if stored or not (name.startswith((".", "/", "~")) or name.count("/") > 1):
+            return load_model(name)
+        for one in (name, last, str(self.said.get("served", "")).partition(" ")[0], own):
             try:
-                load_model(one)
-                return one
+                return load_model(one)
             except (LookupError, ValueError, OSError):
                 continue
-        return last if path else name
+        return load_model(last)
 
     def _formats(self, model):
         """Return the weight format if it differs from the checkpoint's; ``quantization`` overrides ``dtype``."""
         format = "checkpoint"
-        own = parsing.checkpoint_formats(model)[0]
+        own = calibration.checkpoint_formats(model)[0]
         if "quantization" in self.said:
             said = str(self.said["quantization"]).lower()
             formats = table()["quantization"]
@@ -287,18 +283,16 @@ class Launch:
         )
         return {"draft_tokens": tokens, "acceptance_length": length}
 
-    def _asked(self, options):
+    def _asked(self, given):
         """Return lengths, concurrency or request rate, and the benchmark's protocol with its tool's defaults."""
-        given = {name: one for name, one in options.items() if one is not None}
         tool = next((own for name, own in table()["tools"].items() if name in self.tool), {})
-        said = {name: one for name, one in tool.items() if name not in given} | self.said
+        said = {name: value for name, value in tool.items() if name not in given} | self.said
         found = {name: said[name] for name in ("prompt_tokens", "output_tokens") if name in said}
         rate, users, requests = (said.get(name) for name in ("request_rate", "concurrency", "requests"))
         if "pace" in said:
+            closed = "concurren" in str(said.get("pattern", "concurrent"))
             pace = parsing.parse_rate("--rate", str(said["pace"]).strip("[]"))
-            rate, users = (
-                (None, pace) if "concurren" in str(said.get("pattern", "concurrent")) else (pace, users)
-            )
+            rate, users = (None, pace) if closed else (pace, users)
         sglang = "sglang" in self.tool
         ratio = said.get("ratio", 1 if sglang else 0)
         low, high = (ratio, 1) if sglang else (1 - ratio, 1 + ratio)
@@ -310,7 +304,7 @@ class Launch:
             if users:
                 self.beyond["--max-concurrency"] = "requests come at a rate"
             return found | ({"request_rate": rate} if rate else {})
-        users = float(parsing.parse_count("concurrency", users or given.get("concurrency") or requests or 1))
+        users = users or given.get("concurrency") or requests or 1
         if requests:  # without a concurrency limit all requests start at once
             found["requests_per_user"] = max(requests / users, 1)
         if requests or "concurrency" in said or "pace" in said:
@@ -467,25 +461,22 @@ def _recipe(text):
     return found
 
 
-def given(options, fields):
-    """Return the fields that options give, including those of a launch command passed as the model, and notes.
+def split(options, fields):
+    """Take a launch out of options, a command in place of the model or single flags; also return the other options.
 
-    Names that are not in ``fields`` may be flags of engines and benchmarks.
+    Names that are not in ``fields`` may be flags of engines and benchmarks. The launch is None if there are none.
     """
-    options = aliases.resolve({name: one for name, one in options.items() if one is not None})
-    extra = {name: one for name, one in options.items() if name not in fields and known(name)}
-    launched = is_launch(options.get("model"))
-    if not extra and not launched:
-        return options, ()
-    options = {name: one for name, one in options.items() if name not in extra}
-    launch = (
-        deepcopy(read(options.pop("model"))) if launched else Launch(_engine(options.get("engine"), extra))
-    )
+    extra = {name: value for name, value in options.items() if name not in fields and known(name)}
+    options = {name: value for name, value in options.items() if name not in extra}
+    if is_launch(options.get("model")):
+        launch = deepcopy(read(options.pop("model")))
+    elif extra:
+        launch = Launch(_engine(options.get("engine"), extra))
+    else:
+        return None, options
     for name, value in extra.items():
         launch.take(name, value, (known(name, launch.engine) or known(name))[0])
-    found, notes = launch.question(options)
-    wins = {name: one for name, one in options.items() if name != "machine" and one is not None}
-    return {**options, **found, **wins}, notes
+    return launch, options
 
 
 def _engine(said, extra):
@@ -503,11 +494,6 @@ def logged(question, engine=""):
     """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
     states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
     return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
-
-
-def _workspace(layout):
-    """Memory of the engine besides weights and KV cache, in bytes, as in :mod:`tokenprice.decode`."""
-    return 4e9 if layout.tp > 1 else 2e9
 
 
 def commands(question):
@@ -529,7 +515,7 @@ def command(question, engine):
     at = question.resolved_layout
     drafts = question.draft_tokens
     (weights, cache, _) = q.formats
-    (own, _, own_cache) = parsing.checkpoint_formats(q.model)
+    (own, _, own_cache) = calibration.checkpoint_formats(q.model)
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
     values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
@@ -542,7 +528,7 @@ def command(question, engine):
     if cache != own_cache and cache in FORMATS:
         values["kv_cache_dtype"] = cache
     if q.memory_utilization:
-        values["static"] = q.memory_utilization - _workspace(at) / calibration.memory(q.machine.chip)
+        values["static"] = q.memory_utilization - engine_workspace(at) / calibration.memory(q.machine.chip)
     if drafts:
         values |= {"draft_method": "EAGLE" if engine == "sglang" else "mtp", "draft_tokens": drafts}
         values |= {"draft_steps": drafts, "draft_verified": drafts + 1, "draft_branches": 1}

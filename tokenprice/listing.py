@@ -2,9 +2,9 @@
 
 from inferlib import catalog
 from tokenprice import sparse_attention
+from tokenprice.calibration import checkpoint_formats
 from tokenprice.decode import unsupported_reason
 from tokenprice.formatting import Screen, format_dtype
-from tokenprice.parsing import checkpoint_formats
 from tokenprice.uncertainty import new_model
 
 

@@ -10,7 +10,6 @@ from inferlib.formats import FORMATS, SPELLED
 from inferlib.system import Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
-from tokenprice.scheduler import ORDERS, ROUTERS
 
 # Units of each kind of number, in lower case and without blanks, with their factors.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}
@@ -46,9 +45,6 @@ _LAYOUT = rf"(?:attention\s*)?{_DEGREE}(?:[\s,x×+]*(?:with\s*)?{_DEGREE})*"
 
 class Bytes(float):
     """Bytes per value of a format without a name, parsed from bits."""
-
-
-_SAME = 0.01  # relative tolerance within which bytes per value count as those of a named format
 
 
 def _number(name, value, **limits):
@@ -177,14 +173,9 @@ def parse_bool(name, value) -> bool:
     return known[validation.one_of(name, str(value).strip().lower(), known)]
 
 
-def order(name, value) -> str:
-    """Parse the scheduler's order: ``"decode first"`` or ``"prefill first"``."""
-    return validation.one_of(name, str(value).strip().lower(), ORDERS)
-
-
-def router(name, value) -> str:
-    """Parse the routing policy: ``"random"``, ``"round robin"`` or ``"least loaded"``."""
-    return validation.one_of(name, str(value).strip().lower(), ROUTERS)
+def choice(allowed):
+    """Return a parser of one of these words."""
+    return lambda name, value: validation.one_of(name, str(value).strip().lower(), allowed)
 
 
 def parse_fraction(name, value) -> float:
@@ -328,7 +319,7 @@ def parse_dtype(name, value) -> str | Bytes:
                     f"{name} is {value!r}, which mixes formats: give bits of a weight, such as 4.85"
                 )
             validation.one_of(f"format of {name}", plain if plain in FORMATS else value, FORMATS)
-            return _whole(plain) if name == "weights" else plain
+            return calibration.whole_format(plain) if name == "weights" else plain
         value, _ = _measured(name, plain, ("",), "a format such as fp8, or bits")
     bits = _number(name, value)
     if not 1 <= bits <= 32:
@@ -378,36 +369,3 @@ def parse_acceptance_length(name, value) -> float | str:
 
         return validation.one_of("curve", value, measured_curves())
     return _number(name, number, minimum=1)
-
-
-def checkpoint_formats(model):
-    """Formats of a checkpoint: of its matrices, of the parts that differ, and of its KV cache.
-
-    Examples
-    --------
-    >>> checkpoint_formats(load_model("gpt-oss-120b"))[:2]
-    ('mxfp4', {'attention': 'bf16'})
-    """
-    stored = {part: n for part, n in model.formats.items() if part in calibration.PARTS}
-    if not stored:
-        return "bf16", {}, "bf16"
-    most = next(part for part in ("experts", "feed-forward", "attention") if part in stored)
-    kept = {part: _named(n, model.sparse) for part, n in stored.items()}
-    weights = _whole(kept[most])
-    implied = calibration.formats(model, weights)
-    kept = {part: name for part, name in kept.items() if name != _named(implied[part], model.sparse)}
-    return weights, kept, _named(model.formats.get("cache", 2), False)
-
-
-def _whole(format):
-    """Return the format for all matrices; which of them scale blocks follows from the model."""
-    return "fp8" if format == "fp8 block" else format
-
-
-def _named(bytes, sparse):
-    """Return the name of the format with this many bytes per value, or the bytes if none fits."""
-    name = calibration.format_name(bytes)
-    size = calibration.stored_bytes(bytes)
-    if abs(calibration.stored_bytes(name) / size - 1) > _SAME:
-        return bytes
-    return "fp8 block" if name == "fp8" and sparse else name

@@ -79,7 +79,7 @@ def model_dimensions(model, formats=None) -> dict:
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
         "stored": list(stored.values()), "new": new_model(model), "most": model.max_context,
-        "formats": formats_of(model, *(formats or parsing.checkpoint_formats(model))),
+        "formats": formats_of(model, *(formats or calibration.checkpoint_formats(model))),
     }  # fmt: skip
     if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):
         found["factors"] = [known["token"], known.get("copies", 1), known["first"]]

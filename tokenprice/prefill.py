@@ -197,3 +197,50 @@ def prefill_until_first_token(deployment, prompt_time, pieces=1):
     """
     late = where(deployment.model.sparse, load_calibration()["first_token"]["late"], 1)
     return maximum(late * prompt_time, pieces * launch_floor(deployment.model, deployment.engine))
+
+
+def lane_time(prompt_time, users, output_tokens, lanes, in_step):
+    """Machine time of a prompt in one of the lanes, each with ``users`` (times the chunks).
+
+    Lanes prefill in parallel; lanes in lockstep run the prefills of one step together, and wait for the rest.
+    """
+    own = users / output_tokens
+    return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
+
+
+def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
+    """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
+    copies = deployment.layout.lanes
+    budget = deployment.scheduler.max_num_batched_tokens
+    if reader is not None or budget is None:
+        return running
+    return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
+
+
+def time_to_first_token(
+    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
+):
+    """Prompts queued ahead, and TTFT in seconds without memory limits, for a closed loop.
+
+    ``burst``: share of all requests in the burst at the start. ``group``: see
+    :attr:`ArrivalProcess.group`. ``own``: prefill seconds up to the first token, see
+    :func:`prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``:
+    answers decoded at once.
+    """
+    group = minimum(users, group)
+    ahead = prompts_ahead(burst, group, users)
+    # a step also has tokens of decoding sequences
+    taken = pieces if most is None else maximum(pieces, output_tokens / most)
+    reading = chunked_time(taken, prompt_time, step)
+    # there are no random arrivals in the burst
+    at_random = (1 - burst) * (users - group)
+    between = output_tokens / taken + door / reading
+    met = queued_prefills(at_random, between, taken)
+    if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
+        met = minimum(met * uneven, at_random)
+    seen = met + ahead - group
+    # an arriving request waits for another copy's prefill too, if its own copy has none
+    busy = minimum(users / (between + seen + 1), 1)
+    beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
+    passes = chunked_time(maximum(pieces, 1) - 1, own, step)
+    return seen, first_token_time(door, ahead, passes, met * reading + beside, step)

@@ -16,9 +16,31 @@ from inferlib import validation
 from inferlib.equation import FrozenDict, Record, frozen
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
-from tokenprice import calibration, formatting, launch, parsing, workload
+from tokenprice import aliases, calibration, formatting, launch, parsing, workload
 from tokenprice.deployment import Deployment
-from tokenprice.scheduler import Scheduler
+from tokenprice.parsing import (  # fmt: skip
+    choice,
+    parse_acceptance_length,
+    parse_bool,
+    parse_cached,
+    parse_count,
+    parse_dollars,
+    parse_dtype,
+    parse_engine,
+    parse_fraction,
+    parse_int,
+    parse_layer_formats,
+    parse_layout,
+    parse_machine,
+    parse_model,
+    parse_positive,
+    parse_rate,
+    parse_seconds,
+    parse_times,
+    parse_tokens,
+    parse_trace,
+)
+from tokenprice.scheduler import ORDERS, ROUTERS, Scheduler
 
 STEP = ("batch", "context")
 REQUEST = (
@@ -101,11 +123,14 @@ class ParsedRecord(Record):
     """Base of records that parse string fields on construction; typed values are kept."""
 
     def __post_init__(self):
-        for f in fields(self):
-            value = getattr(self, f.name)
-            if value is not None:
-                value = f.metadata["read"](f.name, value)
-                object.__setattr__(self, f.name, FrozenDict(value) if type(value) is dict else value)
+        for name, value in self.parse(vars(self)).items():
+            object.__setattr__(self, name, FrozenDict(value) if type(value) is dict else value)
+
+    @classmethod
+    def parse(cls, options) -> dict[str, Any]:
+        """Return the values of those options that are fields of this record and not None."""
+        given = ((f, options.get(f.name)) for f in fields(cls))
+        return {f.name: f.metadata["read"](f.name, value) for f, value in given if value is not None}
 
     @classmethod
     def names(cls) -> list[str]:
@@ -157,150 +182,145 @@ class Question(ParsedRecord):
     """
 
     model: Transformer = parsed_field(
-        parsing.parse_model, "model name, or the path of a config.json", example="Llama 3.3 70B"
+        parse_model, "model name, or the path of a config.json", example="Llama 3.3 70B"
     )
-    machine: System | None = parsed_field(
-        parsing.parse_machine, "number and kind of chips", example="4x H100"
-    )
+    machine: System | None = parsed_field(parse_machine, "number and kind of chips", example="4x H100")
     batch: float | None = parsed_field(
-        parsing.parse_count, "sequences decoded together (default 1)", "sequences", "32"
+        parse_count, "sequences decoded together (default 1)", "sequences", "32"
     )
     context: float | None = parsed_field(
-        parsing.parse_tokens, "context length in tokens (default 4,096)", "tokens", "8k"
+        parse_tokens, "context length in tokens (default 4,096)", "tokens", "8k"
     )
     prompt_tokens: float | None = parsed_field(
-        parsing.parse_tokens,
+        parse_tokens,
         "prompt length in tokens, instead of a context; where lengths differ 2k ± 50% or quantiles, 200-1k-8k",
         "tokens",
         "2k",
     )
     output_tokens: float | None = parsed_field(
-        parsing.parse_tokens, "output length in tokens, in the same words", "tokens", "500"
+        parse_tokens, "output length in tokens, in the same words", "tokens", "500"
     )
     trace: workload.Trace | None = parsed_field(
-        parsing.parse_trace,
+        parse_trace,
         "file of requests, instead of prompt and output: JSON lines or CSV of arrival, prompt, output and "
         "what prompts share, or with the names of Mooncake's and Azure's traces",
         example="requests.jsonl",
     )
     cached: float | None = parsed_field(
-        parsing.parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
+        parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
     )
     concurrency: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "users at a time, each of whom asks again when answered (default 1)",
         "users",
         "32",
     )
     requests_per_user: float | None = parsed_field(
-        parsing.parse_times,
+        parse_times,
         "times each user asks, if all begin at once (default: no end)",
         "rounds",
         "10",
     )
     fixed_lengths: bool | None = parsed_field(
-        parsing.parse_bool, "whether all answers are equally long (default no)", example="yes"
+        parse_bool, "whether all answers are equally long (default no)", example="yes"
     )
     batching_wait_iters: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "steps for which a scheduler holds prompts back, to prefill several together (default none)",
         "steps",
         "20",
     )
     request_rate: float | None = parsed_field(
-        parsing.parse_rate,
+        parse_rate,
         "requests per second, or 150/min, that arrive at random (default none)",
         "1/s",
         "2.5",
     )
     replicas: int | None = parsed_field(
-        parsing.parse_int, "replicas that share the requests (default: as few as can)", "1", "4"
+        parse_int, "replicas that share the requests (default: as few as can)", "1", "4"
     )
     layout: Layout | None = parsed_field(
-        parsing.parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
+        parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
     )
     weights: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
     )
     kv_cache_dtype: str | float | None = parsed_field(
-        parsing.parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
     )
     layer_formats: Mapping | None = parsed_field(
-        parsing.parse_layer_formats,
+        parse_layer_formats,
         "parts in another format (default: the checkpoint's)",
         example="attention=bf16",
     )
     engine: str | None = parsed_field(
-        parsing.parse_engine, "class of engine, or software (default serving)", example="vllm"
+        parse_engine, "class of engine, or software (default serving)", example="vllm"
     )
     memory_utilization: float | None = parsed_field(
-        parsing.parse_fraction, "part of the memory that the engine takes (default 90%)", "1", "95%"
+        parse_fraction, "part of the memory that the engine takes (default 90%)", "1", "95%"
     )
     draft_tokens: int | None = parsed_field(
-        parsing.parse_int, "speculative tokens a step (default none)", "tokens", "3"
+        parse_int, "speculative tokens a step (default none)", "tokens", "3"
     )
     acceptance_length: float | str | None = parsed_field(
-        parsing.parse_acceptance_length,
+        parse_acceptance_length,
         "acceptance length: tokens that a speculative step yields, or the curve of a task, 'DeepSeek R1, MTP'",
         "tokens",
         "2.6",
     )
     prefill_machine: System | None = parsed_field(
-        parsing.parse_machine, "machine that prefills, if another one (default: the same)", example="2x H100"
+        parse_machine, "machine that prefills, if another one (default: the same)", example="2x H100"
     )
     prefill_replicas: int | None = parsed_field(
-        parsing.parse_int, "how many such machines (default: as many as it takes)", "1", "4"
+        parse_int, "how many such machines (default: as many as it takes)", "1", "4"
     )
     max_num_batched_tokens: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "tokens of a step, prefill and decode (default: the engine's own)",
         "tokens",
         "2k",
     )
     max_num_seqs: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "sequences that each copy of the model runs at most (default: the engine's own)",
         "sequences",
         "256",
     )
     order: str | None = parsed_field(
-        parsing.order,
+        choice(ORDERS),
         "what an engine does first, decode or prefill (default: the engine's own)",
         example="prefill first",
     )
     router: str | None = parsed_field(
-        parsing.router,
+        choice(ROUTERS),
         "how requests are dealt to replicas: random, round robin or least loaded (default random)",
         example="least loaded",
     )
     dp_balance: float | None = parsed_field(
-        parsing.parse_count,
+        parse_count,
         "steps for which copies that share experts hold a prompt until each has one (default none)",
         "steps",
         "50",
     )
     price: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
+        parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
     )
     price_max: float | None = parsed_field(
-        parsing.parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
+        parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
+        parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
     )
     pue: float | None = parsed_field(
-        parsing.parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
+        parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
     )
     paid_hours_used: float | None = parsed_field(
-        parsing.parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
+        parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
     )
 
     def __post_init__(self):
         if self.model is None:
             raise ValueError("model is missing: a name such as 'Llama 3.3 70B', or the path of a config.json")
-        if isinstance(self.price, str) and re.fullmatch(r"[^-]+-[^-]+", self.price):
-            for name, one in zip(("price", "price_max"), self.price.split("-"), strict=True):
-                object.__setattr__(self, name, one)
         super().__post_init__()
         if self.trace is not None:
             self._record()
@@ -340,6 +360,14 @@ class Question(ParsedRecord):
                 f"not understood: {self.model.notes['formats']}"
             )
 
+    @classmethod
+    def parse(cls, options):
+        """As for any record; a price may also be a range, from the lowest to the highest."""
+        price = options.get("price")
+        if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]+", price):
+            options = options | dict(zip(("price", "price_max"), price.split("-"), strict=True))
+        return super().parse(options)
+
     def _check_cached(self, prompts):
         """Set cached tokens from a share of the prompts; ValueError unless they are fewer than the prompts."""
         if isinstance(self.cached, str):
@@ -370,7 +398,7 @@ class Question(ParsedRecord):
     @cached_property
     def formats(self) -> tuple:
         """Formats of weights, KV cache and of layers that differ: as given, else the checkpoint's."""
-        own, kept, own_cache = parsing.checkpoint_formats(self.model)
+        own, kept, own_cache = calibration.checkpoint_formats(self.model)
         if self.weights in (None, own if isinstance(own, str) else calibration.format_name(own)):
             return own, self.kv_cache_dtype or own_cache, (kept | dict(self.layer_formats or {})) or None
         return self.weights, self.kv_cache_dtype or own_cache, dict(self.layer_formats or {}) or None
@@ -455,7 +483,7 @@ class Question(ParsedRecord):
         if not self.is_request:
             return self.workload.context
         if self.trace is not None:
-            return max(map(sum, zip(self.trace.prompt.support, self.trace.output.support, strict=True)))
+            return self.trace.longest
         return max(workload.support(self.prompt_tokens)) + max(self.answers)
 
     def hourly(self, chip, price=None) -> float | None:
@@ -499,25 +527,25 @@ class SLO(ParsedRecord):
     """Service-level objectives of every user; None means no limit."""
 
     tpot: float | None = parsed_field(
-        parsing.parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
+        parse_seconds, "TPOT at most: time between two tokens (default any)", "s", "50 tokens/s"
     )
     ttft: float | None = parsed_field(
-        parsing.parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
+        parse_seconds, "TTFT at most: time to the first token (default any)", "s", "500 ms"
     )
     usd_per_million: float | None = parsed_field(
-        parsing.parse_dollars, "dollars per million output tokens, at most (default any)", "usd/M", "$2"
+        parse_dollars, "dollars per million output tokens, at most (default any)", "usd/M", "$2"
     )
     request_latency: float | None = parsed_field(
-        parsing.parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"
+        parse_seconds, "time of a whole answer, at most (default any)", "s", "30 s"
     )
     tpot_p99: float | None = parsed_field(
-        parsing.parse_seconds,
+        parse_seconds,
         "TPOT at most for 99 of 100 requests, by simulation (default any)",
         "s",
         "20 tokens/s",
     )
     ttft_p99: float | None = parsed_field(
-        parsing.parse_seconds, "TTFT at most for 99 of 100 requests, by simulation (default any)", "s", "2 s"
+        parse_seconds, "TTFT at most for 99 of 100 requests, by simulation (default any)", "s", "2 s"
     )
 
     @property
@@ -543,56 +571,56 @@ def list_fields(indent):
     return f"\n{indent}".join(lines)
 
 
-def given(options):
-    """Resolve a launch command, flags and aliases in options to fields; also return notes on them."""
-    return launch.given(options, {*Question.names(), *SLO.names(), "prices"})
+def given(options, chips=None, kinds=(Question,), leave_out=()):
+    """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices; also return notes.
 
-
-def read_record(kind, options, chips=None):
-    """Build a Question or SLO from :func:`given` fields, with own chips and prices; unknown ones get a suggestion."""
-    options = dict(options)
-    prices = options.pop("prices", None)
+    ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
+    chooses itself, ignored where only a launch command gives them.
+    """
+    options = aliases.resolve({name: value for name, value in options.items() if value is not None})
+    launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
+    prices = parsing.parse_prices(options.pop("prices", {}), chips or ())
+    known = [name for kind in kinds for name in kind.names()]
     for name in options:
-        if name not in kind.names():
-            validation.one_of("option", name, [*Question.names(), *SLO.names()])
+        validation.one_of("option", name, known)
     for name in ("machine", "prefill_machine"):
-        if chips and isinstance(options.get(name), str):
+        if isinstance(options.get(name), str):
             options[name] = parsing.parse_machine(name, options[name], chips)
-    made = kind(**options)
-    if not prices:
-        return made
-    listed = parsing.parse_prices(prices, chips or ())
-    reader = made.prefill_machine
-    if reader and reader.chip.name in listed:
-        chip = reader.chip.replace(price=listed[reader.chip.name][0])
-        made = made.replace(prefill_machine=System(chip, reader.count, reader.domain))
-    found = made.machine and listed.get(made.machine.chip.name)
-    return made.replace(price=found[0], price_max=found[2]) if found else made
+    found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
+    notes = ()
+    if launched is not None:
+        settings, notes = launched.question(found)
+        settings = {name: value for name, value in settings.items() if name not in leave_out}
+        machine = {name: settings[name] for name in ("machine",) if name in settings}
+        found = Question.parse(settings) | found | machine
+    machine, reader = found.get("machine"), found.get("prefill_machine")
+    if machine and machine.chip.name in prices:
+        found["price"], _, found["price_max"] = prices[machine.chip.name]
+    if reader and reader.chip.name in prices:
+        chip = reader.chip.replace(price=prices[reader.chip.name][0])
+        found["prefill_machine"] = System(chip, reader.count, reader.domain)
+    return found, notes
 
 
 def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
     """Return a question and an SLO, from records or text; the SLO may be passed in place of a machine.
 
-    ``leave_out``: fields that ``decide`` chooses itself, ignored if only a launch command gives them.
+    ``leave_out``: as for :func:`given`; None for verbs other than ``decide``.
     """
     if isinstance(machine, SLO):
         machine, promise = None, machine
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
-        options, _ = given(options)
+        found, _ = given(options, kinds=(SLO,))
     else:
-        said = {"model": question, "machine": machine, **options}
-        found = {
-            name: one for name, one in given(said)[0].items() if name in said or name not in (leave_out or ())
-        }
-        mine = {name: value for name, value in found.items() if name not in SLO.names()}
-        options = {name: value for name, value in found.items() if name in SLO.names()}
-        question = read_record(Question, mine, chips)
+        options = {"model": question, "machine": machine, **options}
+        found, _ = given(options, chips, (Question, SLO), leave_out or ())
+        question = Question(**{name: found.pop(name) for name in Question.names() if name in found})
     if promise is None:
-        promise = read_record(SLO, options)
-    elif options:
-        raise ValueError(f"{next(iter(options))} has no effect together with an SLO")
+        promise = SLO(**found)
+    elif found:
+        raise ValueError(f"{next(iter(found))} has no effect together with an SLO")
     if promise.request_latency is not None and leave_out is None:
         raise ValueError("request_latency is for decide only: give tpot or ttft here")
     return question, promise

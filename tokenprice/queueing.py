@@ -14,7 +14,7 @@ from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
 from inferlib.system import Layout, System
 from tokenprice import energy, workload
-from tokenprice.formatting import Screen, format_number, format_time
+from tokenprice.formatting import Screen, format_number, format_time, values
 from tokenprice.prefill import prefill_until_first_token
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, prefill_profile, request_for, with_cautions
@@ -411,23 +411,19 @@ class Fleet(Screen):
 
     def to_dict(self) -> dict:
         """Return everything as plain numbers in SI units."""
-        return {
-            "headroom": self.headroom,
-            "request_rate": self.request_rate,
-            "replicas": self.replicas,
-            "prefill_replicas": self.prefill_replicas,
-            "chips": self.chips,
-            "load": self.estimate.load,
-            "prefill_load": self.prefill_load,
-            "running": self.estimate.running,
-            "wait": self.estimate.wait,
-            "wait_high": self.slow_end.wait,
-            "ttft": self.estimate.ttft,
-            "tpot": self.estimate.tpot,
-            "tpot_high": self.slow_end.tpot,
-            "usd_per_hour": self.dollars_per_hour,
-            "usd_per_million": self.request.per_million if self.request.priced else {},
-        }
+        counted = values(
+            self, "headroom", "request_rate", "replicas", "prefill_replicas", "chips", "prefill_load"
+        )
+        return (
+            counted
+            | values(self.estimate, "load", "running", "wait", "ttft", "tpot")
+            | {
+                "wait_high": self.slow_end.wait,
+                "tpot_high": self.slow_end.tpot,
+                "usd_per_hour": self.dollars_per_hour,
+                "usd_per_million": self.request.per_million if self.request.priced else {},
+            }
+        )
 
     @property
     def machinery(self) -> str:

@@ -8,7 +8,7 @@ Nothing is fitted here: times come from :class:`Costs`. The page runs the same l
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf, sqrt
@@ -50,6 +50,11 @@ class Costs:
     late: float = 0.0
     in_step: int = 1
 
+    def request(self, number, came, place, output, user=None):
+        """Return a request with one of the prompts."""
+        fresh, seconds, prompt = (of[place] for of in (self.fresh, self.passes, self.prompts))
+        return Request(number, came, fresh, seconds, prompt, output, user)
+
     def slower(self, by):
         """Return the same costs with every time multiplied by a factor."""
 
@@ -60,28 +65,31 @@ class Costs:
         return replace(self, step=step, passes=tuple(by * one for one in self.passes), late=by * self.late)
 
 
+@dataclass(slots=True, eq=False)
 class Request:
     """One request: its arrival, the tokens of its prompt left to prefill, and the tokens of its answer so far."""
 
-    __slots__ = (
-        "number", "came", "begun", "fresh", "seconds", "prompt", "output", "left", "context", "done", "since", "first",
-        "end", "extra", "user", "entry", "copy",
-    )  # fmt: skip
+    number: int
+    came: float
+    fresh: float
+    seconds: float
+    prompt: float
+    output: int
+    user: int | None = None
+    left: float = 0
+    context: float = 0
+    done: int = 0
+    since: int = 0
+    extra: float = 0.0
+    begun: float | None = None
+    first: float | None = None
+    end: float | None = None
+    entry: int | None = None
+    copy: "Copy | None" = None
 
-    def __init__(self, number, came, fresh, seconds, prompt, output, user=None):
-        self.number = number
-        self.came = came
-        self.fresh = fresh
-        self.seconds = seconds
-        self.prompt = prompt
-        self.output = output
-        self.user = user
-        self.left = fresh
-        self.context = prompt
-        self.done = 0
-        self.since = 0
-        self.begun = self.first = self.end = self.entry = None
-        self.extra = 0.0
+    def __post_init__(self):
+        self.left = self.fresh
+        self.context = self.prompt
 
 
 class Copy:
@@ -410,7 +418,7 @@ def running(costs, seed, n):
         zip(places.tolist(), outputs.astype(int).tolist(), done.astype(int).tolist(), strict=True)
     ):
         if has < output:
-            r = Request(k - n, 0.0, costs.fresh[place], costs.passes[place], costs.prompts[place], output)
+            r = costs.request(k - n, 0.0, place, output)
             r.begun = r.first = 0.0
             r.done = has
             found.append(r)
@@ -443,8 +451,7 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
             behind += 1
         if behind == until:
             return found, fleet
-        place = places[k]
-        one = Request(k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k])
+        one = costs.request(k, when, places[k], outputs[k])
         found.append(one)
         at.add(one, None if looks else at.copies[copies[k]])
     for one in fleet:
@@ -478,11 +485,8 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
             if asked == total and rounds:
                 continue
             k = next(numbers)
-            place = places[k]
             asked = k + 1
-            one = Request(
-                k, when, costs.fresh[place], costs.passes[place], costs.prompts[place], outputs[k], user
-            )
+            one = costs.request(k, when, places[k], outputs[k], user)
             at.add(one, at.copies[user % costs.in_step])
             if asked >= total + users:
                 break

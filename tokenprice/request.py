@@ -10,21 +10,18 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import energy, sparse_attention, workload
-from tokenprice.formatting import Screen, format_interval, format_number, format_time
+from tokenprice.formatting import Screen, format_interval, format_number, format_time, values
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
     added_time,
     balance_steps,
-    chunked_time,
-    concurrent_answers,
-    first_token_time,
+    decode_batch,
     inter_token_wait,
-    interleaved_prefills,
+    lane_time,
     prefill_until_first_token,
-    prompts_ahead,
     queue_time,
-    queued_prefills,
+    time_to_first_token,
     token_time,
 )
 from tokenprice.uncertainty import (  # fmt: skip
@@ -215,11 +212,9 @@ class Request(Screen):
     def to_dict(self):
         """Return everything as plain numbers in SI units."""
         priced = self.priced
-        return {
-            "prompt_tokens": self.prompt_tokens, "cached_tokens": self.cached_tokens, "concurrency": self.concurrency,
-            "output_tokens": self.output_tokens, "ttft": self.ttft,
+        counted = values(self, "prompt_tokens", "cached_tokens", "concurrency", "output_tokens")
+        return counted | values(self, "ttft", "seconds", "machine_seconds") | {
             "ttft_low": self.ttft_interval[0], "ttft_high": self.ttft_interval[1],
-            "seconds": self.seconds, "machine_seconds": self.machine_seconds,
             "usd": self.dollars if priced else None, "usd_spread": self.price_ratio,
             "usd_low": self.dollars * self.price_interval[0] if priced else None,
             "usd_high": self.dollars * self.price_interval[1] if priced else None,
@@ -405,53 +400,6 @@ def request_for(q, prompts, step, users, **other):
     if q.reader:
         paid["read_price"] = q.hourly(q.prefill_machine.chip)
     return request_of(q.deployment, step, prompts, q.output_tokens, users, reader=q.reader, **paid, **other)
-
-
-def lane_time(prompt_time, users, output_tokens, lanes, in_step):
-    """Machine time of a prompt in one of the lanes, each with ``users`` (times the chunks).
-
-    Lanes prefill in parallel; lanes in lockstep run the prefills of one step together, and wait for the rest.
-    """
-    own = users / output_tokens
-    return prompt_time / lanes * interleaved_prefills(own, own, in_step) / own
-
-
-def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
-    """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
-    copies = deployment.layout.lanes
-    budget = deployment.scheduler.max_num_batched_tokens
-    if reader is not None or budget is None:
-        return running
-    return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
-
-
-def time_to_first_token(
-    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
-):
-    """Prompts queued ahead, and TTFT in seconds without memory limits, for a closed loop.
-
-    ``burst``: share of all requests in the burst at the start. ``group``: see
-    :attr:`~tokenprice.prefill.ArrivalProcess.group`. ``own``: prefill seconds up to the first token, see
-    :func:`~tokenprice.prefill.prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``:
-    answers decoded at once.
-    """
-    group = minimum(users, group)
-    ahead = prompts_ahead(burst, group, users)
-    # a step also has tokens of decoding sequences
-    taken = pieces if most is None else maximum(pieces, output_tokens / most)
-    reading = chunked_time(taken, prompt_time, step)
-    # there are no random arrivals in the burst
-    at_random = (1 - burst) * (users - group)
-    between = output_tokens / taken + door / reading
-    met = queued_prefills(at_random, between, taken)
-    if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
-        met = minimum(met * uneven, at_random)
-    seen = met + ahead - group
-    # an arriving request waits for another copy's prefill too, if its own copy has none
-    busy = minimum(users / (between + seen + 1), 1)
-    beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
-    passes = chunked_time(maximum(pieces, 1) - 1, own, step)
-    return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
 
 
 def with_cautions(request, q, users):

@@ -137,10 +137,7 @@ def parts(lengths) -> tuple:
 def mean_context(q) -> float:
     """Mean context of an output token; it is weighted by tokens, so long outputs count more."""
     if q.trace is not None:
-        pairs = tuple(zip(q.prompt_tokens.support, q.output_tokens.support, strict=True))
-        return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(
-            q.output_tokens.support
-        )
+        return q.trace.mean_context
     return q.prompt_tokens + (1 + squared_cv(q.answers)) * q.output_tokens / 2
 
 
@@ -165,6 +162,18 @@ class Trace(Record):
     def rate(self) -> float:
         """Mean rate in requests per second."""
         return (len(self.arrivals) - 1) / self.arrivals[-1]
+
+    @cached_property
+    def mean_context(self) -> float:
+        """As :func:`mean_context`."""
+        outputs = self.output.support
+        pairs = zip(self.prompt.support, outputs, strict=True)
+        return fsum(output * (prompt + output / 2) for prompt, output in pairs) / fsum(outputs)
+
+    @cached_property
+    def longest(self) -> float:
+        """Tokens of the longest request."""
+        return max(map(sum, zip(self.prompt.support, self.output.support, strict=True)))
 
     @cached_property
     def bursts(self) -> float | None:

@@ -275,7 +275,7 @@ def glue():
         lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "together": {"users": request.decode_batch(at, running, output, tokens - cached)},
+            "together": {"users": prefill.decode_batch(at, running, output, tokens - cached)},
             "waiting": {
                 "first_token": asked.ttft,
                 "token": asked.tpot,
@@ -307,7 +307,7 @@ def glue():
             "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
             "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - number("own")},
-            "own": {"seconds": request.lane_time(added, *lanes)},
+            "own": {"seconds": prefill.lane_time(added, *lanes)},
             "added": {"seconds": prefill.added_time(*both, number("beside"))},
         }
         for name in ("request", "loop"):

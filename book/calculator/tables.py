@@ -19,7 +19,6 @@ from tokenprice import (
     diagnosis,
     energy,
     launch,
-    parsing,
     permalink,
     sparse_attention,
     workload,
@@ -229,7 +228,7 @@ def typed_formats():
     endings, formats = {}, {}
     for words in catalog.typed_formats():
         both = [
-            parsing.checkpoint_formats(_loaded(f"{name} {words}"))
+            calibration.checkpoint_formats(_loaded(f"{name} {words}"))
             for name in ("Llama 3.1 8B", "Mixtral 8x7B")
         ]
         weights = both[0][0]

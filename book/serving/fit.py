@@ -24,18 +24,20 @@ from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from inferlib.transformer import LatentAttention
 from tokenprice import Question, ask, calibration, posterior, uncertainty
+from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine
-from tokenprice.parsing import checkpoint_formats
 from tokenprice.prefill import (
     STEADY,
     ArrivalProcess,
     added_time,
     balance_steps,
+    decode_batch,
     inter_token_wait,
     launch_floor,
+    time_to_first_token,
 )
-from tokenprice.request import PrefillProfile, decode_batch, request_of, time_to_first_token
+from tokenprice.request import PrefillProfile, request_of
 from tokenprice.scheduler import Scheduler
 from tokenprice.workload import prefill_chunks
 
