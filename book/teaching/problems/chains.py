@@ -5,7 +5,7 @@ from math import prod
 from random import Random
 
 from book.teaching.problems.bank import BANK, COURSE, Found, drawn
-from book.teaching.problems.choices import bound
+from book.teaching.problems.quantities import bound
 from inferlib.papers import erdil2025
 
 # The inputs of a later question are earlier answers, and the text says which.
