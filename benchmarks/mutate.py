@@ -125,15 +125,11 @@ def nearest(module):
 def slips(text):
     """Yield every slip of a module: the place of a node among all nodes, and its line.
 
-    Left out: ``strict`` of a zip, which no test can notice, and numbers from which an exercise draws, because another
-    number gives another valid exercise.
+    Left out: ``strict`` of a zip, which no test can notice.
     """
     tree = ast.parse(text)
     keywords = (node for node in ast.walk(tree) if isinstance(node, ast.keyword))
     safe = {id(node.value) for node in keywords if node.arg == "strict"}
-    given = [one for node in ast.walk(tree) for one in getattr(node, "decorator_list", [])]
-    drawn = [node for one in given for node in ast.walk(one) if isinstance(node, ast.Tuple)]
-    safe |= {id(number) for choices in drawn for number in choices.elts}
     for place, node in enumerate(ast.walk(tree)):
         if id(node) in safe:
             continue

@@ -4,7 +4,7 @@
 :func:`mark` marks an answer, :func:`sheet` shows problems in a page or a notebook, where they are marked in place.
 """
 
-from book.teaching.problems import memory_and_compute, parallelism, serving, warm_up  # noqa: F401  they fill the bank
+from book.teaching.problems import rows  # noqa: F401  it fills the bank
 from book.teaching.problems.bank import BANK, LEVELS, TOPICS, problems
 from book.teaching.problems.marking import mark
 from book.teaching.problems.page import sheet

@@ -1,13 +1,13 @@
 """Problems whose parameters differ by student, with answers computed on demand."""
 
 import string
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from inspect import signature
 from random import Random
 
 from book import stored
+from book.teaching.problems import quantities
 from inferlib import load_chip, load_model, validation
 from inferlib.units import factor
 
@@ -59,29 +59,33 @@ class Found(float):
 class Problem:
     """One problem of the bank, and the same with a student's parameters.
 
-    ``entry``: topic and number, such as ``"memory-3"``. ``level``: one of :data:`LEVELS`; it sets the tolerance.
-    ``unit``: unit of the answer, None for a choice of four options. ``wording``: the question, with parameters in
-    braces; ``{seconds:ms}`` is in milliseconds. ``choices``: parameter to its possible values. ``solve``: function of
-    the parameters that returns a :class:`Key` or a :class:`Choice`. ``where``: condition for parameters that make sense
-    together. ``told``: other values in the text, by name. ``stated``: whether to state the catalogue's facts on model
-    and chip. ``exact``: whether the answer must be met exactly, such as a largest number that fits. ``place``: page and
-    anchor that teach it. ``session``: the session of the course that it reviews. ``given``: the student's parameters.
-    ``within``: its place in a chain. ``also``: text that the chain adds to the question.
+    ``level``: one of :data:`LEVELS`; it sets the tolerance. ``asks``: the question, with formulas in braces;
+    ``{seconds:ms}`` is in milliseconds. ``solution``: how to find the answer. ``unit``: unit of the answer, None for a
+    choice of four options. ``choices``: parameter to its possible values. ``where``: condition for parameters that make
+    sense together. ``numbers``: name to formula; ``value`` is the answer. ``hints``: hint to the formula of what the
+    mistake gives. ``right``, ``wrong``: the right option, and each wrong one with the reason against it. ``stated``:
+    whether to state the catalogue's facts on model and chip. ``exact``: whether the answer must be met exactly, such as
+    a largest number that fits. ``place``: page and anchor that teach it. ``session``: the session of the course that it
+    reviews. ``entry``: topic and number, such as ``"memory-3"``. ``given``: the student's parameters. ``within``: its
+    place in a chain. ``also``: text that the chain adds to the question.
     """
 
-    entry: str
     topic: str
     level: str
-    unit: str | None
-    wording: str
-    choices: Mapping
-    solve: Callable
-    where: Callable | None = None
-    told: Callable | None = None
+    asks: str
+    solution: str
+    unit: str | None = None
+    choices: Mapping = field(default_factory=dict)
+    where: str = "True"
+    numbers: Mapping = field(default_factory=dict)
+    hints: Mapping = field(default_factory=dict)
+    right: str = ""
+    wrong: Mapping = field(default_factory=dict)
     stated: bool = True
     exact: bool = False
     place: str = ""
     session: int | None = None
+    entry: str = ""
     given: Mapping = field(default_factory=dict)
     within: str = ""
     also: str = ""
@@ -114,15 +118,30 @@ class Problem:
         """Whether the parameters make sense together, and no usual mistake gives the answer."""
         if self.options:
             return True
-        together = self.where is None or _call(self.where, self.given)
-        return together and all(
+        return evaluated(self.where, self.given) and all(
             abs(wrong / self.key.value - 1) > self.near for wrong in self.mistakes.values()
         )
 
     @cached_property
+    def known(self):
+        """The parameters and the numbers that follow from them, by name."""
+        known = dict(self.given)
+        for name, formula in self.numbers.items():
+            known[name] = evaluated(formula, known)
+        return known
+
+    @cached_property
     def key(self):
         """The answer, computed."""
-        return self.solve(**self.given)
+        told, worked = partial(with_numbers, **self.known), with_sums(self.solution, **self.known)
+        if not self.unit:
+            return Choice(told(self.right), worked, {told(one): told(why) for one, why in self.wrong.items()})
+        mistakes = {told(hint): evaluated(formula, self.known) for hint, formula in self.hints.items()}
+        return Key(self.known["value"], worked, mistakes)
+
+    def solve(self, **given):
+        """Return the answer for other parameters."""
+        return replace(self, given=given).key
 
     @cached_property
     def options(self):
@@ -146,8 +165,7 @@ class Problem:
     @property
     def text(self):
         """The question in words."""
-        also = {} if self.told is None else _call(self.told, self.given)
-        return with_numbers(self.wording, **self.given, **also) + self.also
+        return with_numbers(self.asks, **self.known) + self.also
 
     @property
     def facts(self):
@@ -173,30 +191,9 @@ class Problem:
         return say(self.key.value, self.unit)
 
 
-def problem(topic, level, unit, **given):
-    """Register a function from parameters to a key as a problem; its docstring is the question.
-
-    ``given``: fields of the :class:`Problem`, by name; all others are choices that differ from the usual ones.
-    """
-    validation.one_of("level", level, TOLERANCE)
-    own = {f.name: given.pop(f.name) for f in fields(Problem) if f.name in given}
-
-    def made(function):
-        choices = {
-            name: given[name] if name in given else COURSE["draws"][name]
-            for name in signature(function).parameters
-        }
-        if not set(given) <= set(choices):
-            raise TypeError(f"{function.__name__} of {topic} does not take what is drawn: {sorted(given)}")
-        text = " ".join(function.__doc__.split())
-        enter(Problem("", topic, level, unit, text, choices, function, **own))
-        return function
-
-    return made
-
-
 def enter(problem):
     """Put a problem into the bank, as the next one of its topic."""
+    validation.one_of("level", problem.level, TOLERANCE)
     name = f"{problem.topic}-{1 + sum(p.topic == problem.topic for p in BANK.values())}"
     BANK[name] = replace(problem, entry=name)
 
@@ -242,21 +239,35 @@ def problems(student, topic=None, draw=None):
     return [BANK[name].asked(student, draw) for name in names if topic in (None, BANK[name].topic)]
 
 
+def evaluated(formula, known):
+    """Return the value of a formula of known parameters and numbers, and of the functions of ``quantities.py``."""
+    return eval(formula, vars(quantities), known)
+
+
 class _Formatter(string.Formatter):
-    """Formats names of records, numbers with commas of thousands, and numbers in a unit."""
+    """Fills formulas in braces: names of records, numbers with commas of thousands, and numbers in a unit.
+
+    ``say``: how to write a number in a unit. ``hidden``: whether to name the place of a number that the student found.
+    """
+
+    def __init__(self, say, hidden):
+        self.say, self.hidden = say, hidden
+
+    def get_field(self, field_name, args, kwargs):
+        return evaluated(field_name, kwargs), field_name
 
     def format_field(self, value, spec):
-        if isinstance(value, Found):
+        if isinstance(value, Found) and self.hidden:
             return f"the time found in {value.place}"
         if spec:
-            return format(value, spec) if spec[0] in ",." else say(value, spec)
+            return format(value, spec) if spec[0] in ",.g" else self.say(value, spec)
         if isinstance(value, (int, float)):
             return f"{value:,.10g}"
         return getattr(value, "name", None) or str(value)
 
 
-# Fills a text: ``{seconds:ms}`` is a number in a unit, ``{times:.2f}`` one with so many digits.
-with_numbers = _Formatter().format
+# Fill a text, a solution: ``{seconds:ms}`` is a number in a unit, ``{times:.2f}`` one with so many digits.
+with_numbers, with_sums = _Formatter(say, hidden=True).format, _Formatter(in_sums, hidden=False).format
 
 
 def listed(name, values, random):
@@ -319,11 +330,6 @@ def _label(random):
 def drawn(choices, random, draw=None):
     """One value of each choice."""
     return {name: (draw or listed)(name, values, random) for name, values in choices.items()}
-
-
-def _call(function, given):
-    """A function of some of the parameters."""
-    return function(**{name: given[name] for name in signature(function).parameters if name in given})
 
 
 def _of_model(model):

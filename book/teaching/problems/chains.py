@@ -4,12 +4,8 @@ from dataclasses import replace
 from math import prod
 from random import Random
 
-from book.teaching.problems.bank import BANK, COURSE, Found, drawn
-from book.teaching.problems.choices import bound
-from inferlib.papers import erdil2025
+from book.teaching.problems.bank import BANK, COURSE, Found, drawn, evaluated
 
-# The inputs of a later question are earlier answers, and the text says which.
-OTHER_PROMPTS = {"prompts-2": "reading"}
 LEANS = COURSE["leans"]
 SESSIONS = {int(number): session for number, session in COURSE["session"].items()}
 
@@ -26,30 +22,31 @@ def chain(student, session, draw=None):
     """
     if session not in SESSIONS:
         raise LookupError(f"session is {session!r}, but must be one of {', '.join(map(str, SESSIONS))}")
-    names, choices = SESSIONS[session]["chain"], COURSE["machine"] | SESSIONS[session]["draws"]
-    random = Random(f"{student}/chain-{session}")
+    names, gives = SESSIONS[session]["chain"], SESSIONS[session].get("gives", {})
+    places = {name: f"chain-{session}.{number}" for number, name in enumerate(names, 1)}
+    choices, random = COURSE["machine"] | SESSIONS[session]["draws"], Random(f"{student}/chain-{session}")
     for _ in range(1000):
         given, found = drawn(choices, random, draw), []
         for name in names:
-            problem = BANK[name]
-            own = {key: given[key] for key in problem.choices}
-            place = f"chain-{session}.{1 + len(found)}"
-            asked = replace(problem, given=own, within=place, also=_use(name, session))
+            own = {key: given[key] for key in BANK[name].choices}
+            also = "" if gives else _use(name, places)
+            asked = replace(BANK[name], given=own, within=places[name], also=also)
             if not asked.sensible:
                 break
             found.append(asked)
-            if name in OTHER_PROMPTS:
-                given[OTHER_PROMPTS[name]] = Found(asked.key.value, asked.name)
+            if name in gives:
+                given[gives[name]] = Found(asked.key.value, asked.name)
         if len(found) == len(names):
             return found
     raise LookupError(f"no parameters of chain {session} make sense for {student!r}")
 
 
-def _use(name, session):
+def _use(name, places):
     """Say which earlier answers a question uses."""
-    links = SESSIONS[session]["chain"]
-    places = " and ".join(f"chain-{session}.{1 + links.index(before)}" for before in LEANS.get(name, ()))
-    return f" Use what you found in {places}." if places else ""
+    used = dict.fromkeys(
+        places[entry] for sums in LEANS.get(name, ()) for _, powers in sums for entry in powers
+    )
+    return f" Use what you found in {' and '.join(used)}." if used else ""
 
 
 def follows(asked, links):
@@ -57,26 +54,15 @@ def follows(asked, links):
 
     A term is a factor and earlier answers with their powers, such as ``[2.0, {"chain-1.2": 1}]``.
     """
-    right = {link.entry: link.key.value for link in links}
     place = {link.entry: link.name for link in links}
-    for name, value in asked.given.items():
-        if isinstance(value, Found):
-            once, twice = (asked.solve(**asked.given | {name: times * value}).value for times in (1, 2))
-            return [[[(twice - once) / value, {value.place: 1}], [2 * once - twice, {}]]]
-    if asked.entry == "arithmetic-5":
-        t = bound(**asked.given).terms
-        read, work = t["weights"] + t["cache"], t["arithmetic"]
-        pairs = [("memory-2", read), ("arithmetic-4", work)]
-        return [[[1, {place[name]: 1}], [all_of_it - right[name], {}]] for name, all_of_it in pairs]
-    if asked.entry == "network-5":
-        toy, at = erdil2025.load_model(asked.given["model"]), place["network-4"]
-        reading = erdil2025.weight_time(toy, asked.given["chip"], 1)
-        hops = 2 * erdil2025.network_time(toy, asked.given["hop"])
-        return [[[reading, {at: -1}], [hops, {at: 0.5}], [-hops, {}]]]
-    powers = LEANS.get(asked.entry, {})
-    share = prod(right[name] ** power for name, power in powers.items())
-    whole = share / asked.given["context"] if asked.entry == "memory-4" else asked.key.value
-    return [[[whole / share, {place[name]: power for name, power in powers.items()}]]] if powers else []
+
+    def term(formula, powers):
+        return [
+            float(evaluated(formula, asked.known)),
+            {place[entry]: power for entry, power in powers.items()},
+        ]
+
+    return [[term(*each) for each in terms] for terms in LEANS.get(asked.entry, ())]
 
 
 def followed(sums, answers):
