@@ -538,9 +538,9 @@ class _Search:
         if rounds < 1:
             full = served.step(dp, q.longest)
             return self._miss(q, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
-        read = prefill_profile(q)
         if q.request_rate:
-            return self._fleet(q, seller, read)
+            return self._fleet(q, seller)
+        read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
         tried = self._served(q, read, dp * ladder)
         self._keep(tried, q, dp * ladder)
@@ -562,7 +562,7 @@ class _Search:
         request = with_cautions(self._served(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
-    def _fleet(self, q, seller, read):
+    def _fleet(self, q, seller):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
         both = fleet(q, **how)
@@ -576,7 +576,7 @@ class _Search:
             found.append((limited, many and replace(many, max_num_seqs=limit[0])))
         found = [one for one in found if one[1]]
         if not found:
-            alone = self._served(q, read, np.array([q.layout.dp]))
+            alone = self._served(q, prefill_profile(q), np.array([q.layout.dp]))
             return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
