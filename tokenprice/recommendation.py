@@ -76,8 +76,8 @@ class Offer(formatting.Screen):
 
     @property
     def hourly(self):
-        """Dollars per hour of the machines for a given number of users."""
-        return self.replicas * self.system.count * self.request.price_per_chip_hour
+        """Dollars per hour of the machine, or of those for a given number of users."""
+        return max(self.replicas, 1) * self.system.count * self.request.price_per_chip_hour
 
     @property
     def p99(self):
@@ -174,13 +174,8 @@ class Offer(formatting.Screen):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
         r = self.request
         prices = self.request.per_million
-        many = (
-            {"usd_per_hour": r.price_per_chip_hour * self.system.count}
-            if self.fleet is None
-            else self.fleet.to_dict()
-        )
-        if self.replicas:
-            many |= {"replicas": self.replicas, "usd_per_hour": self.hourly}
+        many = self.fleet.to_dict() if self.fleet else {"usd_per_hour": self.hourly}
+        many |= {"replicas": self.replicas} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             **_named(self.system, self.layout), "concurrency": self.concurrency,
