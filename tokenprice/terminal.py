@@ -71,20 +71,11 @@ class _Once(argparse.Action):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser with one-line errors that suggest near names; only help uses the width of the terminal."""
-
-    width: int | None = 100
+    """Argument parser with one-line errors that suggest near names."""
 
     def __init__(self, **more):
         super().__init__(**more)
         self.register("action", None, _Once)
-
-    def _get_formatter(self):
-        return self.formatter_class(self.prog, width=self.width)
-
-    def format_help(self):
-        self.width = None
-        return super().format_help()
 
     def error(self, message):
         from difflib import get_close_matches
