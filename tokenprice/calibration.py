@@ -279,38 +279,11 @@ def block_fallback_chip(chip, kind):
     return chip if has(chip) else kin_of(fallback_chip(chip), has)
 
 
-class Later(Mapping):
-    """A lazy mapping: converts each value of another mapping on first use."""
-
-    def __init__(self, of, make):
-        self._of = cache(of)
-        self._make = make
-        self._made = {}
-
-    def __getitem__(self, name):
-        if name not in self._made:
-            self._made[name] = self._make(self._of()[name])
-        return self._made[name]
-
-    def __contains__(self, name):
-        return name in self._of()
-
-    def __iter__(self):
-        return iter(self._of())
-
-    def __len__(self):
-        return len(self._of())
-
-
 def blocks_of(chip):
     """All timed blocks of a chip; for kinds not timed on it, the blocks of its fallback chip."""
-
-    def rows():
-        kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
-        lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
-        return {of: row for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
-
-    return Later(rows, block_of)
+    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
+    lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
+    return {of: block_of(row) for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
 
 
 def stored_bytes(name):

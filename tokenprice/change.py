@@ -1,7 +1,6 @@
 """How much each resource alone would have to change to reach a target."""
 
 import math
-from functools import partial
 from typing import NamedTuple, Unpack
 
 from inferlib import validation
@@ -10,7 +9,6 @@ from inferlib.principles import cost_per_million
 from inferlib.system import System
 from inferlib.transformer import Experts
 from tokenprice import calibration
-from tokenprice.calibration import Later
 from tokenprice.deployment import heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.question import question_and_slo
@@ -44,15 +42,12 @@ class Resource(NamedTuple):
         factor = by if self.better == "more" else 1 / by
         changed = dict.fromkeys(LINKS, self.links) | dict.fromkeys(KERNELS, self.kernels)
         timed = {
-            kind: Later(partial(getattr, operators, kind), partial(_times, factor=factor, names=names))
+            kind: {name: _times(one, factor, names) for name, one in getattr(operators, kind).items()}
             for kind, names in changed.items()
             if names
         }
-        return (
-            _times(chip, factor, self.chip),
-            operators.replace(**timed),
-            _times(engine, factor, self.engine),
-        )
+        chip, engine = _times(chip, factor, self.chip), _times(engine, factor, self.engine)
+        return chip, operators.replace(**timed), engine
 
 
 RESOURCES = (

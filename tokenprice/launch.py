@@ -7,7 +7,6 @@
 import json
 import re
 import shlex
-from copy import deepcopy
 from functools import cache
 from os.path import isfile
 
@@ -338,7 +337,6 @@ def is_launch(text):
     return isinstance(text, str) and bool(re.search(pattern, text.strip()))
 
 
-@cache
 def read(text):
     """Parse a launch command or recipe, with an optional benchmark command.
 
@@ -469,7 +467,7 @@ def split(options, fields):
     extra = {name: value for name, value in options.items() if name not in fields and known(name)}
     options = {name: value for name, value in options.items() if name not in extra}
     if is_launch(options.get("model")):
-        launch = deepcopy(read(options.pop("model")))
+        launch = read(options.pop("model"))
     elif extra:
         launch = Launch(_engine(options.get("engine"), extra))
     else:

@@ -252,10 +252,11 @@ def parse_dollars(name, value) -> float:
 
 
 def parse_prices(prices, own=()) -> dict:
-    """Map chips to (lowest price, its seller, highest price or None), from numbers, pairs, or mappings of sellers."""
+    """Map chips to (lowest price, its seller, highest price or None), from prices, ranges, or mappings of sellers."""
     found = {}
     for name, price in validation.instance("prices", prices, Mapping).items():
         sellers = dict(price) if isinstance(price, Mapping) else None
+        price = price.split("-") if isinstance(price, str) else price
         listed = price if isinstance(price, (tuple, list)) else [price]
         several = list(sellers.values()) if sellers else listed
         if not several:

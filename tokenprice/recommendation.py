@@ -76,8 +76,8 @@ class Offer(formatting.Screen):
 
     @property
     def hourly(self):
-        """Dollars per hour of the machines for a given number of users."""
-        return self.replicas * self.system.count * self.request.price_per_chip_hour
+        """Dollars per hour of the machine, or of those for a given number of users."""
+        return max(self.replicas, 1) * self.system.count * self.request.price_per_chip_hour
 
     @property
     def p99(self):
@@ -174,13 +174,8 @@ class Offer(formatting.Screen):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
         r = self.request
         prices = self.request.per_million
-        many = (
-            {"usd_per_hour": r.price_per_chip_hour * self.system.count}
-            if self.fleet is None
-            else self.fleet.to_dict()
-        )
-        if self.replicas:
-            many |= {"replicas": self.replicas, "usd_per_hour": self.hourly}
+        many = self.fleet.to_dict() if self.fleet else {"usd_per_hour": self.hourly}
+        many |= {"replicas": self.replicas} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
         return {
             **_named(self.system, self.layout), "concurrency": self.concurrency,
@@ -538,9 +533,9 @@ class _Search:
         if rounds < 1:
             full = served.step(dp, q.longest)
             return self._miss(q, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
-        read = prefill_profile(q)
         if q.request_rate:
-            return self._fleet(q, seller, read)
+            return self._fleet(q, seller)
+        read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
         tried = self._served(q, read, dp * ladder)
         self._keep(tried, q, dp * ladder)
@@ -562,7 +557,7 @@ class _Search:
         request = with_cautions(self._served(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
-    def _fleet(self, q, seller, read):
+    def _fleet(self, q, seller):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
         both = fleet(q, **how)
@@ -576,7 +571,7 @@ class _Search:
             found.append((limited, many and replace(many, max_num_seqs=limit[0])))
         found = [one for one in found if one[1]]
         if not found:
-            alone = self._served(q, read, np.array([q.layout.dp]))
+            alone = self._served(q, prefill_profile(q), np.array([q.layout.dp]))
             return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.

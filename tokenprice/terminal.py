@@ -65,25 +65,17 @@ class _Once(argparse.Action):
 
     def __call__(self, parser, given, value, flag=None):
         if (first := getattr(given, self.dest)) is not self.default:
-            raise ValueError(f"{self.dest} is given twice: {first!r} and {value!r}")
+            name = self.option_strings[0][2:].replace("-", "_")
+            raise ValueError(f"{name} is given twice: {first!r} and {value!r}")
         setattr(given, self.dest, value)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argument parser with one-line errors that suggest near names; only help uses the width of the terminal."""
-
-    width: int | None = 100
+    """Argument parser with one-line errors that suggest near names."""
 
     def __init__(self, **more):
         super().__init__(**more)
         self.register("action", None, _Once)
-
-    def _get_formatter(self):
-        return self.formatter_class(self.prog, width=self.width)
-
-    def format_help(self):
-        self.width = None
-        return super().format_help()
 
     def error(self, message):
         from difflib import get_close_matches
@@ -184,7 +176,12 @@ def _command(name):
         add("--tpot", help="choose among answers with at most this TPOT (default any), e.g. '50 tokens/s'")
     if decide:
         add("--sure", action="store_true", default=None, help="meet the targets at the slow end too")
-        add("--chips", *ALSO["chips"], help="chips to try (default: all timed), e.g. 'H100, B200'")
+        add(
+            "--chips",
+            *ALSO["chips"],
+            dest="named_chips",
+            help="chips to try (default: all timed), e.g. 'H100, B200'",
+        )
         add("--counts", help="chips per machine (default: powers of two), e.g. 1,2,4,8")
         add("--top", default=5, help="how many offers to print (default 5), e.g. 10")
         add("--why", action="store_true", help="name the chips that were not tried, and why")
@@ -327,8 +324,6 @@ def _records(given):
 def _own_chips(given):
     given["prices"] = _prices(given.pop("prices", ()), given.pop("price_file", None))
     path = given.pop("chip_file", None)
-    if "chips" in given:
-        given["named_chips"] = given.pop("chips")
     if path is not None:
         from inferlib.catalog import load_chips
 
@@ -338,7 +333,6 @@ def _own_chips(given):
 def _prices(pairs, path):
     """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
     from inferlib import config, validation
-    from tokenprice.parsing import parse_dollars
 
     found = config.tables_of(path) if path is not None else {}
     for text in pairs:
@@ -347,5 +341,5 @@ def _prices(pairs, path):
             raise ValueError(
                 f"prices is {validation.short(repr, text)}, but must be like H100=2.5 or H100=2-4"
             )
-        found[name.strip()] = [parse_dollars("prices", part) for part in price.split("-")]
+        found[name.strip()] = price
     return found

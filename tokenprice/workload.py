@@ -16,7 +16,6 @@ TOKENS_PER_BLOCK = 512  # tokens per hashed block of a prompt, as in Mooncake's 
 PARTS = 60  # equally likely lengths that represent a distribution
 WINDOW = 20  # requests per window when the burstiness of arrivals is measured
 MOST = 2_000_000  # largest number of requests in a file
-LONGEST = 4_000_000  # largest length of a line in bytes
 # Field names of arrival, prompt and output in trace files, and the unit of an arrival in seconds.
 NAMES = (
     ("arrival", "prompt", "output", 1.0),
@@ -255,7 +254,6 @@ def trace(name, path) -> Trace:
     prompts = []
     outputs = []
     blocks = []
-    known: dict = {}
     try:
         for number, row in enumerate(_rows(path), 1):
             names = names or _names(row)
@@ -272,9 +270,8 @@ def trace(name, path) -> Trace:
                 skipped += 1
                 continue
             came.append(_when(names[0], when) * names[3])
-            # equal lengths share one object, so that a million requests take little memory
-            prompts.append(known.setdefault(prompt, prompt))
-            outputs.append(known.setdefault(output, output))
+            prompts.append(prompt)
+            outputs.append(output)
             blocks.append(_blocks(row, prompt))
     except _Unread as wrong:
         raise ValueError(f"{file} is neither JSON lines nor a table: {wrong}") from None
@@ -327,7 +324,7 @@ def _rows(path):
                     zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
                 )
                 broken = zstandard.ZstdError
-            lines = _lines(file)
+            lines = (line.decode("utf-8-sig") for line in file)
             first = next(lines, "")
             if first.lstrip().startswith("{"):
                 yield from map(json.loads, filter(str.strip, chain([first], lines)))
@@ -337,16 +334,6 @@ def _rows(path):
         raise LookupError(f"cannot read {str(path)!r}: {getattr(wrong, 'strerror', None) or wrong}") from None
     except (ValueError, RecursionError, csv.Error) as wrong:
         raise _Unread(wrong) from None
-
-
-def _lines(file):
-    """Yield the decoded lines of a file; ValueError for a line that is too long."""
-    code = "utf-8-sig"
-    while line := file.readline(LONGEST):
-        if len(line) == LONGEST:
-            raise ValueError(f"a line has {LONGEST:,} bytes or more")
-        yield line.decode(code)
-        code = "utf-8"
 
 
 def _names(row):
