@@ -311,12 +311,12 @@ def glue():
             "added": {"seconds": prefill.added_time(*both, number("beside"))},
         }
         for name in ("request", "loop"):
-            found[f"bounds_{name}"] = {one.text: one.slack(_Facts()) for one in invariants.KINDS[name]}
+            found[f"bounds_{name}"] = {one.text: one.slack(Facts()) for one in invariants.KINDS[name]}
         return {name: (list(each), list(each.values())) for name, each in found.items()}
 
 
-class _Facts(dict):
-    """The facts of bounds, each a symbol of its name."""
+class Facts(dict):
+    """The facts of cautions and bounds, each a symbol of its name."""
 
     def __missing__(self, name):
         return number(name)

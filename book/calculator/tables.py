@@ -254,13 +254,7 @@ def typed_formats():
 
 def cautions(declared):
     """Return the texts of cautions, and one JavaScript function of the facts that is above zero where each holds."""
-    names = {
-        "context", "batch", "tp", "expert_chips", "domain", "heads", "new_chip", "lent", "new_format",
-        "new_model", "untold", "users", "running", "copies", "unbalanced", "other_maker", "prompt",
-        "stages", "drafted", "borrowed", "not_timed", "new_kind", "params", "least_params", "widened", "shared",
-        *(name for name in constant_facts() if name.startswith("most_")),
-    }  # fmt: skip
-    facts = {name: javascript.number(name) for name in names}
+    facts = javascript.Facts()
     beyond = [caution.beyond(facts) for caution in declared]
     assert all(symbolic(expression) for expression in beyond)
     return [caution.text for caution in declared], javascript.code([], beyond)

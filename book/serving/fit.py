@@ -772,64 +772,24 @@ def ladder(rows=(0, 1, 2, 3), draws=8):
 
 def calibration_toml():
     """The text of ``calibration.toml``."""
-    first = {by: first_left_out(by) for by in ("publisher", "model")}
-    first_fit = dict(zip(FIRST, fit_first(first_rows()), strict=True))
-    longest = first_rows().prompt_tokens / np.where(first_rows().equal.astype(bool), 1, DRAWN)
-    rows = data()
-    lines = [
-        "# Written by `python -m book.serving.fit`; a test repeats it. Errors of rows left out by publisher and by",
-        "# model: mean |predicted/measured - 1|, the worse of the two ways; factors that hold 80 % of such rows, each",
-        "# group (publisher and model) of the same weight. `widen`: how much wider cautions make an interval.",
-        "",
-        f'frozen = "{FROZEN}"',
-        f"confidence = {CONFIDENCE}",
-        f"rows = {len(rows)}",
-        f"publishers = {_list(rows.publisher)}",
-        f"models = {_list(rows.model)}",
-        f"chips = {_list(rows.hardware)}",
-        f"formats = {_list(rows.weights)}",
-        f"batch = {rows.batch.max():.0f}",
-        f"context = {rows.context.max():.0f}",
-        f"params = {min(catalog.load_model(name).n_params for name in set(rows.model)) / 1e6:.0f}",
-        f"tp = {int(2 ** rows['rank'][rows.copies == 1].max())}",
-        f"expert_chips = {int(rows.n_gpus[rows.copies > 1].max())}",
-        f"pair = {_up(pair_factor())}",
-    ]
-    for (name, known), error in errors().groupby(["slice", "engine"], sort=False).error.max().items():
-        lines += [f'error."{name}"."{known}" = {error:.4g}']
-    lines += [
-        "",
-        "[factor] # on one chip, and by which part each doubling of chips makes its logarithm wider",
-    ]
-    lines += [f'"{name}" = [{_up(one)}, {part:.3g}]' for name, (one, part) in stated_factors().items()]
-    lines += [
-        "", "[first_token]", f"late = {first_fit['late']:.4g}",
-        f"rows = {len(first_rows())}", f"users = {MOST_USERS}", f"prompt = {longest.max():.0f}",
-        f"error = {max(float(np.mean(np.abs(np.expm1(logs)))) for logs in first.values()):.4g}",
-        f"factor = {_up(first_factor())}", "", "[widen]", *(f"{name} = {by:.4g}" for name, by in widening().items()),
-    ]  # fmt: skip
-    own = {"token": deployments(), "first": deployments(first=True)}
-    widths = {kind: ", ".join(f"{one:.2g}" for one in own_widths(rows)) for kind, rows in own.items()}
-    lines += [
-        "", "[own] # level, slope by users, slope by prompt, noise: rows of one's own, tokenprice/posterior.py",
-        *(f"{kind} = [{one}]" for kind, one in widths.items()),  # two digits, which are equal on any CPU
-        f"deployments = [{', '.join(str(len(rows)) for rows in own.values())}]",
-    ]  # fmt: skip
-    lines += ["", "[changed] # judged anew after scoring rows that fit nothing: date, old, what it gave, new"]
-    lines += [
-        f'{name} = ["{day}", {was}, "{held}", {now}]'
-        for name, (day, was, held, now) in JUDGED["changed"].items()
-    ]
-    return "\n".join(lines) + "\n"
+    rows, first = data(), first_rows()
+    longest = first.prompt_tokens / np.where(first.equal.astype(bool), 1, DRAWN)
+    return stored.filled(
+        "serving/calibration.toml.jinja", frozen=FROZEN, confidence=CONFIDENCE, rows=rows, up=_up,
+        seen={"publishers": rows.publisher, "models": rows.model, "chips": rows.hardware, "formats": rows.weights},
+        params=min(catalog.load_model(name).n_params for name in set(rows.model)) / 1e6,
+        tp=2 ** rows["rank"][rows.copies == 1].max(), expert_chips=rows.n_gpus[rows.copies > 1].max(),
+        pair=pair_factor(), errors=errors().groupby(["slice", "engine"], sort=False).error.max(),
+        factors=stated_factors(), late=fit_first(first)[list(FIRST).index("late")], first=first,
+        most_users=MOST_USERS, prompt=longest.max(), first_factor=first_factor(), widen=widening(),
+        first_error=max(np.abs(np.expm1(first_left_out(by))).mean() for by in ("publisher", "model")),
+        own={"token": deployments(), "first": deployments(first=True)}, widths=own_widths, changed=JUDGED["changed"],
+    )  # fmt: skip
 
 
 def _up(factor):
     """Round up, so that the row at the edge of an interval is inside."""
     return f"{np.ceil(1e3 * factor) / 1e3:.4g}"
-
-
-def _list(values):
-    return "[" + ", ".join(f'"{value}"' for value in sorted(set(values))) + "]"
 
 
 def attention_toml():

@@ -125,10 +125,7 @@ class Problem:
     @cached_property
     def known(self):
         """The parameters and the numbers that follow from them, by name."""
-        known = dict(self.given)
-        for name, formula in self.numbers.items():
-            known[name] = evaluated(formula, known)
-        return known
+        return computed(self.numbers, self.given)
 
     @cached_property
     def key(self):
@@ -242,6 +239,14 @@ def problems(student, topic=None, draw=None):
 def evaluated(formula, known):
     """Return the value of a formula of known parameters and numbers, and of the functions of ``quantities.py``."""
     return eval(formula, vars(quantities), known)
+
+
+def computed(formulas, given=()):
+    """Return given numbers, and those of formulas, each of which may use those before it, by name."""
+    known = dict(given)
+    for name, formula in formulas.items():
+        known[name] = evaluated(formula, known)
+    return known
 
 
 class _Formatter(string.Formatter):

@@ -1,4 +1,4 @@
-"""Functions and constants that formulas of ``problems.toml`` and ``warm_up.toml`` use, besides the library's."""
+"""Functions and constants for formulas of ``problems.toml``, ``warm_up.toml`` and ``board.toml``."""
 
 from functools import cache
 
@@ -82,3 +82,11 @@ def vectors(model, batch):
 def prompt_work(model, tokens):
     """FLOP of a prompt, attention included."""
     return sum(model.prefill_flops(tokens).values())
+
+
+def context_of_full_memory(model, chip, count, weights):
+    """The context at which memory is full just as a step reaches the chip's ridge point."""
+    work, more = (decode_work(profile_of(model), 1, context) for context in (0, 1))
+    free, read = System(chip, count).memory - weights_of(model, weights), read_of(model, weights)
+    per_byte = ridge_point(chip) * (read + free) / free
+    return work / (per_byte * model.cache_bytes() - (more - work))
