@@ -418,14 +418,15 @@ def decide(
         own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
         for weights in _fewer_bits(q):
             able = [one for one in own if weights in one[0].peaks]
-            other = min(searched(able, sure, q.replace(weights=weights)).offers, key=_place, default=None)
+            search = searched(able, sure, q.replace(weights=weights))
+            other = min(search.offers, key=search.place, default=None)
             paid = [one.hourly if many else one.dollars for one in (other, best) if one]
             less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
                 yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
 
     search = searched(offers, sure)
-    found = sorted(search.offers, key=_place)
+    found = sorted(search.offers, key=search.place)
     if promise.percentiles:
         found = search.played(found)
     elif q.request_rate:
@@ -459,12 +460,6 @@ def _in_fewer_bits(model, weights, offer, less):
     count = offer.fleet.chips if offer.fleet else offer.system.count * max(offer.replicas, 1)
     chips = of_chip(count, offer.system.chip.name)
     return f"With weights in {weights}{checkpoint}, {chips} would meet the SLO{less}"
-
-
-def _place(offer):
-    """Sort key of offers; fleets with equally many chips count as equally expensive, whatever the rounding."""
-    fast = (offer.request.tpot,) if offer.replicas else (offer.system.count, offer.request.tpot)
-    return float(f"{offer.ranked:.9g}"), *fast
 
 
 def machine_sizes(chip):
@@ -557,6 +552,13 @@ class _Search:
         request = with_cautions(self._served(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
+    def place(self, offer):
+        """Sort key of offers: the price, whatever its rounding; of fleets, those that meet the SLO at the slow end too."""
+        price = float(f"{offer.ranked:.9g}")
+        if offer.fleet:
+            return price, not self._kept(offer.fleet.slow_end), offer.request.tpot
+        return price, 0 if offer.replicas else offer.system.count, offer.request.tpot
+
     def _fleet(self, q, seller):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
@@ -600,7 +602,7 @@ class _Search:
 
     def simulated(self, offers, most):
         """Simulate the cheapest offers, and return them with the machines that then meet the SLO."""
-        offers = sorted(offers, key=_place)
+        offers = sorted(offers, key=self.place)
         while (
             k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
         ) is not None:
@@ -612,7 +614,7 @@ class _Search:
             else:
                 offers.pop(k)
                 self._miss(q, *self._late(old))
-            offers.sort(key=_place)
+            offers.sort(key=self.place)
         return offers
 
     def _late(self, many):
@@ -621,14 +623,17 @@ class _Search:
         return TOO_LATE, f"with {many.replicas} machines and more, simulated", max(late, 1.0)
 
     def played(self, offers):
-        """Return the best few offers, each with the machines or users that meet its percentiles; cheapest first."""
+        """Return a few offers, each with the machines or users that meet its percentiles; cheapest first.
+
+        An offer that is cheaper by formula than the cheapest of them is simulated too.
+        """
         kept = []
         for offer in progress(offers, "machines"):
-            if len(kept) == SIMULATED:
+            if len(kept) >= SIMULATED and offer.ranked >= min(one.ranked for one in kept):
                 self._miss(offer.question, NOT_SIMULATED, "dearer by formula")
             elif found := self._played(offer):
                 kept.append(found)
-        return sorted(kept, key=_place)
+        return sorted(kept, key=self.place)
 
     def _played(self, offer):
         """Simulate one offer: the fewest machines, or the most users, that meet the percentiles."""

@@ -946,7 +946,9 @@ globalThis.inferlibAsk = function (D) {
   // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
   const playedOffers = (out, S, most) => {
     const rank = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
-    const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || a.n - b.n || a.token - b.token);
+    const risky = (o) => +!asPromised(S, o.many.slow);
+    const next = (a, b) => (a.many && b.many ? risky(a) - risky(b) : a.n - b.n) || a.token - b.token;
+    const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || next(a, b));
     for (;;) {
       order();
       const k = out.offers.slice(0, most).findIndex((o) => o.many && !o.many.play);
