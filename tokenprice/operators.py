@@ -134,11 +134,8 @@ def experts(at, block):
     """Mixture of experts: the router, the routed experts that rows reach (sharded), and the shared expert."""
     yield gemm(at, "router", at.model.d_model, block.n_experts)
     kernel, size, chip = at.served("experts", "experts")
-    stream = at.model.d_model
-    if block.d_latent is not None:
-        stream = (
-            block.d_latent
-        )  # routed experts share one latent projection, on every chip at 16 bits like the router
+    stream = block.d_latent or at.model.d_model
+    if block.d_latent is not None:  # one projection for all experts, on every chip at 16 bits like the router
         yield gemm(at, "router", at.model.d_model, stream)
         yield gemm(at, "router", stream, at.model.d_model)
     one = block.matrices * stream * block.d_expert / at.expert_chips

@@ -492,9 +492,8 @@ def _offered(chips, prices):
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
     stated = parsing.parse_prices(prices or {}, own)
     asked = given is not None and not isinstance(chips, Mapping)
-    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
-    if not asked:
-        tried = [*(load_chip(name) for name in every_chip()), *own.values()]
+    named = given if asked else [*every_chip(), *own.values()]
+    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named]
     found = []
     left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
