@@ -7,9 +7,8 @@ from inferlib import validation
 from inferlib.equation import frozen, unchecked
 from inferlib.principles import cost_per_million
 from inferlib.system import System
-from inferlib.transformer import Experts
 from tokenprice import calibration
-from tokenprice.deployment import heads
+from tokenprice.deployment import fewest_experts, heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.question import question_and_slo
 from tokenprice.request import PrefillProfile, request_of
@@ -247,8 +246,6 @@ def _sizes(served):
     """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider."""
     model = served.model
     asked = served.layout
-    groups = [group.feed_forward for group in model.layers]
-    blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
     whole = int(served.machine.count)
     sizes = [whole // (whole & -whole)]  # its largest odd divisor, and doublings of that
     while 2 * sizes[-1] <= MOST_CHIPS:
@@ -261,7 +258,9 @@ def _sizes(served):
         if any(rest for _, rest in degrees.values()):
             continue
         other = asked.replace(**{name: times for name, (times, _) in degrees.items()})
-        if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
+        if all(h % other.tp == 0 for h in heads(model)) and (
+            other.ep == 1 or other.ep <= fewest_experts(model)
+        ):
             yield count, other
 
 

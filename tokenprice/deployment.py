@@ -18,7 +18,7 @@ from inferlib.system import (  # fmt: skip
     decode_model,
     format_bytes,
 )
-from inferlib.transformer import Attention, DeltaAttention, StateSpace, Transformer
+from inferlib.transformer import Attention, DeltaAttention, Experts, StateSpace, Transformer
 from tokenprice import calibration
 from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
 from tokenprice.formatting import format_layout
@@ -315,6 +315,12 @@ def heads(model):
     return [group.attention.n_heads for group in model.layers if hasattr(group.attention, "n_heads")]
 
 
+def fewest_experts(model):
+    """Experts of the layer that has the fewest; 0 if the model has none."""
+    blocks = [group.feed_forward for group in model.layers]
+    return min((block.n_experts for block in blocks if isinstance(block, Experts)), default=0)
+
+
 def layouts(model, chip, count):
     """Return the layouts worth trying for a model on ``count`` chips.
 
@@ -344,11 +350,10 @@ def layouts(model, chip, count):
     stages = count // inside[-1]
     if 1 < stages <= model.n_layers:
         found.append(Layout(tp=inside[-1], pp=stages))
-    groups = [group.feed_forward for group in model.layers]
-    blocks = [block.n_experts for block in groups if hasattr(block, "n_experts")]
+    spread = 1 < count <= fewest_experts(model)
     sends = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
-    if blocks and 1 < count <= min(blocks) and count in inside:
+    if spread and count in inside:
         found.append(Layout(tp=count, ep=count))
-    if blocks and 1 < count <= min(blocks) and sends is not None:
+    if spread and sends is not None:
         found += [Layout(tp=n, ep=count, dp=count // n) for n in inside if n <= 8 and n < count]
     return found
