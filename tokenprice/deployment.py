@@ -267,11 +267,12 @@ class Deployment(Record):
 
     def sequence(self, length):
         """Bytes of one sequence's cache on one chip of its instance."""
-        groups = [group for group in self.model.layers if group.attention is not None]
-        kept = sum(g.count * g.attention.kept(length) / self.kv_shards(g.attention) for g in groups)
+        kept = sum(n * each.kept(length) / self.kv_shards(each) for n, each in self.model.attentions)
         cache = kept * format_bytes(self.kv_cache_dtype)
         states = [
-            g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
+            g.replace(count=g.count / self.kv_shards(g.attention))
+            for g in self.model.layers
+            if g.attention and g.attention.state()
         ]
         if states:  # recurrent states, per sequence
             cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
@@ -312,7 +313,7 @@ def decode_step(model: Transformer, system: System, workload: Workload, layout: 
 
 def heads(model):
     """Attention heads of each group of layers that has attention."""
-    return [group.attention.n_heads for group in model.layers if hasattr(group.attention, "n_heads")]
+    return [attention.n_heads for _, attention in model.attentions if hasattr(attention, "n_heads")]
 
 
 def fewest_experts(model):

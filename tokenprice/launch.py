@@ -490,7 +490,7 @@ def engine_of(text):
 
 def logged(question, engine=""):
     """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
-    states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
+    states = any(attention.state() for _, attention in question.model.attentions)
     return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
 
 

@@ -178,7 +178,7 @@ def facts(deployment, batch, context, step=None):
         "domain": calibration.chips_per_node(system.chip) or system.domain,
         "shared": float(system.chip.topology == "PCIe" and at.tp > 1),
         "expert_chips": system.count if at.ep > 1 else 0, "new_model": new_model(model), "copies": at.dp,
-        "heads": min(group.attention.n_heads for group in model.layers if group.attention),
+        "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
     tuned = calibration.is_tuned(model, deployment.formats)
