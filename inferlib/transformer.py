@@ -386,7 +386,7 @@ class Transformer(Record):
         total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
         return nonzero_parts(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
-    @property
+    @cached_property
     def attentions(self):
         """Pairs of a number of layers and their attention, for groups that have one."""
         return [(group.count, group.attention) for group in self.layers if group.attention is not None]

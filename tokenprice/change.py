@@ -1,6 +1,8 @@
 """How much each resource alone would have to change to reach a target."""
 
 import math
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import NamedTuple, Unpack
 
 from inferlib import validation
@@ -26,6 +28,23 @@ KERNELS = ("gemm", "experts", "attention", "blocks")
 FIXED = ("start", "depth", "row", "select", "position", "token")  # fixed times of a kernel
 
 
+class Later(Mapping):
+    """A mapping of the values of another one, each converted on first use: a step needs few of many kernels."""
+
+    def __init__(self, of, convert):
+        self._of = of
+        self._converted = cache(lambda name: convert(of[name]))
+
+    def __getitem__(self, name):
+        return self._converted(name)
+
+    def __iter__(self):
+        return iter(self._of)
+
+    def __len__(self):
+        return len(self._of)
+
+
 class Resource(NamedTuple):
     """A resource of a step: which is better, more or less of it, and the fields of each record that state it."""
 
@@ -41,7 +60,7 @@ class Resource(NamedTuple):
         factor = by if self.better == "more" else 1 / by
         changed = dict.fromkeys(LINKS, self.links) | dict.fromkeys(KERNELS, self.kernels)
         timed = {
-            kind: {name: _times(one, factor, names) for name, one in getattr(operators, kind).items()}
+            kind: Later(getattr(operators, kind), partial(_times, factor=factor, names=names))
             for kind, names in changed.items()
             if names
         }
