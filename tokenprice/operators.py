@@ -7,7 +7,7 @@ Each kind of attention or feed-forward block is a generator of operators in orde
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum, symbolic, where
-from inferlib.system import Accelerator
+from inferlib.system import Accelerator, NotDescribed
 from tokenprice import calibration, kernels
 from tokenprice.kernels import Kernel, Link
 
@@ -180,7 +180,7 @@ def exchange(at, block):
     inside = at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:
-        raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
+        raise NotDescribed(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
     stream = block.d_latent or at.model.d_model
     data = at.rows / at.tp * minimum(block.n_active, at.expert_chips - 1) * stream
     latency = at.operators.link(at.expert_chips, "library").latency

@@ -529,8 +529,10 @@ class _Search:
         places = q.max_sequences()
         most = served.scheduler.max_num_seqs * q.layout.lanes
         rounds = int(min(places, most, MAX_USERS) // dp)
+        full = served.step(dp, q.longest)
+        if full.status == "n/a":
+            return self._miss(q, NOT_DESCRIBED, full.reason)
         if rounds < 1:
-            full = served.step(dp, q.longest)
             return self._miss(q, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
         if q.request_rate:
             return self._fleet(q, seller)
