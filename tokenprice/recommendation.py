@@ -539,8 +539,7 @@ class _Search:
         read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
         tried = self._served(q, read, dp * ladder)
-        self._keep(tried, q, dp * ladder)
-        kept = ladder[~self._short(tried, q)]
+        kept = ladder[~self._keep(tried, q, dp * ladder)]
         if not len(kept):
             return self._miss(q, *self._why(tried, q))
         high = min(2 * int(kept[-1]), rounds + 1)
@@ -736,6 +735,7 @@ class _Search:
         )
 
     def _keep(self, tried, q, users):
+        """Keep points of the frontier; return where the SLO is missed."""
         short = self._short(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
@@ -747,6 +747,7 @@ class _Search:
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
+        return short
 
     def _miss(self, q, reason, detail, times=None):
         self.misses.append(Rejected(**_named(q.machine, q.layout), reason=reason, detail=detail, times=times))
