@@ -380,14 +380,15 @@ class Transformer(Record):
     def _flops(self, tokens, logits, attending):
         """FLOP by part: every matrix for each token, the head for each of the logits, and attention."""
         counted = [self._token_flops(group, tokens) for group in self.layers]
-        for n, attention in self._attentions():
+        for n, attention in self.attentions:
             counted.append({part: n * flops for part, flops in attending(attention).items()})
         total = _by_part(counted)
         total["connections"] = total.get("connections", 0) + FLOP_PER_WEIGHT * self.connections * tokens
         return nonzero_parts(total | {"head": FLOP_PER_WEIGHT * self._rows() * self.d_model * logits})
 
-    def _attentions(self):
-        """Return pairs of number of layers and their attention, for groups that have one."""
+    @cached_property
+    def attentions(self):
+        """Pairs of a number of layers and their attention, for groups that have one."""
         return [(group.count, group.attention) for group in self.layers if group.attention is not None]
 
     def _token_flops(self, group, tokens):
@@ -413,11 +414,11 @@ class Transformer(Record):
         (163840, 35136)
         """
         context = validation.number("context", context, zero=True)
-        return sum(n * attention.kept(context) for n, attention in self._attentions())
+        return sum(n * attention.kept(context) for n, attention in self.attentions)
 
     def state_values(self):
         """Values per sequence that do not grow with its context: recurrent states, and tokens not yet pooled."""
-        return _by_part({what: n * v for what, v in a.state().items()} for n, a in self._attentions())
+        return _by_part({what: n * v for what, v in a.state().items()} for n, a in self.attentions)
 
     def state_bytes(self):
         """Bytes per sequence that do not grow with its context; states and tokens not yet pooled have 32 bits."""
@@ -495,7 +496,7 @@ class Transformer(Record):
         batch = validation.number("batch", batch)
         context = validation.number("context", context, zero=True)
         read = self._in_bytes(self._counted({"head": self._head()}, batch=batch), weights)
-        seen = sum(n * attention.read(context) for n, attention in self._attentions())
+        seen = sum(n * attention.read(context) for n, attention in self.attentions)
         read["cache"] = batch * seen * self._format("cache", cache)
         return read | ({"state": batch * self.state_bytes()} if self.state_values() else {})
 

@@ -99,6 +99,9 @@ def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
     text = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
     command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 4"
     assert check(command, text, "2x H100").answer.question.max_num_seqs == 4
+    assert (
+        check(command, text, "2x H100", output_tokens=300).answer.question.output_tokens == 300
+    )  # options win
     tool = "\nvllm bench serve --num-prompts 1000 --max-concurrency 64"
     asked = check(command + tool, "TPOT 9 ms", "2x H100").answer.question
     assert asked.requests_per_user == 1000 / 64

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from facts import from_table
 
+from inferlib import load_chip
 from tokenprice import Question, ask, change, decide, launch, simulate
 from tokenprice.formatting import format_layout
 from tokenprice.question import given
@@ -83,6 +84,14 @@ def test_all_doors_take_a_launch_command_and_flags():
     asked = {"tpot": "20 ms", "chips": "H100"}
     plain = decide(model, **asked, **same, kv_cache_dtype="fp8", engine="vllm").best.dollars
     assert decide(text, **asked, **load).best.dollars == plain
+
+
+def test_words_beside_a_command_are_values():
+    """A chip may be one's own, and a prompt in words is held against what the command allows."""
+    text, mine = "vllm serve Qwen/Qwen3-8B --max-model-len 1024", {"mine": load_chip("H100")}
+    assert ask(text, "2x mine", chips=mine, batch=2).seconds == ask(text, "2x H100", batch=2).seconds
+    with pytest.raises(ValueError, match="2,248 tokens, but the command allows 1,024"):
+        ask(text, "H100", isl="2k", osl=200)
 
 
 def test_what_has_no_effect_and_what_is_not_described_is_named():

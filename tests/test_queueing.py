@@ -9,7 +9,7 @@ from facts import from_table
 
 from inferlib import load_chip
 from tokenprice import Question, ask, decide
-from tokenprice.queueing import fleet
+from tokenprice.queueing import Server, fleet
 from tokenprice.replica import play
 from tokenprice.terminal import main
 
@@ -301,3 +301,18 @@ def test_sglang_reads_prompts_first_with_the_constants_of_its_class():
             and sglang.server.costs.door == vllm.server.costs.door
         )
         assert least < sglang.estimate.tpot / vllm.estimate.tpot < most
+
+
+def test_a_number_of_machines_is_simulated_once(monkeypatch):
+    """Prefill machines are added and no state is good: the slow end alone is simulated, once for each number."""
+    seen = []
+
+    def played(server, *given, machines, **how):
+        seen.append((server.output, server.step(1), machines))
+        return right(server, *given, machines=machines, **how)
+
+    right = Server.played
+    monkeypatch.setattr(Server, "played", played)
+    apart = ASKED.replace(prefill_machine=ASKED.machine)
+    assert fleet(apart, near=(9, 9), sure=True, kept=lambda state: False) is None
+    assert len(seen) == len({*seen}) == 6 + 6

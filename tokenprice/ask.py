@@ -446,9 +446,8 @@ def _source(key, question):
     return Answer(question, key, step, step.status, step.reason)
 
 
-def ask_kernel_model(question, simulated=True):
-    """Answer of the kernel model. ``simulated``: whether to simulate fleets."""
-    q = question
+def ask_kernel_model(q, simulated=True):
+    """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
     served = q.deployment
     running = q.workload.batch
     if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):

@@ -1,15 +1,16 @@
 """How much each resource alone would have to change to reach a target."""
 
 import math
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import NamedTuple, Unpack
 
 from inferlib import validation
 from inferlib.equation import frozen, unchecked
 from inferlib.principles import cost_per_million
 from inferlib.system import System
-from inferlib.transformer import Experts
 from tokenprice import calibration
-from tokenprice.deployment import heads
+from tokenprice.deployment import fewest_experts, heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
 from tokenprice.question import question_and_slo
 from tokenprice.request import PrefillProfile, request_of
@@ -27,6 +28,23 @@ KERNELS = ("gemm", "experts", "attention", "blocks")
 FIXED = ("start", "depth", "row", "select", "position", "token")  # fixed times of a kernel
 
 
+class Later(Mapping):
+    """A mapping of the values of another one, each converted on first use: a step needs few of many kernels."""
+
+    def __init__(self, of, convert):
+        self._of = of
+        self._converted = cache(lambda name: convert(of[name]))
+
+    def __getitem__(self, name):
+        return self._converted(name)
+
+    def __iter__(self):
+        return iter(self._of)
+
+    def __len__(self):
+        return len(self._of)
+
+
 class Resource(NamedTuple):
     """A resource of a step: which is better, more or less of it, and the fields of each record that state it."""
 
@@ -42,7 +60,7 @@ class Resource(NamedTuple):
         factor = by if self.better == "more" else 1 / by
         changed = dict.fromkeys(LINKS, self.links) | dict.fromkeys(KERNELS, self.kernels)
         timed = {
-            kind: {name: _times(one, factor, names) for name, one in getattr(operators, kind).items()}
+            kind: Later(getattr(operators, kind), partial(_times, factor=factor, names=names))
             for kind, names in changed.items()
             if names
         }
@@ -247,8 +265,6 @@ def _sizes(served):
     """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider."""
     model = served.model
     asked = served.layout
-    groups = [group.feed_forward for group in model.layers]
-    blocks = [block.n_experts for block in groups if isinstance(block, Experts)]
     whole = int(served.machine.count)
     sizes = [whole // (whole & -whole)]  # its largest odd divisor, and doublings of that
     while 2 * sizes[-1] <= MOST_CHIPS:
@@ -261,7 +277,9 @@ def _sizes(served):
         if any(rest for _, rest in degrees.values()):
             continue
         other = asked.replace(**{name: times for name, (times, _) in degrees.items()})
-        if all(h % other.tp == 0 for h in heads(model)) and (other.ep == 1 or other.ep <= min(blocks)):
+        if all(h % other.tp == 0 for h in heads(model)) and (
+            other.ep == 1 or other.ep <= fewest_experts(model)
+        ):
             yield count, other
 
 

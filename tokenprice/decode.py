@@ -65,8 +65,7 @@ def operators_of(part):
 
 def unsupported_reason(model):
     """Return why a model is unsupported on any machine, or ``""``."""
-    kinds = [group.attention for group in model.layers if group.attention is not None]
-    untimed = next((attention for attention in kinds if operators_of(attention) is None), None)
+    untimed = next((attention for _, attention in model.attentions if operators_of(attention) is None), None)
     return "" if untimed is None else f"no kernel timings of {unsupported_features(untimed)}"
 
 

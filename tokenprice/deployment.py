@@ -18,7 +18,7 @@ from inferlib.system import (  # fmt: skip
     decode_model,
     format_bytes,
 )
-from inferlib.transformer import Attention, DeltaAttention, StateSpace, Transformer
+from inferlib.transformer import Attention, DeltaAttention, Experts, StateSpace, Transformer
 from tokenprice import calibration
 from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
 from tokenprice.formatting import format_layout
@@ -267,11 +267,12 @@ class Deployment(Record):
 
     def sequence(self, length):
         """Bytes of one sequence's cache on one chip of its instance."""
-        groups = [group for group in self.model.layers if group.attention is not None]
-        kept = sum(g.count * g.attention.kept(length) / self.kv_shards(g.attention) for g in groups)
+        kept = sum(n * each.kept(length) / self.kv_shards(each) for n, each in self.model.attentions)
         cache = kept * format_bytes(self.kv_cache_dtype)
         states = [
-            g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
+            g.replace(count=g.count / self.kv_shards(g.attention))
+            for g in self.model.layers
+            if g.attention and g.attention.state()
         ]
         if states:  # recurrent states, per sequence
             cache = cache + self.model.replace(layers=tuple(states)).state_bytes()
@@ -312,7 +313,13 @@ def decode_step(model: Transformer, system: System, workload: Workload, layout: 
 
 def heads(model):
     """Attention heads of each group of layers that has attention."""
-    return [group.attention.n_heads for group in model.layers if hasattr(group.attention, "n_heads")]
+    return [attention.n_heads for _, attention in model.attentions if hasattr(attention, "n_heads")]
+
+
+def fewest_experts(model):
+    """Experts of the layer that has the fewest; 0 if the model has none."""
+    blocks = [group.feed_forward for group in model.layers]
+    return min((block.n_experts for block in blocks if isinstance(block, Experts)), default=0)
 
 
 def layouts(model, chip, count):
@@ -344,11 +351,10 @@ def layouts(model, chip, count):
     stages = count // inside[-1]
     if 1 < stages <= model.n_layers:
         found.append(Layout(tp=inside[-1], pp=stages))
-    groups = [group.feed_forward for group in model.layers]
-    blocks = [block.n_experts for block in groups if hasattr(block, "n_experts")]
+    spread = 1 < count <= fewest_experts(model)
     sends = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
-    if blocks and 1 < count <= min(blocks) and count in inside:
+    if spread and count in inside:
         found.append(Layout(tp=count, ep=count))
-    if blocks and 1 < count <= min(blocks) and sends is not None:
+    if spread and sends is not None:
         found += [Layout(tp=n, ep=count, dp=count // n) for n in inside if n <= 8 and n < count]
     return found

@@ -251,7 +251,7 @@ def _asked(command, measured, machine, chips, options):
             said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
         ):  # so that flags for requests are kept
             lengths = {name: seen.load[name] for name in LENGTHS if name in seen.load}
-            said, notes = given(asked | lengths, chips)
+            said, notes = given(lengths | asked, chips)
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     load = _without(seen.load, "acceptance_length")

@@ -259,12 +259,12 @@ class Launch:
             return System(machine.chip, count, max(count // boxes, 1))
         return machine if count == machine.count else System(machine.chip, count)
 
-    def _drafted(self, options, notes):
+    def _drafted(self, given, notes):
         said = {name: one for name, one in self.said.items() if name.startswith("draft_")}
         tokens = said.get("draft_tokens", said.get("draft_steps"))
         if said.get("draft_branches", 1) > 1:
             tokens = said.get("draft_verified", 1) - 1
-        if not said or options.get("acceptance_length") is not None and tokens:
+        if not said or given.get("acceptance_length") is not None and tokens:
             return {"draft_tokens": tokens} if said else {}
         method = str(said.get("draft_method", "")).lower()
         if "eagle" in method and "deepseek" in str(self.said.get("model")).lower():
@@ -490,7 +490,7 @@ def engine_of(text):
 
 def logged(question, engine=""):
     """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
-    states = any(group.attention is not None and group.attention.state() for group in question.model.layers)
+    states = any(attention.state() for _, attention in question.model.attentions)
     return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
 
 

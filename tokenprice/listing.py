@@ -88,9 +88,8 @@ def _model(name):
 def kind(model):
     """Return the kinds of attention, most frequent first, and whether the model has experts."""
     found = {}
-    for group in model.layers:
-        if group.attention is not None:
-            name = group.attention.kind + (", sparse" if getattr(group.attention, "top", None) else "")
-            found[name] = found.get(name, 0) + group.count
+    for n, attention in model.attentions:
+        name = attention.kind + (", sparse" if getattr(attention, "top", None) else "")
+        found[name] = found.get(name, 0) + n
     names = sorted(found, key=found.get, reverse=True)
     return " and ".join(names) + ("; experts" if model.sparse else "; dense")

@@ -7,7 +7,7 @@ Each kind of attention or feed-forward block is a generator of operators in orde
 from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum, symbolic, where
-from inferlib.system import Accelerator
+from inferlib.system import Accelerator, NotDescribed
 from tokenprice import calibration, kernels
 from tokenprice.kernels import Kernel, Link
 
@@ -134,11 +134,8 @@ def experts(at, block):
     """Mixture of experts: the router, the routed experts that rows reach (sharded), and the shared expert."""
     yield gemm(at, "router", at.model.d_model, block.n_experts)
     kernel, size, chip = at.served("experts", "experts")
-    stream = at.model.d_model
-    if block.d_latent is not None:
-        stream = (
-            block.d_latent
-        )  # routed experts share one latent projection, on every chip at 16 bits like the router
+    stream = block.d_latent or at.model.d_model
+    if block.d_latent is not None:  # one projection for all experts, on every chip at 16 bits like the router
         yield gemm(at, "router", at.model.d_model, stream)
         yield gemm(at, "router", stream, at.model.d_model)
     one = block.matrices * stream * block.d_expert / at.expert_chips
@@ -183,7 +180,7 @@ def exchange(at, block):
     inside = at.expert_chips <= at.box
     bandwidth = where(inside, chip.scale_up_bandwidth, chip.scale_out_bandwidth)
     if bandwidth is None:
-        raise ValueError(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
+        raise NotDescribed(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
     stream = block.d_latent or at.model.d_model
     data = at.rows / at.tp * minimum(block.n_active, at.expert_chips - 1) * stream
     latency = at.operators.link(at.expert_chips, "library").latency

@@ -185,7 +185,7 @@ def launch_floor(model, engine=None):
 
     Plain attention is one kernel and never waits for the host.
     """
-    if all(isinstance(group.attention, (Attention, type(None))) for group in model.layers):
+    if all(isinstance(attention, Attention) for _, attention in model.attentions):
         return 0.0
     return calibration.engine(engine).host * whole_layers(model)
 

@@ -129,8 +129,11 @@ class ParsedRecord(Record):
     @classmethod
     def parse(cls, options) -> dict[str, Any]:
         """Return the values of those options that are fields of this record and not None."""
-        given = ((f, options.get(f.name)) for f in fields(cls))
-        return {f.name: f.metadata["read"](f.name, value) for f, value in given if value is not None}
+        return {
+            name: field.metadata["read"](name, options[name])
+            for name, field in cls.__dataclass_fields__.items()
+            if options.get(name) is not None
+        }
 
     @classmethod
     def names(cls) -> list[str]:

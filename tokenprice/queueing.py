@@ -12,7 +12,7 @@ from math import ceil, floor, inf, isfinite
 from inferlib.equation import equation, frozen, unchecked
 from inferlib.ops import log, maximum, minimum, sqrt
 from inferlib.optional_imports import np
-from inferlib.system import Layout, System
+from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
 from tokenprice.prefill import prefill_until_first_token
@@ -359,7 +359,6 @@ class Fleet(Screen):
 
     request_rate: float
     system: System
-    layout: Layout | None
     replicas: int
     server: Server
     factor: float
@@ -368,7 +367,6 @@ class Fleet(Screen):
     request: Request
     prefill_machine: System | None = None
     prefill_replicas: int = 0
-    prefill_load: float = 0.0
     simulated: bool = True
     server_that_reads: Server | None = None
     max_num_seqs: int | None = None
@@ -381,6 +379,12 @@ class Fleet(Screen):
         if self.prefill_machine:
             found.append((self.prefill_machine, self.prefill_replicas, paid.reading, paid.read_rate))
         return found
+
+    @property
+    def prefill_load(self) -> float:
+        """Share of the capacity of the prefill machines that is used; 0 if there are none."""
+        reads = self.server_that_reads
+        return reads.load(self.request_rate / self.prefill_replicas) if reads else 0.0
 
     @property
     def chips(self) -> int:
@@ -462,7 +466,7 @@ class Fleet(Screen):
         return "", rows + self.rows(), []
 
 
-def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None, most=inf) -> Fleet | None:
+def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None, most=inf) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
     A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
@@ -526,13 +530,11 @@ def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None,
         slow = state(n, readers, factor)
         return slow and replace(slow, ttft=max(slow.ttft, state(n, readers).ttft * one.first_factor))
 
-    def meets(found):
-        return found is not None and (kept is None or kept(found))
-
     def good(n, readers=0):
-        if sure:  # the slow end first: if it is too late, the estimate is not simulated
-            return meets(state(n, readers, factor)) and meets(slow_end(n, readers))
-        return meets(state(n, readers))
+        found = state(n, readers, factor if sure else 1.0)
+        if found is None or not kept(found):  # too late at the slow end: the estimate is not simulated
+            return False
+        return not sure or kept(slow_end(n, readers))
 
     @cache
     def least(of):
@@ -541,7 +543,7 @@ def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None,
 
     def smallest(of, good):
         n = least(of)
-        return n and (n if kept is None else smallest_number(good, least=n))
+        return n and smallest_number(good, least=n)
 
     def chips(n):
         return n * q.machine.count + (least(reading) or 0) * reader.count
@@ -555,13 +557,13 @@ def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None,
                 break
             n, readers = (n, readers + 1) if readers and turn % 2 == 0 else (n + max(n // 20, 1), readers)
     else:
-        if reader and isfinite(most) and chips(least(server) or 0) > most:
+        if reader and chips(least(server) or 0) > most:
             return None
         n = machines or smallest(server, good)
-        if reader and n and isfinite(most) and chips(n) > most:
+        if not n or reader and chips(n) > most:
             return None
-        readers = n and reader and smallest(reading, partial(good, n)) or 0
-    if not n or reader and not readers or not (state(n, readers) if machines else good(n, readers)):
+        readers = reader and smallest(reading, partial(good, n)) or 0
+    if reader and not readers or not good(n, readers):
         return None
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
@@ -572,10 +574,9 @@ def fleet(q, *, machines=None, kept=None, sure=False, simulated=True, near=None,
         request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
         slow_end=(slow.tpot, slow.ttft),
     )  # fmt: skip
-    full = reading(readers).load(q.request_rate / readers) if readers else 0.0
     return Fleet(
-        q.request_rate, q.machine, q.resolved_layout, n, server(n), factor, now, slow, request,
-        reader, readers, full, simulated, reading(readers) if readers else None,
+        q.request_rate, q.machine, n, server(n), factor, now, slow, request, reader, readers, simulated,
+        reading(readers) if readers else None,
     )  # fmt: skip
 
 

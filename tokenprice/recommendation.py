@@ -487,9 +487,8 @@ def _offered(chips, prices):
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
     stated = parsing.parse_prices(prices or {}, own)
     asked = given is not None and not isinstance(chips, Mapping)
-    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in given] if asked else []
-    if not asked:
-        tried = [*(load_chip(name) for name in every_chip()), *own.values()]
+    named = given if asked else [*every_chip(), *own.values()]
+    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named]
     found = []
     left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
@@ -525,16 +524,17 @@ class _Search:
         places = q.max_sequences()
         most = served.scheduler.max_num_seqs * q.layout.lanes
         rounds = int(min(places, most, MAX_USERS) // dp)
+        full = served.step(dp, q.longest)
+        if full.status == "n/a":
+            return self._miss(q, NOT_DESCRIBED, full.reason)
         if rounds < 1:
-            full = served.step(dp, q.longest)
             return self._miss(q, NO_ROOM, full.reason or f"room for {max(places, 0):.3g} users")
         if q.request_rate:
             return self._fleet(q, seller)
         read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
         tried = self._served(q, read, dp * ladder)
-        self._keep(tried, q, dp * ladder)
-        kept = ladder[~self._short(tried, q)]
+        kept = ladder[~self._keep(tried, q, dp * ladder)]
         if not len(kept):
             return self._miss(q, *self._why(tried, q))
         high = min(2 * int(kept[-1]), rounds + 1)
@@ -740,6 +740,7 @@ class _Search:
         )
 
     def _keep(self, tried, q, users):
+        """Keep points of the frontier; return where the SLO is missed."""
         short = self._short(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
@@ -751,6 +752,7 @@ class _Search:
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
+        return short
 
     def _miss(self, q, reason, detail, times=None):
         self.misses.append(Rejected(**_named(q.machine, q.layout), reason=reason, detail=detail, times=times))

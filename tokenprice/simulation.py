@@ -23,22 +23,12 @@ WARM_UP = 3  # answers per user before requests are counted
 
 
 @frozen
-class Simulation(Screen):
-    """Times of each counted request, in seconds.
-
-    ``first``: TTFT of each request. ``token``: mean time per token after the first, of each request. ``gaps``: distinct
-    times between two tokens, and ``many`` how often each occurred. ``preempted``: how often a sequence was recomputed
-    because memory was full.
-    """
+class Simulation(Screen, Played):
+    """Times of each counted request, as in :class:`~tokenprice.replica.Played`, with the question and the SLO."""
 
     answer: Answer
     slo: SLO
     seed: int
-    first: "np.ndarray"
-    token: "np.ndarray"
-    gaps: "np.ndarray"
-    many: "np.ndarray"
-    preempted: int = 0
 
     def percentile(self, what, share) -> float:
         """Percentile of ``"first"``, ``"token"`` or ``"gaps"`` (``share`` in per cent)."""
@@ -170,7 +160,7 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     facts |= {"token": min(made.gaps, default=inf), "alone": base + each * min(server.costs.prompts)}
     if broken := invariants.violated(facts, ["served"]):
         raise ValueError(broken)
-    return Simulation(found, promise, seed, made.first, made.token, made.gaps, made.many, made.preempted)
+    return Simulation(**vars(made), answer=found, slo=promise, seed=seed)
 
 
 def _arrivals(many, count, seed, slower):

@@ -197,7 +197,7 @@ def load_rows():
 
 def measured_as(model):
     """Return a model's kind in ``sparse_attention.toml``: the kind of its least certain layers; ``""`` if none."""
-    kinds = [group.attention for group in model.layers]
+    kinds = [attention for _, attention in model.attentions]
     if any(isinstance(attention, StateSpace) for attention in kinds):
         return "borrowed"  # the state of Mamba 2 was not timed
     if any(isinstance(attention, CompressedAttention) for attention in kinds):
@@ -234,7 +234,7 @@ def timed_kinds(attention):
 
 def block_fallbacks(model, chip):
     """Return the other chips whose timings stand in for a model's attention blocks on this chip."""
-    kinds = sorted({kind for group in model.layers for kind in timed_kinds(group.attention)})
+    kinds = sorted({kind for _, attention in model.attentions for kind in timed_kinds(attention)})
     names = dict.fromkeys(calibration.block_fallback_chip(chip, kind) for kind in kinds)
     return [name for name in names if name != chip]
 
@@ -243,7 +243,7 @@ def stand_ins(deployment):
     """Describe what stands in for kernels that were not timed on the deployment's chip in its formats."""
     own = deployment.operators
     stored = deployment.model.parameters() | {"head": 1}
-    attentions = [group.attention for group in deployment.model.layers if group.attention is not None]
+    attentions = [attention for _, attention in deployment.model.attentions]
     if all(map(kind_of, attentions)):
         stored.pop("attention", None)  # its products are part of the timed block
     used = [

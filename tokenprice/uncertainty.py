@@ -166,23 +166,19 @@ def facts(deployment, batch, context, step=None):
     """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
     model = deployment.model
     system = deployment.machine
-    layout = deployment.layout
-    tp = layout.tp
-    dp = layout.dp
-    pp = layout.pp
-    ep = layout.ep
-    shared = system.chip.topology == "PCIe"
+    at = deployment.layout
     lenders = sparse_attention.block_fallbacks(model, system.chip.name)
     unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
     found = {
-        "stages": pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
+        "stages": at.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "not_timed": len(untimed), "untimed": ", ".join(untimed),
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
-        "context": context, "batch": batch, "tp": tp,
-        "domain": calibration.chips_per_node(system.chip) or system.domain, "shared": float(shared and tp > 1),
-        "expert_chips": system.count if ep > 1 else 0, "new_model": new_model(model), "copies": dp,
-        "heads": min(group.attention.n_heads for group in model.layers if group.attention),
+        "context": context, "batch": batch, "tp": at.tp,
+        "domain": calibration.chips_per_node(system.chip) or system.domain,
+        "shared": float(system.chip.topology == "PCIe" and at.tp > 1),
+        "expert_chips": system.count if at.ep > 1 else 0, "new_model": new_model(model), "copies": at.dp,
+        "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
     tuned = calibration.is_tuned(model, deployment.formats)

@@ -334,6 +334,7 @@ class _Lengths:
 
     sparse = number("stored_experts") > 1  # symbols are positive
     layers = (SimpleNamespace(count=number("hosted"), attention=True, feed_forward=True),)
+    attentions = ((1, True),)  # not plain: the host launches it kernel by kernel
 
 
 class _Loop:
