@@ -22,7 +22,7 @@ WANTED = [
     for text in texts
     if not text.startswith(PROJECT["name"])
 ]
-SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbval"}
+SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbclient"}
 
 
 def version(pin):
