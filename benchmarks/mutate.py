@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,75 +25,7 @@ from book import prose_numbers
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "_build" / "kept"
-# The nearest tests of a module or a folder, quick ones first, chapters last; the longest matching name counts.
-# A module's own doctests run before them.
-TESTS = {
-    "inferlib/": "survivors invalid_input argument_checks core equations replaced",
-    "inferlib/attention": "invalid_input transformer config served",
-    "inferlib/catalog/": "catalog invalid_input argument_checks facts",
-    "inferlib/config/": "survivors config served",
-    "inferlib/equation": "core argument_checks replaced equations lazy_arrays explorer",
-    "inferlib/formats": "survivors catalog config served question",
-    "inferlib/frontier": "survivors invalid_input erdil2025_toy",
-    "inferlib/papers/source": "synthesis invalid_input agreement",
-    "inferlib/papers/sweeps": "sweeps",
-    "inferlib/principles/": "principles survivors invalid_input argument_checks equations",
-    "inferlib/system": "survivors invalid_input argument_checks core catalog synthesis",
-    "inferlib/transformer": "invalid_input transformer config served",
-    "tokenprice/": "silence serving question sparse_attention decide synthesis equations",
-    "tokenprice/sparse_attention": "sparse_attention serving",
-    "tokenprice/invariants": "invariants queueing decide",
-    "tokenprice/change": "change question",
-    "tokenprice/sweeps": "sweeps",
-    "tokenprice/recommendation": "decide question invariants workload",
-    "tokenprice/energy": "survivors serving question",
-    "tokenprice/launch": "launch",
-    "tokenprice/benchmark": "check posterior",
-    "tokenprice/diagnosis": "check",
-    "tokenprice/permalink": "calculator_page",
-    "tokenprice/posterior": "posterior question",
-    "tokenprice/queueing": "survivors queueing workload simulate invariants decide question",
-    "tokenprice/request": "decide question serving invariants",
-    "tokenprice/workload": "workload simulate question",
-    "tokenprice/replica": "replica simulate queueing",
-    "tokenprice/scheduler": "replica queueing",
-    "tokenprice/simulation": "simulate workload invariants queueing",
-    "tokenprice/terminal": "question queueing",
-    "tokenprice/parsing": "question decide change",
-    "book/": "environment notebooks readme style teaching introduction",
-    "book/audit/": "grading print equations scorecard.ipynb errata.ipynb equations.ipynb notation.ipynb",
-    "book/calculator/": "calculator_page explorer",
-    "book/audit/scorecard_view": "grading cases pope2022_record.ipynb",
-    "book/audit/catalogue": "pages catalogue.ipynb",
-    "book/explorer/": "explorer pope2022.ipynb mazurek2025.ipynb",
-    "book/build_cache": "build_cache",
-    "book/teaching/cheatsheet": "style cheatsheet.ipynb",
-    "book/teaching/lab": "assignment course.ipynb",
-    "book/measured/": "measurements invalid_input",
-    "book/principles/introduction": "introduction principles introduction.ipynb principles.ipynb",
-    "book/principles/": "principles explorer principles.ipynb",
-    "book/teaching/problems/": "problems assignment slides problems.ipynb",
-    "book/import_tracking": "build_cache",
-    "book/serving/": "serving sparse_attention kernel_model scatter kernel_model.ipynb "
-    "kernel_model_record.ipynb price.ipynb",
-    "book/serving/services": "introduction introduction.ipynb price.ipynb",
-    "book/teaching/slides/": "slides",
-    "book/style": "style pages pope2022.ipynb synthesis.ipynb",
-    "book/papers/cases": "cases case_files.ipynb measurements.ipynb",
-    "book/synthesis/": "synthesis agreement scatter synthesis.ipynb synthesis_record.ipynb",
-}
-for key in ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025"):
-    TESTS[f"inferlib/papers/{key}/"] = f"survivors {key}* silence print equations"
-    TESTS[f"inferlib/papers/{key}/derivations"] = f"{key}* equations {key}*.ipynb"
-    TESTS[f"book/papers/{key}/"] = f"{key}* print {key}*.ipynb"
-    TESTS[f"book/papers/{key}/errata"] = f"{key}* print errata.ipynb"
-# Modules without slips, and why.
-OUT = {
-    "book/site/": "the build itself: `make book` and the visits to its pages notice",
-    "book/conftest": "runs the chapters with which slips would be noticed",
-    "book/teaching/slides/__main__": "writes and measures pages: `make slides` notices",
-    "tokenprice/__main__": "one line, which a terminal runs",
-}
+NEAREST = tomllib.loads((Path(__file__).parent / "nearest.toml").read_text("utf-8"))
 PAIRS = [
     (ast.Add, ast.Sub),
     (ast.Mult, ast.Div),
@@ -112,12 +45,15 @@ def modules():
         path for floor in ("inferlib", "tokenprice", "book") for path in sorted((ROOT / floor).rglob("*.py"))
     )
     names = (path.relative_to(ROOT).as_posix() for path in paths)
-    return [name for name in names if not name.startswith(tuple(OUT))]
+    return [name for name in names if not name.startswith(tuple(NEAREST["out"]))]
 
 
 def nearest(module):
     """Return the test files and chapters that should notice a slip in a module."""
-    names = TESTS[max((name for name in TESTS if module.startswith(name)), key=len)].split()
+    source = module.partition("/papers/")[2].partition("/")[0]
+    tests = {place.format(source=source): names for place, names in NEAREST["tests"].items()}
+    found = tests[max((place for place in tests if module.startswith(place)), key=len)]
+    names = found.format(source=source).split()
     patterns = [f"book/{name}" if name.endswith(".ipynb") else f"tests/test_{name}.py" for name in names]
     return [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
 

@@ -16,7 +16,7 @@ from inferlib.equation import names_of_overridden
 
 # Files on which every product depends: the packages, and files read before a process records what it reads.
 ALWAYS = """book/__init__.py book/import_tracking.py book/conftest.py book/site/tools/refresh.py constraints.txt
-pyproject.toml tests/nbval_sanitize.cfg""".split()
+pyproject.toml inferlib/__init__.py""".split()
 
 
 def cached(name, make, *patterns):

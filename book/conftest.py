@@ -1,21 +1,18 @@
-"""Settings for the tests of chapters: kernels on Unix sockets, and an immediate report if a kernel dies.
+"""Chapters as tests: each is run again, as `make refresh` does, and must have the outputs that are stored.
 
 A chapter that passed in this build is not run again until one of its dependencies changes, unless it is named.
 """
 
+import json
 import os
 import re
-import time
-from queue import Empty
 
-import nbval.kernel
-import nbval.plugin
+import nbformat
 import pytest
-from jupyter_client.manager import KernelManager
 
 from book import build_cache
 from book.import_tracking import ROOT, START
-from book.site.tools.refresh import sockets
+from book.site.tools import refresh
 
 _UNCHANGED: list = []
 
@@ -33,35 +30,39 @@ def pytest_terminal_summary(terminalreporter):
         )
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    if report.when == "call" and report.passed and hasattr(item.parent, "kernel"):
-        item.parent.passed = getattr(item.parent, "passed", 0) + 1
-    return report
+def pytest_collect_file(file_path, parent):
+    return Chapter.from_parent(parent, path=file_path) if file_path.suffix == ".ipynb" else None
 
 
-def teardown(self, end=nbval.plugin.IPyNbFile.teardown):
-    """Record in the build that all cells of a chapter passed, with the files that its kernel read."""
-    cells = [cell for cell in self.nb.cells if cell.cell_type == "code"]
-    if getattr(self, "passed", 0) == len(cells) and self.kernel.is_alive():
-        module, note = build_cache.__name__, build_cache.record_pass.__name__
-        noted = f"from {module} import {note}; {note}({self.path.relative_to(ROOT).as_posix()!r}, {START})"
-        self.kernel.await_reply(self.kernel.execute_cell_input(noted), timeout=60)
-    end(self)
+class Chapter(pytest.File):
+    """A chapter, with a single test."""
+
+    def collect(self):
+        yield Outputs.from_parent(self, name="outputs")
 
 
-def await_reply(self, message, timeout=None, wait=nbval.kernel.RunningKernel.await_reply):
-    """Report a dead kernel at once; nbval alone would wait for the cell's timeout, and then forever."""
-    end = time.monotonic() + timeout
-    while True:
-        try:
-            return wait(self, message, timeout=2)
-        except Empty:
-            if not self.is_alive():
-                raise RuntimeError("the kernel died while it ran this cell") from None
-            if time.monotonic() > end:
-                raise
+class Outputs(pytest.Item):
+    """The test that a chapter run again has its stored outputs; if it passes, the kernel notes what it read."""
+
+    def reportinfo(self):
+        return self.path, None, self.path.name
+
+    def runtest(self):
+        stored = nbformat.read(self.path, as_version=4)
+
+        def compared(made):
+            found = [
+                f"cell {cell.id}:\n{difference(cell.outputs, again.outputs)}"
+                for cell, again in zip(stored.cells, made.cells, strict=True)
+                if cell.cell_type == "code" and not same(cell.outputs, again.outputs)
+            ]
+            if found:
+                pytest.fail("\n\n".join(found), pytrace=False)
+            module, note = build_cache.__name__, build_cache.record_pass.__name__
+            chapter = self.path.relative_to(ROOT).as_posix()
+            return f"from {module} import {note}; {note}({chapter!r}, {START})"
+
+        refresh.run(self.path, compared)
 
 
 SVG = "image/svg+xml"
@@ -82,30 +83,17 @@ def same_drawing(one, other):
     return all(abs(a - b) < 0.021 for a, b in lengths)
 
 
-def compare_outputs(self, test, ref, skip_compare=None, compare=nbval.plugin.IPyNbCell.compare_outputs):
-    """Compare drawings by :func:`same_drawing`; nbval alone compares them letter by letter."""
-    for made, stored in zip(test, ref, strict=False):
-        drawings = [one.get("data", {}).get(SVG) for one in (made, stored)]
+def same(stored, made):
+    """Whether the outputs of a cell are the stored ones, drawings by :func:`same_drawing`."""
+    for one, other in zip(stored, made, strict=False):
+        drawings = [output.get("data", {}).get(SVG) for output in (one, other)]
         if all(drawings) and same_drawing(*drawings):
-            made["data"][SVG] = stored["data"][SVG]
-    return compare(self, test, ref, skip_compare)
+            other.data[SVG] = one.data[SVG]
+    return stored == made
 
 
-def around(*outputs, reach=400):
-    """Cut long outputs, such as the scorecard's table, to the text around their first difference."""
-    if not all(isinstance(one, str) and len(one) > 10 * reach for one in outputs):
-        return outputs
-    at = len(os.path.commonprefix(outputs))
-    return [f"... {one[max(0, at - reach) : at + reach]} ..." for one in outputs]
-
-
-def format_output_compare(self, key, left, right, show=nbval.plugin.IPyNbCell.format_output_compare):
-    """Show the difference of two outputs; nbval alone shows both outputs in full."""
-    show(self, key, *around(left, right))
-
-
-nbval.kernel.KernelManager = lambda **options: KernelManager(**options, **sockets())
-nbval.kernel.RunningKernel.await_reply = await_reply
-nbval.plugin.IPyNbFile.teardown = teardown
-nbval.plugin.IPyNbCell.compare_outputs = compare_outputs
-nbval.plugin.IPyNbCell.format_output_compare = format_output_compare
+def difference(*outputs, reach=400):
+    """Return the text around the first difference of two cells' outputs, as stored and as made."""
+    texts = [json.dumps(one, indent=1, sort_keys=True) for one in outputs]
+    at = len(os.path.commonprefix(texts))
+    return "\n".join(f"... {text[max(0, at - reach) : at + reach]} ..." for text in texts)

@@ -12,6 +12,8 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from inferlib import papers
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 CONSTRAINTS = (ROOT / "constraints.txt").read_text("utf-8")
@@ -22,7 +24,7 @@ WANTED = [
     for text in texts
     if not text.startswith(PROJECT["name"])
 ]
-SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbval"}
+SIX = {"jupyter-book", "numpy", "sympy", "matplotlib", "ipywidgets", "nbclient"}
 
 
 def version(pin):
@@ -78,13 +80,17 @@ def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda(
 SLIPS = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))
 
 
-@pytest.mark.parametrize("name", SLIPS["TESTS"])
+TRIED = SLIPS["NEAREST"]["tests"].items()
+PLACES = {place.format(source=source): tests for place, tests in TRIED for source in papers.sources()}
+
+
+@pytest.mark.parametrize("name", PLACES)
 def test_the_tests_that_are_to_notice_slips_exist(name):
-    named = SLIPS["TESTS"][name].split()
+    named = PLACES[name].split()
     assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()
     assert len(SLIPS["nearest"](name)) >= len(named)
 
 
-@pytest.mark.parametrize("name", SLIPS["OUT"])
+@pytest.mark.parametrize("name", SLIPS["NEAREST"]["out"])
 def test_what_is_named_out_exists(name):
     assert list(ROOT.glob(f"{name}*"))

@@ -37,13 +37,12 @@ def counted(table):
     return exact.sum().assign(numbers=exact.size())
 
 
-def draw(table, names=None, ax=None):
+def draw(table, names=None):
     """Draw a line per number and a column per version: full if it prints the number, pale if it prints another.
 
     ``names``: labels of the versions.
     """
-
-    ax = ax or style.panels(0.36 * len(table.columns) + 1, 0.09 * len(table) + 1.5, layout=None)
+    ax = style.panels(0.36 * len(table.columns) + 1, 0.09 * len(table) + 1.5, layout=None)
     looks = {"exact": {"color": style.GREEN}, "other": {"color": style.FAINT, "alpha": 0.3}}
     for x, name in enumerate(table):
         found = table[name].where(table[name].isin(["exact", ""]), "other").reset_index(drop=True)

@@ -26,14 +26,14 @@ def _chips(n):
     return f"{n} chip{'s' if n > 1 else ''}"
 
 
-def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
+def price_over_speed(models, chips, lengths, cached=(0,)):
     """Figure of dollars or tokens per chip over the speed of one user, by the kernel model and as measured.
 
     ``models``: label to the fields of a Question: model and formats. ``lengths``: tokens of a prompt and of an answer.
     ``cached``: shares of the prompt in the cache.
     """
     lines, dots, rows = [], [], public_rows()
-    rows = rows[rows.n_gpus.isin(counts)]
+    rows = rows[rows.n_gpus.isin(COUNTS)]
     for m, words in enumerate(models.values()):
         for c, chip in enumerate(chips):
             for n, (prompt, output) in enumerate(lengths):
@@ -41,7 +41,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
                 for h, share in enumerate(cached):
                     q = Question(**words, prompt_tokens=prompt, output_tokens=output, cached=share * prompt)
                     there = at | {"cached": h}
-                    found = decide(q, SLO(), chips=[chip], counts=counts, layouts=_whole)
+                    found = decide(q, SLO(), chips=[chip], counts=COUNTS, layouts=_whole)
                     lines += [_line(offer, found.points, chip, output, there) for offer in found.offers]
                 like = (q.model.name, chip.name, _kind(words["weights"]))
                 dots += [_dot(row, at) for row in rows.itertuples() if _same(row, like, prompt, output)]
@@ -62,7 +62,7 @@ def price_over_speed(models, chips, lengths, cached=(0,), counts=COUNTS):
         {"label": "dollars per million answer tokens, with prompts", "low": 0.05, "high": 200},
         {"label": "answered tokens per second and chip", "low": 2, "high": 10000},
     ]
-    key = {_chips(n): k for k, n in enumerate(counts)}
+    key = {_chips(n): k for k, n in enumerate(COUNTS)}
     title, prices = "What does a promise cost?", [chip.price for chip in chips]
     asks = {
         "model": [_state(words) for words in models.values()],

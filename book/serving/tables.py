@@ -42,6 +42,7 @@ def _groups(terms):
     return {kind: sum(terms.get(name, 0.0) for name in names) for kind, names in kinds.items()}
 
 
+@frame("what", "ms")
 def steps_to_measured(name):
     """What each kind of time adds between the bound and the measured time of one row, in milliseconds."""
     row = measured(name)
@@ -50,11 +51,11 @@ def steps_to_measured(name):
     line = fit.data().set_index("id").loc[name]
     step = decode_step(model, system, workload, layout, engine=engine)
     parts = _groups(step.critical)
-    found = [
-        ("the bound", bound), ("shares that kernels reach", parts.pop("reading") - bound), *parts.items(),
-        ("prompts of the other users", line.others), ("predicted", step.total + line.others), ("measured", row.tpot),
-    ]  # fmt: skip
-    return pd.DataFrame([(name, 1e3 * value) for name, value in found], columns=["what", "ms"])
+    found = {
+        "the bound": bound, "shares that kernels reach": parts.pop("reading") - bound, **parts,
+        "prompts of the other users": line.others, "predicted": step.total + line.others, "measured": row.tpot,
+    }  # fmt: skip
+    return [(name, 1e3 * seconds) for name, seconds in found.items()]
 
 
 def beside(pieces, eight, n_layers=80):
@@ -180,14 +181,14 @@ def distances():
     return [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
 
 
+@frame("chip", "operator", "times as long", "lent by")
 def kin(most=8):
     """Return the timed operators farthest from the same operator on other chips, and the timings that replace them."""
     found = []
     for (chip, of), times in doubts.against_kin().items():
         lent = calibration.block_fallback_chip(chip, of[0]) if (chip, of) in doubts.doubted() else ""
         found.append((chip, " ".join(map(str, filter(None, of))), times, lent))
-    found.sort(key=lambda row: -abs(np.log(max(row[2], 1e-9))))
-    return pd.DataFrame(found[:most], columns=["chip", "operator", "times as long", "lent by"])
+    return sorted(found, key=lambda row: -abs(np.log(max(row[2], 1e-9))))[:most]
 
 
 # Fits by Epoch AI (docs/results.md of epoch-research/ttft-latency-scaling at cf1e462): seconds for a million tokens of
@@ -195,17 +196,18 @@ def kin(most=8):
 EPOCH = {"GPT-5.6 Terra": (5.5426, 8.0265), "GPT-5.6 Sol": (11.566, 10.416)}
 
 
+@frame("model", "million tokens")
 def crossings(*names):
     """Million tokens of prompt at which the quadratic part of its time exceeds the linear one: measured, computed."""
-    found = {f"{name}, measured": line / square for name, (line, square) in EPOCH.items()}
+    for name, (line, square) in EPOCH.items():
+        yield f"{name}, measured", line / square
     box = System(inferlib.load_chip("B200").replace(memory_capacity=None), 8)
     lengths = np.linspace(50e3, 850e3, 9)
     for name in names:
         model = inferlib.load_model(name)
         times = [Deployment(model, box, weights="fp8").prefill(n).total for n in lengths]
         square, line, _ = np.polyfit(lengths / 1e6, times, 2)
-        found[name] = line / square
-    return pd.DataFrame(found.items(), columns=["model", "million tokens"])
+        yield name, line / square
 
 
 def unfitted():

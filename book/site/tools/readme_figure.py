@@ -1,41 +1,20 @@
-"""Draw the README's figure, on a white background because a README has no theme."""
+"""Copy the README's figure from its chapter, on a white background because a README has no theme."""
 
-from __future__ import annotations
-
-import io
+import json
 from pathlib import Path
 
-import matplotlib
-
-PICTURE = Path(__file__).resolve().parents[1] / "static" / "one-token.svg"
+BOOK = Path(__file__).parents[2]
+CHAPTER, FIGURE = BOOK / "erdil2025_toy.ipynb", "fig-e-size"
+PICTURE = BOOK / "site" / "static" / "one-token.svg"
 
 
 def drawn():
-    """Return the figure as SVG text, the same in every run."""
-    matplotlib.use("svg")
-    import matplotlib.pyplot as plt
-    import xarray as xr
-
-    from book import style
-    from inferlib import axis
-    from inferlib.papers import erdil2025
-
-    style.use()
-    _, ax = plt.subplots(figsize=(6.4, 3.4), facecolor="white")
-    model, chip, hop = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100"), 1e-6
-    gpus = axis("GPUs in the instance", 1, 512)
-    times = {
-        "reading": erdil2025.weight_time(model, chip, gpus),
-        "network": erdil2025.network_time(model, erdil2025.grid_all_reduce_time(gpus, hop)),
-        "token latency": erdil2025.critical_latency(model, chip, gpus, hop),
-    }
-    best = erdil2025.optimal_n_gpu(model, chip, hop), erdil2025.minimum_latency(model, chip, hop)
-    colours = {"reading": style.BLUE, "network": style.RED, "token latency": style.INK}
-    style.curve(xr.Dataset(times), mark=best, unit="ms", ax=ax, colours=colours)
-    text = io.StringIO()
-    options = {"bbox_inches": "tight", "facecolor": "white", "metadata": style.SVG_METADATA}
-    ax.figure.savefig(text, format="svg", **options)
-    return style.canonical_svg(text.getvalue())
+    """Return the figure as SVG text."""
+    for cell in json.loads(CHAPTER.read_text("utf-8"))["cells"]:
+        if cell["metadata"].get("mystnb", {}).get("figure", {}).get("name") == FIGURE:
+            (drawing,) = (output["data"]["image/svg+xml"] for output in cell["outputs"])
+            return "".join(drawing).replace("<svg ", '<svg style="background: white" ', 1)
+    raise LookupError(f"{CHAPTER.name} has no figure {FIGURE}")
 
 
 if __name__ == "__main__":
