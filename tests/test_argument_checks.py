@@ -21,6 +21,7 @@ from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
 from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward, LatentAttention, StateSpace
+from tokenprice import load_model
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
@@ -118,7 +119,7 @@ def test_two_threads_do_not_mix_their_explanations():
     lambda: validation.number("batch", 10**5000),
     lambda: validation.one_of("format", "f" * 5000, ["bf16"]),
     lambda: units.parse("9" * 5000, "GB"),
-    lambda: inferlib.load_model({"model_type": "m" * 5000}),
+    lambda: load_model({"model_type": "m" * 5000}),
 ])  # fmt: skip
 def test_an_error_does_not_echo_thousands_of_characters(call):
     with pytest.raises((TypeError, ValueError, LookupError)) as caught:

@@ -9,7 +9,6 @@ from functools import cache
 from typing import NamedTuple
 
 from inferlib import validation
-from inferlib.catalog import load_model
 from inferlib.ops import minimum
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import (
@@ -21,6 +20,7 @@ from inferlib.transformer import (
     visible_context,
 )
 from tokenprice import calibration, kernels
+from tokenprice.catalog import load_model
 from tokenprice.kernels import Block
 from tokenprice.operators import FLOP_PER_WEIGHT, RESULT, FixedTime, KernelCall, gemm
 

@@ -1,4 +1,4 @@
-"""Evaluate a family's declarations in ``catalog/families.toml`` (which explains its words) to a model's shape.
+"""Evaluate a family's declarations in ``families.toml`` (which explains its words) to a model's shape.
 
 Every word of a family's table has one function here: :data:`CHECKS` validates single keys, :data:`RULES` decide the
 kind of each layer, :func:`value` evaluates expressions.
@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import validation
-from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED, Keys
 from inferlib.transformer import (
     Attention,
     CompressedAttention,
@@ -21,6 +20,7 @@ from inferlib.transformer import (
     Layers,
     StateSpace,
 )
+from tokenprice.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED, Keys
 
 PARTS = {
     "attention": Attention,
@@ -39,7 +39,7 @@ UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # keys that an omitted 
 @cache
 def declarations():
     """The parsed file of declarations: ``harmless`` keys of all families, and a table per ``family``."""
-    return validation.read_package_toml(__file__, "../catalog/families.toml")
+    return validation.read_package_toml(__file__, "families.toml")
 
 
 def families():

@@ -1,10 +1,9 @@
 """Typed access to the keys of a configuration; keys that were never read are refused at the end."""
 
 import json
-import reprlib
 from collections.abc import Mapping
 
-from inferlib.validation import short
+from inferlib.validation import shown
 
 MAX_LAYERS = 10**4
 MAX_NUMBER = 10**9
@@ -131,8 +130,3 @@ class Keys:
                 raise ValueError(
                     f"{self.where}: {name} is {shown(value)}, but a {family!r} model has no such key"
                 )
-
-
-def shown(value):
-    """Return a short text of any value, however deeply nested."""
-    return short(reprlib.repr, value)
