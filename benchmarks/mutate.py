@@ -39,6 +39,7 @@ TESTS = {
     "inferlib/system": "survivors invalid_input argument_checks core catalog synthesis",
     "inferlib/transformer": "invalid_input transformer config served",
     "tokenprice/": "silence serving question sparse_attention decide synthesis equations",
+    "tokenprice/attention": "served argument_checks",
     "tokenprice/catalog/": "catalog served words config",
     "tokenprice/config/": "survivors config served",
     "tokenprice/sparse_attention": "sparse_attention serving",

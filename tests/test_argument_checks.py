@@ -20,8 +20,9 @@ from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, stein
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
-from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward, LatentAttention, StateSpace
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
 from tokenprice import load_model
+from tokenprice.attention import DeltaAttention, StateSpace
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]

@@ -11,8 +11,8 @@ from facts import from_table, lines, refused
 import inferlib
 from book.audit import catalogue as tables
 from inferlib.formats import nearest
-from inferlib.transformer import DeltaAttention, StateSpace
 from tokenprice import ask, catalog, load_model, predictors
+from tokenprice.attention import DeltaAttention, StateSpace
 from tokenprice.config import parse, read_config
 
 SERVED = json.loads((files("tokenprice.catalog") / "served.json").read_text("utf-8"))

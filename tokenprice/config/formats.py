@@ -13,8 +13,8 @@ from functools import cache
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.formats import FORMATS, SPELLED, WeightOnly, Whole
-from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
 from inferlib.validation import shown
+from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_PATTERNS = 100  # patterns that may apply to any layer
 MAX_LAYERS = 1000
