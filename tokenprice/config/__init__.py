@@ -58,9 +58,9 @@ def _read(c, stated=(), family=None, architectures=None):
     validation.one_of(f"model_type (in {c.where})", family, families())
     about = declared(family)
     # a serving engine prefers the section in the file itself to the file beside it
-    own = c._take("quantization_config", None) or c._take("compression_config", None)
+    own = c.take("quantization_config", None) or c.take("compression_config", None)
     sections = [section for section in (own, *stated) if section is not None]
-    architectures = architectures or c._take("architectures", None)
+    architectures = architectures or c.take("architectures", None)
     if about.get("flat") and about["inside"] not in c.data:
         family = about["holds"][0]
         about = declared(about["holds"][0])
