@@ -12,13 +12,10 @@ from functools import cached_property
 from inferlib import validation
 from inferlib.attention import (  # noqa: F401  re-exported
     FLOP_PER_WEIGHT,
-    KINDS,
     Attention,
-    CompressedAttention,
-    DeltaAttention,
+    AttentionKind,
     Indexer,
     LatentAttention,
-    StateSpace,
     at_most,
     causal_pairs,
     nonzero_parts,
@@ -116,7 +113,7 @@ class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
     count: float = quantity("layers of this kind")
-    attention: Attention | LatentAttention | CompressedAttention | DeltaAttention | StateSpace | None  # type: ignore[misc]
+    attention: AttentionKind | None  # type: ignore[misc]
     feed_forward: FeedForward | Experts | None  # type: ignore[misc]
     norms: float = quantity(
         "vectors of width d_model in the norms of a layer: 2, or 4 with biases", default=2, zero=True
@@ -125,7 +122,7 @@ class Layers(Record):
 
     def __post_init__(self):
         super().__post_init__()
-        for name, kinds in (("attention", KINDS), ("feed_forward", _BLOCKS)):
+        for name, kinds in (("attention", (AttentionKind,)), ("feed_forward", _BLOCKS)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kinds):
                 allowed = " or ".join(kind.__name__ for kind in kinds)

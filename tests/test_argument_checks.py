@@ -20,7 +20,9 @@ from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, stein
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
-from inferlib.transformer import Attention, DeltaAttention, Experts, FeedForward, LatentAttention, StateSpace
+from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
+from tokenprice import load_model
+from tokenprice.attention import DeltaAttention, StateSpace
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
@@ -118,7 +120,7 @@ def test_two_threads_do_not_mix_their_explanations():
     lambda: validation.number("batch", 10**5000),
     lambda: validation.one_of("format", "f" * 5000, ["bf16"]),
     lambda: units.parse("9" * 5000, "GB"),
-    lambda: inferlib.load_model({"model_type": "m" * 5000}),
+    lambda: load_model({"model_type": "m" * 5000}),
 ])  # fmt: skip
 def test_an_error_does_not_echo_thousands_of_characters(call):
     with pytest.raises((TypeError, ValueError, LookupError)) as caught:

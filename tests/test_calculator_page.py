@@ -18,9 +18,8 @@ import inferlib
 import tokenprice
 from book import measured
 from book.calculator import fields, javascript, page as calculator_page, tables
-from inferlib import catalog
 from inferlib.system import System
-from tokenprice import SLO, Question, ask, change, decide, permalink
+from tokenprice import SLO, Question, ask, catalog, change, decide, permalink
 from tokenprice.formatting import format_layout
 from tokenprice.question import REQUEST, STEP
 

@@ -30,9 +30,8 @@ from test_chapter_inputs import (  # noqa: F401
 )  # fmt: skip
 
 from book import prose_numbers
-from inferlib import catalog
 from inferlib.papers.source import sources
-from tokenprice import Question, ask
+from tokenprice import Question, ask, catalog
 
 CHANGES = {
     "another model": {"model": "Qwen3 32B"},

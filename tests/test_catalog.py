@@ -10,9 +10,9 @@ from importlib.resources import files
 import pytest
 from facts import from_table, lines
 
-from inferlib import System, catalog, load_chip, load_model, units
+from inferlib import System, load_chip, units
 from inferlib.equation import quantities
-from tokenprice import calibration
+from tokenprice import calibration, catalog, load_model
 
 CHIPS = catalog.chips()
 UNSAID = {"V100 SXM2", "MI250X GCD", "Groq LPU"}  # links of several kinds, which no one word names

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from test_calculator_page import engine, run
 
-from inferlib import catalog
-from tokenprice import ask, benchmark, check
+from tokenprice import ask, benchmark, catalog, check
 from tokenprice.diagnosis import expected
 from tokenprice.terminal import main
 

@@ -11,24 +11,31 @@ import pytest
 from facts import lines, refused
 from hypothesis import given, strategies as st
 
-from inferlib import load_model
-from inferlib.config.families import declarations, declared
+from tokenprice import load_model
+from tokenprice.config.families import declarations, declared
 
+STORED = tomllib.loads((Path(__file__).parent / "configs.toml").read_text("utf-8"))
 CATALOGUE = tomllib.loads((files("inferlib.catalog") / "models.toml").read_text("utf-8"))
-SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
+OWN = tomllib.loads((files("tokenprice.catalog") / "models.toml").read_text("utf-8"))
+SERVED = json.loads((files("tokenprice.catalog") / "served.json").read_text("utf-8"))
 
 
-def shape_keys(entry):
+def served(name):
+    """The whole configuration of a catalogue model that is served today."""
+    return SERVED.get("/".join(CATALOGUE[name]["source"].split("/")[3:5]), {}).get("config")
+
+
+def shape_keys(whole):
     """The keys of a configuration that may change its shape."""
-    if "config" in entry:
-        return json.loads(entry["config"])
-    whole = SERVED["/".join(entry["source"].split("/")[3:5])]["config"]
     harmless = {*declarations()["harmless"], *declared(whole["model_type"]).get("harmless", ())}
     harmless.add("experts_per_token")  # a second name
     return {key: value for key, value in whole.items() if key not in harmless or key == "model_type"}
 
 
-CONFIGS = {name: shape_keys(entry) for name, entry in CATALOGUE.items() if "shape" not in entry}
+BOTH = {name: served(name) for name in CATALOGUE if served(name)}
+CONFIGS = {name: json.loads(text) for name, text in STORED.items()}
+CONFIGS |= {name: shape_keys(whole) for name, whole in BOTH.items()}
+CONFIGS |= {name: json.loads(entry["config"]) for name, entry in OWN.items()}
 LLAMA, QWEN, V3, OSS = (CONFIGS[n] for n in ("Llama 3 8B", "Qwen3 30B-A3B", "DeepSeek V3", "GPT-OSS 20B"))
 MISTRAL, QWEN25, DBRX, GPT2 = (CONFIGS[n] for n in ("Mistral 7B", "Qwen2.5 7B", "DBRX", "GPT-2"))
 WHOLE_SCOUT = CONFIGS["Llama 4 Scout"]
@@ -51,6 +58,18 @@ def windows(base, **changes):
 
 
 # --- Right ------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", STORED | BOTH)
+def test_the_catalogue_states_what_the_maker_s_file_says(name):
+    typed, read = load_model(name), load_model(BOTH.get(name) or CONFIGS[name])
+    assert read == typed.replace(name="") and read.notes == typed.notes
+
+
+def test_a_catalogue_model_without_a_configuration_has_a_paper_as_its_source():
+    assert all(
+        "huggingface" not in CATALOGUE[name]["source"] for name in CATALOGUE.keys() - STORED - BOTH.keys()
+    )
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_name_a_dictionary_a_file_and_a_folder_are_the_same_model(name, tmp_path, monkeypatch):
     """A folder that happens to be called like a model does not shadow it."""

@@ -7,8 +7,8 @@ import pytest
 from facts import refused
 from questions import numbers
 
-from inferlib import load_chip, load_model
-from tokenprice import ask, decide
+from inferlib import load_chip
+from tokenprice import ask, decide, load_model
 from tokenprice.calibration import chips_per_node
 from tokenprice.deployment import layouts
 from tokenprice.formatting import format_layout

@@ -11,6 +11,7 @@ import xarray as xr
 from facts import refused
 
 import inferlib
+import tokenprice
 from inferlib import Layout, System, Transformer, Workload, papers
 from inferlib.papers import steinhardt2022
 from tokenprice.deployment import decode_step
@@ -100,7 +101,7 @@ test_one_clear_error = refused(globals())
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")
 def test_a_file_that_cannot_be_read_is_named():
-    for load in (inferlib.load_model, inferlib.catalog.load_chips):
+    for load in (tokenprice.load_model, inferlib.catalog.load_chips):
         with pytest.raises(LookupError, match="cannot read '/proc/self/mem'"):
             load("/proc/self/mem")
 
@@ -109,14 +110,14 @@ def test_a_file_that_cannot_be_read_is_named():
 def test_a_key_is_not_echoed_raw(sly):
     shape = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2}
     shape |= {"num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100}
-    assert inferlib.load_model(shape).n_layers == 2
+    assert tokenprice.load_model(shape).n_layers == 2
     for change in ({sly: 1}, {"model_type": sly}, {"hidden_act": sly, "rope_scaling": sly}):
         try:
-            inferlib.load_model(shape | change)
+            tokenprice.load_model(shape | change)
         except (ValueError, LookupError) as error:
             assert sly not in str(error)
     with pytest.raises(ValueError, match="has no such key"):
-        inferlib.load_model(shape | {sly: 1})
+        tokenprice.load_model(shape | {sly: 1})
 
 
 # --- The reader's machine ---------------------------------------------------------------------------------

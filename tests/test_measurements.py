@@ -7,9 +7,10 @@ import pytest
 from facts import lines, options_of
 
 import inferlib
+import tokenprice
 from book import measured as measurements
 from book.measured import names, schema
-from inferlib import catalog
+from tokenprice import catalog
 
 ALL = measurements.load()
 
@@ -93,7 +94,7 @@ TIMED = ALL[ALL.tpot.notna() & ALL.model_in_catalogue & PLAIN]
 
 def floor(row):
     """Seconds to read weights and cache from the memory of all chips that work on a token."""
-    model, chip = inferlib.load_model(row.model), inferlib.load_chip(row.hardware)
+    model, chip = tokenprice.load_model(row.model), inferlib.load_chip(row.hardware)
     weights = BYTES.get(row.weight_format, row.weight_format)
     cached = row.kv_format or "fp8"  # at least one byte a value where the source does not say
     read = model.bytes_read(row.sequences, row.context, weights=weights, cache=cached)
@@ -110,7 +111,7 @@ def test_no_time_is_below_the_bounds_of_memory_and_arithmetic(row):
     least = floor(row)
     # Nor is any row absurdly slow: the slowest reach a fiftieth of the memory's rate.
     assert least <= row.tpot < 50 * least
-    chip, model = inferlib.load_chip(row.hardware), inferlib.load_model(row.model)
+    chip, model = inferlib.load_chip(row.hardware), tokenprice.load_model(row.model)
     peak = max(chip.peaks.get(row.weight_format, 0), chip.flops)
     assert row.tpot >= sum(model.flops(row.context).values()) * row.sequences / (row.n_gpus * peak)
 
@@ -144,7 +145,7 @@ def test_names_that_the_catalogue_knows(tmp_path):
     for model, name in [("Qwen3-32B", "Qwen3 32B"), ("Qwen/Qwen3.5-397B-A17B", "Qwen/Qwen3.5-397B-A17B")]:
         row = load_with(tmp_path, {"model": model, "hardware": "H100"}).loc["gf-01"]
         assert (row.model, row.model_printed, row.hardware) == (name, model, "H100 SXM")
-        assert row.model_in_catalogue and inferlib.load_model(row.model).name == name
+        assert row.model_in_catalogue and tokenprice.load_model(row.model).name == name
 
 
 def test_missing_and_unknown_columns_are_refused(tmp_path):

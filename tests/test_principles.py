@@ -6,19 +6,21 @@ import sympy as sp
 from hypothesis import given, settings, strategies as st
 
 import inferlib
+import tokenprice
 from book import style
 from book.principles import figures
 from book.principles.introduction import RUNNING
-from inferlib import catalog, principles
+from inferlib import principles
 from inferlib.principles import derivations
+from tokenprice import catalog
 
 H100 = inferlib.load_chip("H100 SXM")
-LLAMA = inferlib.load_model("Llama 3 70B")
+LLAMA = tokenprice.load_model("Llama 3 70B")
 BOX = inferlib.System(H100, 8)
 ENDLESS = inferlib.System(H100.replace(memory_capacity=None), 8)  # where only time is asked
 
 
-USUAL = [name for name in catalog.models() if not inferlib.load_model(name).unusual]
+USUAL = [name for name in catalog.models() if not tokenprice.load_model(name).unusual]
 
 
 @pytest.mark.parametrize("name", USUAL)
@@ -26,7 +28,7 @@ USUAL = [name for name in catalog.models() if not inferlib.load_model(name).unus
 @given(batch=st.integers(1, 512), context=st.integers(1, 200_000))
 def test_a_profile_counts_what_the_model_counts(name, batch, context):
     """Two ways to the same bytes and FLOP: the flat profile, and the sum over groups of layers and parts."""
-    model = inferlib.load_model(name)
+    model = tokenprice.load_model(name)
     if any(getattr(group.attention, "chunked", False) for group in model.layers):
         context = 1000  # within one chunk; beyond, the profile takes chunks at their cap
     profile = principles.profile_of(model)
@@ -90,7 +92,7 @@ def test_long_context_caps_the_intensity_at_twice_the_group_over_the_bytes():
     profile = principles.profile_of(LLAMA)
     for batch in (1, 64, 4096):
         assert principles.decode_intensity(profile, batch, 1e9) == pytest.approx(8, rel=2e-3)
-    multi_head = principles.profile_of(inferlib.load_model("GPT-3 175B"))
+    multi_head = principles.profile_of(tokenprice.load_model("GPT-3 175B"))
     assert principles.decode_intensity(multi_head, 1, 1e9) == pytest.approx(1, rel=1e-3)
 
 
@@ -109,7 +111,7 @@ def test_largest_batch_fits_and_what_does_not_says_so():
 @pytest.mark.parametrize("name", ["Llama 3 70B", "DeepSeek V3", "GPT-3 175B", "Mixtral 8x7B"])
 def test_the_operators_of_a_layer_make_up_the_layer(name):
     """Last group of layers times its count, against the model's own totals without the other groups."""
-    model = inferlib.load_model(name)
+    model = tokenprice.load_model(name)
     table = figures.layer_operators(model, batch=16, context=1000)
     counts, whole = [group.count for group in model.layers], model.flops(1000)
     others = [figures.layer_operators(model, 16, 1000, group=i).flop.sum() for i in range(len(counts) - 1)]

@@ -17,8 +17,8 @@ from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 import inferlib
 import tokenprice
 from book.site.tools import signatures
-from inferlib import Workload, load_chip, load_model
-from tokenprice import SLO, Question, ask, parsing
+from inferlib import Workload, load_chip
+from tokenprice import SLO, Question, ask, load_model, parsing
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout

@@ -10,13 +10,12 @@ from facts import from_table, lines, refused
 
 import inferlib
 from book.audit import catalogue as tables
-from inferlib import catalog, load_model
-from inferlib.config import parse, read_config
 from inferlib.formats import nearest
-from inferlib.transformer import DeltaAttention, StateSpace
-from tokenprice import ask, predictors
+from tokenprice import ask, catalog, load_model, predictors
+from tokenprice.attention import DeltaAttention, StateSpace
+from tokenprice.config import parse, read_config
 
-SERVED = json.loads((files("inferlib.catalog") / "served.json").read_text("utf-8"))
+SERVED = json.loads((files("tokenprice.catalog") / "served.json").read_text("utf-8"))
 COUNTS = tables.counts("served")
 # Random small models of many families as transformers 5.23.0 builds them: all parameters (with the corrections of
 # routers), and of some the values that its cache holds after a prompt of this many tokens.

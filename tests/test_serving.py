@@ -11,9 +11,10 @@ from facts import from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
+import tokenprice
 from book.serving import doubts, energy as watts, fit, operators, sparse_attention_rows, tables
-from inferlib import Layout, System, Workload, load_chip, load_model
-from tokenprice import ask, calibration, kernels, posterior, speculation  # noqa: F401, refused_calls.tsv
+from inferlib import Layout, System, Workload, load_chip
+from tokenprice import ask, calibration, kernels, load_model, posterior, speculation  # noqa: F401, refused_calls.tsv
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine, Kernel, Link, distinct_experts
 from tokenprice.prefill import prefill_interference
@@ -85,7 +86,7 @@ def steps_of(chip, weights):
     """Seconds of a step of nine models on 1, 4 and 8 chips with 1, 32 and 128 sequences, whether they fit or not."""
     boxes = [System(load_chip(chip).replace(memory_capacity=None), count) for count in (1, 4, 8)]
     work = [Workload(batch, 2048, weights, "bf16") for batch in (1, 32, 128)]
-    models = map(inferlib.load_model, NAMES)
+    models = map(tokenprice.load_model, NAMES)
     return [decode_step(*asked).total for asked in product(models, boxes, work)]
 
 

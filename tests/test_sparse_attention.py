@@ -10,8 +10,8 @@ from facts import from_table, lines
 from questions import request as asked_request, step as estimate
 
 from book.serving import sparse_attention_rows
-from inferlib import Layout, System, Workload, catalog, load_chip, load_model
-from tokenprice import Question, ask, calibration, change, energy, sparse_attention
+from inferlib import Layout, System, Workload, load_chip
+from tokenprice import Question, ask, calibration, catalog, change, energy, load_model, sparse_attention
 from tokenprice.decode import ShardedModel, step
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.listing import models as listed

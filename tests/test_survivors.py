@@ -11,12 +11,12 @@ from facts import from_table
 import inferlib
 from book.serving import energy as watts
 from inferlib import Layout, System, Workload, frontier
-from inferlib.config import formats
 from inferlib.formats import FORMATS
 from inferlib.papers import erdil2025 as e, liminal2025, mazurek2025 as mz
 from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import format_bytes
-from tokenprice import ask, energy
+from tokenprice import ask, energy, load_model
+from tokenprice.config import formats
 
 H100, LLAMA = e.load_chip("H100"), e.load_model("Llama 3 70B")
 
@@ -136,7 +136,7 @@ def test_a_prompt_pays_for_every_token_what_a_step_pays_for_one():
     """Parts that do not look back (connections between residual streams, routers, blocks) cost each token the same."""
     streams = 0
     for name in ("deepseek-ai/DeepSeek-V4-Pro", "Llama 3 70B"):
-        model = inferlib.load_model(name)
+        model = load_model(name)
         one, prompt = model.flops(1, 0), model.prefill_flops(1000)
         for part in ("connections", "feed-forward", "experts", "router"):
             if part in one:

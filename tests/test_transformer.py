@@ -10,10 +10,11 @@ import xarray as xr
 from facts import refused
 from hypothesis import given, strategies as st
 
-from inferlib import Transformer, catalog, load_model
+from inferlib import Transformer
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention, Layers, causal_pairs
+from tokenprice import catalog, load_model
 
-COUNTS = files("inferlib.catalog") / "published_counts.csv"
+COUNTS = files("tokenprice.catalog") / "published_counts.csv"
 TABLE = list(csv.DictReader(COUNTS.read_text("utf-8").splitlines()))
 SMALL = st.integers(1, 64)
 

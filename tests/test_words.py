@@ -10,8 +10,7 @@ from facts import from_table, lines
 from py_mini_racer import MiniRacer
 
 from book.calculator import page as calculator_page
-from inferlib import catalog
-from tokenprice import Question, ask, parsing
+from tokenprice import Question, ask, catalog, parsing
 
 N = 3000  # words of each field
 NUMBERS = (

@@ -3,7 +3,8 @@
 ``ask`` answers a :class:`Question`; ``change`` finds what must change to meet an :class:`SLO`; ``decide`` finds what
 to rent; ``check`` tells whether a benchmark is as fast as it should be; ``simulate`` follows single requests through
 a fleet;
-``sweep`` asks at every point of a grid; ``models`` and ``chips`` list what is known by name.
+``sweep`` asks at every point of a grid; ``models`` and ``chips`` list what is known by name;
+``load_model`` also reads the ``config.json`` of any other.
 The command ``tokenprice`` has the same names and words.
 """
 
@@ -14,6 +15,7 @@ from inferlib import __version__ as __version__
 
 from tokenprice.question import SLO, Question  # isort: skip
 from tokenprice.ask import Answer, ask
+from tokenprice.catalog import load_model
 from tokenprice.change import change
 from tokenprice.listing import chips, models
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Check", "Decision", "Question", "SLO", "Simulation", "ask", "change", "check", "chips", "decide",
-    "models", "simulate", "sweep",
+    "load_model", "models", "simulate", "sweep",
 ]  # fmt: skip
 
 _LATER = {

@@ -6,16 +6,14 @@ from inferlib.ops import maximum, minimum
 from inferlib.system import format_bytes
 from inferlib.transformer import (
     Attention,
-    CompressedAttention,
-    DeltaAttention,
     Experts,
     FeedForward,
     LatentAttention,
-    StateSpace,
     causal_pairs,
     visible_context,
 )
 from tokenprice import calibration, kernels, operators, sparse_attention
+from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 from tokenprice.kernels import Engine
 
 # Operators of each kind of layer; sparse and pooled attention are in sparse_attention.

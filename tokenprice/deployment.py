@@ -18,8 +18,9 @@ from inferlib.system import (  # fmt: skip
     decode_model,
     format_bytes,
 )
-from inferlib.transformer import Attention, DeltaAttention, Experts, StateSpace, Transformer
+from inferlib.transformer import Attention, Experts, Transformer
 from tokenprice import calibration
+from tokenprice.attention import DeltaAttention, StateSpace
 from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
 from tokenprice.formatting import format_layout
 from tokenprice.kernels import Engine

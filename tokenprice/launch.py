@@ -11,10 +11,10 @@ from functools import cache
 from os.path import isfile
 
 from inferlib import validation
-from inferlib.catalog import load_model, same_shapes
 from inferlib.formats import FORMATS
 from inferlib.system import Layout, System
 from tokenprice import calibration, parsing, workload
+from tokenprice.catalog import load_model, same_shapes
 from tokenprice.deployment import engine_workspace
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}

@@ -1,7 +1,6 @@
 """Tables of the models and chips in the catalogue."""
 
-from inferlib import catalog
-from tokenprice import sparse_attention
+from tokenprice import catalog, sparse_attention
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.decode import unsupported_reason
 from tokenprice.formatting import Screen, format_dtype

@@ -12,9 +12,9 @@ from numbers import Real
 from pathlib import Path
 from urllib.parse import quote
 
-from inferlib import catalog, validation
+from inferlib import validation
 from inferlib.attention import Attention, Indexer
-from tokenprice import calibration, parsing, sparse_attention, workload
+from tokenprice import calibration, catalog, parsing, sparse_attention, workload
 from tokenprice.decode import unsupported_reason
 from tokenprice.question import SLO, Question, recorded
 from tokenprice.uncertainty import new_model

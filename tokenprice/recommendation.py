@@ -8,13 +8,13 @@ from math import ceil, inf
 from typing import Unpack
 
 from inferlib import validation
-from inferlib.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from inferlib.progress import progress
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
+from tokenprice.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_int

@@ -9,18 +9,12 @@ from functools import cache
 from typing import NamedTuple
 
 from inferlib import validation
-from inferlib.catalog import load_model
 from inferlib.ops import minimum
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import (
-    Attention,
-    CompressedAttention,
-    DeltaAttention,
-    LatentAttention,
-    StateSpace,
-    visible_context,
-)
+from inferlib.transformer import Attention, LatentAttention, visible_context
 from tokenprice import calibration, kernels
+from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
+from tokenprice.catalog import load_model
 from tokenprice.kernels import Block
 from tokenprice.operators import FLOP_PER_WEIGHT, RESULT, FixedTime, KernelCall, gemm
 

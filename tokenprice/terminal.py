@@ -332,9 +332,9 @@ def _own_chips(given):
 
 def _prices(pairs, path):
     """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
-    from inferlib import config, validation
+    from inferlib import validation
 
-    found = config.tables_of(path) if path is not None else {}
+    found = validation.read_toml(path) if path is not None else {}
     for text in pairs:
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()):

@@ -6,8 +6,8 @@ from importlib.resources import files
 import pandas as pd
 
 from book.frames import frame
-from inferlib import catalog
 from inferlib.units import factor
+from tokenprice import catalog
 
 
 @frame()
@@ -106,7 +106,7 @@ def counts(whose):
     agreement (``exact``, ``rounded``, ``1%``, ``between`` the least and the full count, or ``about``), the resolution
     of the published number, note and source.
     """
-    text = (files("inferlib.catalog") / f"{whose}_counts.csv").read_text("utf-8")
+    text = (files("tokenprice.catalog") / f"{whose}_counts.csv").read_text("utf-8")
     for row in csv.DictReader(text.splitlines()):
         if row["quantity"] not in COUNTED:
             continue

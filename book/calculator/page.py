@@ -8,10 +8,10 @@ from functools import cache, partial
 from book import stored, style
 from book.calculator import fields, javascript, tables
 from book.explorer import static_start
-from inferlib import catalog
+from inferlib.catalog import ENDINGS, SOLD, VENDORS
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
-from tokenprice import ask, calibration, deployment, invariants, operators, permalink
+from tokenprice import ask, calibration, catalog, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
@@ -131,7 +131,7 @@ def data():
         ],
         "palette": _palette(),
         "names": {what: catalog.spellings(what) for what in ("model", "chip")},
-        "ignored": {"endings": catalog.ENDINGS, "vendors": sorted(catalog.VENDORS), "sold": catalog.SOLD},
+        "ignored": {"endings": ENDINGS, "vendors": sorted(VENDORS), "sold": SOLD},
         "accepted": {name: curve["length"] for name, curve in measured_curves().items()},
     }
 

@@ -9,13 +9,13 @@ from book import measured
 from book.calculator import javascript
 from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
-from inferlib import catalog
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
 from tokenprice import (
     benchmark,
     calibration,
+    catalog,
     diagnosis,
     energy,
     launch,

@@ -8,11 +8,12 @@ from dataclasses import field
 
 import sympy
 
-from inferlib import catalog, validation
+from inferlib import validation
 from inferlib.equation import Record, frozen, quantities, symbolic
 from inferlib.formats import nearest
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Transformer
+from tokenprice import catalog
 
 FORMATS = {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}
 _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {

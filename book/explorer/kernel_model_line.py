@@ -10,8 +10,8 @@ from functools import cache
 from math import prod
 
 from book.explorer.inputs import FORMATS
-from inferlib import catalog, formats
-from tokenprice import ask
+from inferlib import formats
+from tokenprice import ask, catalog
 
 FIELDS = ("model", "chip", "n_chips", "batch", "context", "weights", "cache")
 

@@ -14,7 +14,8 @@ from pathlib import Path
 import pandas as pd
 
 from book import stored
-from inferlib import catalog, units, validation
+from inferlib import units, validation
+from tokenprice import catalog
 
 
 def trace(name):

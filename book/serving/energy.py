@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 
 from book import stored
-from inferlib import catalog
 from inferlib.system import System, Workload
-from tokenprice import energy
+from tokenprice import catalog, energy
 from tokenprice.deployment import decode_step
 
 PROMPT = 200.0  # tokens, assumed: the cache is a small part of these rows

@@ -18,12 +18,12 @@ from book.frames import frame
 from book.serving import sparse_attention_rows
 from book.serving.sparse_attention_rows import factor
 from book.synthesis import comparison
-from inferlib import catalog, variant
+from inferlib import variant
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from inferlib.transformer import LatentAttention
-from tokenprice import Question, ask, calibration, posterior, uncertainty
+from tokenprice import Question, ask, calibration, catalog, posterior, uncertainty
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine

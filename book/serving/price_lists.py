@@ -4,7 +4,8 @@ import pandas as pd
 
 from book import measured
 from book.frames import labelled
-from inferlib import catalog, principles
+from inferlib import principles
+from tokenprice import catalog
 
 POINT = ["model", "hardware", "weights", "prompt_tokens", "output_tokens"]
 FEWEST = 6  # smallest number of rows with which a benchmark has a frontier

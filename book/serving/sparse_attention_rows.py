@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from book import stored
-from inferlib import catalog
 from inferlib.system import Layout, System, Workload
-from tokenprice import calibration, sparse_attention
+from tokenprice import calibration, catalog, sparse_attention
 from tokenprice.deployment import Deployment
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.request import PrefillProfile, request_of

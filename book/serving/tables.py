@@ -16,7 +16,16 @@ from book.synthesis import comparison
 from inferlib.principles import cost_per_million
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Attention
-from tokenprice import Question, calibration, operators, predictors, request, speculation, uncertainty
+from tokenprice import (
+    Question,
+    calibration,
+    load_model,
+    operators,
+    predictors,
+    request,
+    speculation,
+    uncertainty,
+)
 from tokenprice.decode import ShardedModel, layer
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import reduce_time
@@ -204,7 +213,7 @@ def crossings(*names):
     box = System(inferlib.load_chip("B200").replace(memory_capacity=None), 8)
     lengths = np.linspace(50e3, 850e3, 9)
     for name in names:
-        model = inferlib.load_model(name)
+        model = load_model(name)
         times = [Deployment(model, box, weights="fp8").prefill(n).total for n in lengths]
         square, line, _ = np.polyfit(lengths / 1e6, times, 2)
         yield name, line / square

@@ -10,13 +10,13 @@ from book import measured as measurements
 from book.frames import frame
 from book.style import table
 from book.synthesis import grid
-from inferlib import catalog, validation
+from inferlib import validation
 from inferlib.formats import Whole
 from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
-from tokenprice import Question, calibration, predictors
+from tokenprice import Question, calibration, catalog, predictors
 from tokenprice.deployment import decode_step
 from tokenprice.predictors import KERNELS
 

@@ -9,7 +9,6 @@ import pandas as pd
 
 from book import stored
 from inferlib import validation
-from inferlib.catalog import load_chip, load_model
 from inferlib.papers.source import (
     common_terms,
     default_assumptions,
@@ -22,6 +21,7 @@ from inferlib.papers.source import (
 from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
 from tokenprice import predictors
+from tokenprice.catalog import load_chip, load_model
 from tokenprice.change import RESOURCES, improved
 from tokenprice.deployment import Deployment
 from tokenprice.predictors import KERNELS

@@ -1,21 +1,20 @@
 """Catalogue of chips and models: only what a vendor or a published configuration states, each number with its source.
 
-``chips.toml`` and ``models.toml`` have the data, ``served.json`` whole configurations of models served today by
-their name on Hugging Face, and ``names.toml`` further names. Assumptions of a single source are in its own package.
+``chips.toml`` and ``models.toml`` have the data, ``names.toml`` further names. Assumptions of a single source are in
+its own package; ``config.json`` files and served checkpoints are read by ``tokenprice.load_model``.
 """
 
-import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING
 from functools import cache
 
-from inferlib import config, validation
+from inferlib import validation
+from inferlib.attention import Attention, LatentAttention
 from inferlib.equation import quantities
-from inferlib.formats import FORMATS, SPELLED
+from inferlib.formats import FORMATS
 from inferlib.system import Accelerator, System
-from inferlib.transformer import Transformer
+from inferlib.transformer import Experts, FeedForward, Layers, Transformer
 from inferlib.units import parse
 
 BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offer")
@@ -29,11 +28,6 @@ def chips():
 def models():
     """Return the names of all models in the catalogue."""
     return list(_table("models.toml"))
-
-
-def served():
-    """Return the Hugging Face names of the stored configurations of models served today."""
-    return list(_served())
 
 
 def load_chip(name):
@@ -126,7 +120,7 @@ def load_chips(path):
     for a wrong unit, missing peaks or a name of the catalogue. If no chip is valid, the first error is raised at once.
     """
     made = Chips()
-    for name, entry in config.tables_of(path).items():
+    for name, entry in validation.read_toml(path).items():
         try:
             made[name] = _own_chip(path, name, entry)
         except (ValueError, LookupError, TypeError) as error:
@@ -152,7 +146,7 @@ class Chips(dict):
 
 def _own_chip(path, name, entry):
     """Validate a chip from a user's file; every error names the file and the chip."""
-    where = f"{path}: chip {config.shown(name)}"
+    where = f"{path}: chip {validation.shown(name)}"
     known = spellings("chip").get(_plain(name))
     peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
     if not isinstance(peaks, Mapping) or not peaks:
@@ -171,7 +165,7 @@ def _own_chip(path, name, entry):
         raise ValueError(f"{where} has the name of the catalogue's {known!r}; rename yours")
     sources = entry.get("sources", {})
     if not isinstance(sources, Mapping) or not all(isinstance(text, str) for text in sources.values()):
-        raise ValueError(f"{where} has sources {config.shown(sources)}, but they must be texts by field")
+        raise ValueError(f"{where} has sources {validation.shown(sources)}, but they must be texts by field")
     try:
         chip = _chip(name, entry)
     except (ValueError, LookupError, TypeError) as error:
@@ -206,16 +200,15 @@ def _chip(name, entry, offer=None):
     )
 
 
-def load_model(model):
-    """Return a model of the catalogue, or the model that a Hugging Face ``config.json`` describes.
+def load_model(name):
+    """Return a model of the catalogue.
 
     Parameters
     ----------
-    model : str, os.PathLike or mapping
-        A name such as ``"Llama 3 70B"`` (see :func:`models`), a name on Hugging Face such as
-        ``"Qwen/Qwen3.5-397B-A17B"`` (see :func:`served`), the path of a ``config.json`` or of its folder (which may
-        also hold an ``hf_quant_config.json``), or its parsed content. Capitals, blanks, hyphens, the maker's name, and
-        endings such as ``-Instruct`` that change no shape are ignored.
+    name : str
+        For example ``"Llama 3 70B"`` (see :func:`models`), or its name on Hugging Face. Capitals, blanks, hyphens, the
+        maker's name, and endings such as ``-Instruct`` that change no shape are ignored. ``tokenprice.load_model``
+        also reads served checkpoints and the ``config.json`` of any model.
 
     Returns
     -------
@@ -224,69 +217,43 @@ def load_model(model):
     Raises
     ------
     LookupError
-        If there is no such model (similar names are suggested), file, or model family.
-    ValueError
-        If the configuration lacks a key, or has one that its family's reader does not understand.
+        If there is no such model; similar names are suggested.
 
     Examples
     --------
     >>> load_model("Llama 3 70B").n_layers, load_model("meta-llama/Llama-3.3-70B-Instruct").name
     (80, 'Llama 3.3 70B')
     """
-    if isinstance(model, Mapping):
-        return config.read_config(model)
-    if isinstance(model, str) and model in models():
-        return _catalogued(model)
-    if config.looks_like_path(model):
-        content = config.read_file(model)
-        sources = {"shape": os.fspath(model)}
-        return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
-    name, format = _resolved(model)
-    found = _catalogued(name, format)
-    return found if format or not _anothers(model, name) else found.replace(notes=found.notes | {
-        "assumed": f"the file of {name} is taken for {model}: formats of weights and cache are those that it states"
-    })  # fmt: skip
-
-
-def _anothers(typed, name):
-    """Whether a served checkpoint has a format or a publisher other than the typed name says."""
-    if name not in served():
-        return False
-    maker, _, title = name.partition("/")
-    said = _words(typed)
-    stated = _REDUCED & set(_words(title))
-    return bool(stated - set(said)) or (
-        bool(stated) and "/" in typed and typed.partition("/")[0].lower() != maker.lower()
-    )
+    return _model(resolve("model", name))
 
 
 @cache
-def _catalogued(name, format=None):
-    """Return a model of the catalogue, optionally in another format; cached, since records cannot change."""
-    title = name if format is None else f"{name} {format}"
-    entry = _table("models.toml").get(name, {})
+def _model(name):
+    """Return a model of the catalogue by its full name; cached, since records cannot change."""
     if name in same_shapes():
-        also = same_shapes()[name]
-        model = _catalogued(resolve("model", also["like"]), format or also.get("format"))
-        source = f"{_HUB}{also['id']}/blob/main/config.json, of the shape of {also['like']}"
-        context = also.get("context", model.max_context)
-        return model.replace(name=title, sources={"shape": source}, max_context=context)
-    if "shape" in entry:
-        return Transformer.dense(**entry["shape"], name=name, sources={"shape": entry["source"]})
-    source = entry.get("source", f"{_HUB}{name}/blob/main/config.json")
-    # a catalogue model that is also served takes the whole stored configuration, with its formats
-    held = {"config": config.parse(entry["config"])} if "config" in entry else _served()[_address(source)]
-    content = held["config"]
-    beside = held.get("hf_quant_config")
-    if format is not None:
-        content = content | {"quantization_config": typed_formats()[format] or None}
-        beside = None
-    return config.read_config(content, title, {"shape": source}, beside)
+        return like(name, _model(same_shapes()[name]["like"]), same_shapes()[name])
+    entry = dict(_table("models.toml")[name])
+    entry["sources"] = {"shape": entry.pop("source")}
+    entry["layers"] = tuple(_layers(**group) for group in entry["layers"])
+    return Transformer(**entry, name=name)
 
 
-def _address(source):
+def _layers(count, attention, feed_forward, **other):
+    kind = LatentAttention if "kv_rank" in attention else Attention
+    block = Experts if "n_experts" in feed_forward else FeedForward
+    return Layers(count, kind(**attention), block(**feed_forward), **other)
+
+
+def like(name, model, entry):
+    """Return a model under another name whose shape it has: an ``entry`` of :func:`same_shapes`."""
+    source = f"{HUB}{entry['id']}/blob/main/config.json, of the shape of {entry['like']}"
+    context = entry.get("context", model.max_context)
+    return model.replace(name=name, sources={"shape": source}, max_context=context)
+
+
+def address(source):
     """Return the Hugging Face name in the address of a configuration, or None."""
-    return "/".join(source.removeprefix(_HUB).split("/")[:2]) if source.startswith(_HUB) else None
+    return "/".join(source.removeprefix(HUB).split("/")[:2]) if source.startswith(HUB) else None
 
 
 def same_shapes():
@@ -299,27 +266,27 @@ def resolve(what, name):
 
     Examples
     --------
-    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b"), resolve("model", "Qwen3-235B")
-    ('H100 SXM', 'GPT-OSS 120B', 'Qwen3 235B-A22B')
+    >>> resolve("chip", "h100"), resolve("model", "gpt-oss-120b")
+    ('H100 SXM', 'GPT-OSS 120B')
     """
     found = _found(what, name)
     if found is None:
-        from difflib import get_close_matches
-
-        typed = _plain(str(name))
-        near = get_close_matches(typed, spellings(what), n=5, cutoff=0.6)
-        inside = sorted((known for known in spellings(what) if len(typed) > 2 and typed in known), key=len)
-        names = dict.fromkeys(spellings(what)[known] for known in [*inside[:3], *near])
-        hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
-        raise LookupError(
-            f"no {what} {config.shown(name)}{hint} inferlib.catalog.{what}s() lists those of the catalogue"
-        )
+        more = "" if what == "chip" else "; tokenprice.load_model knows more, and reads config.json files"
+        where = f"inferlib.catalog.{what}s() lists those of the catalogue{more}"
+        raise unknown(what, name, spellings(what), where)
     return found
 
 
-def typed_formats():
-    """Formats that the last words of a model's name may state: words to a checkpoint's own statement."""
-    return _table("names.toml")["format"]
+def unknown(what, name, spelled, where):
+    """Return the LookupError for a name: similar ones of ``spelled``, and ``where`` all are listed."""
+    from difflib import get_close_matches
+
+    typed = _plain(str(name))
+    near = get_close_matches(typed, spelled, n=5, cutoff=0.6)
+    inside = sorted((known for known in spelled if len(typed) > 2 and typed in known), key=len)
+    names = dict.fromkeys(spelled[known] for known in [*inside[:3], *near])
+    hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
+    return LookupError(f"no {what} {validation.shown(name)}{hint} {where}")
 
 
 def is_chip(name):
@@ -327,53 +294,15 @@ def is_chip(name):
     return _found("chip", name) is not None
 
 
-def _resolved(name):
-    """Return the catalogue's name of a model, and the format that the last words of a typed name may state."""
-    found = _found("model", name)
-    formats = typed_formats()
-    for format in formats if found is None and isinstance(name, str) else ():
-        head = " ".join(_words(name))
-        end = " ".join(_words(format))
-        base = _found("model", head.removesuffix(f" {end}")) if head.endswith(f" {end}") else None
-        if base is not None and "shape" not in _table("models.toml").get(base, {}):
-            return base, format
-    return (resolve("model", name) if found is None else found), None
-
-
 def _found(what, name):
     """Return the catalogue's name, or None."""
-    tables = (
-        (chips,) if what == "chip" else (models, same_shapes, served)
-    )  # served.json is long, so it is read last
     if not isinstance(name, str) or len(name) >= 200:
         return None
-    if any(name in table() for table in tables):
+    if name in _table(f"{what}s.toml"):
         return name
-    known = spellings(what)
-    typed = _words(name)
-    if what == "model" and (whole := "".join(_split(name))) in _own_formats():
-        return _own_formats()[whole]
-    if "".join(typed) in known:
-        return known["".join(typed)]
-    if what == "chip":
-        return _sold_as(typed)
-    # the typed words begin the name of one model, and of its variants only: "Qwen3-235B"
-    known = _spelled(what) if typed else {}
-    begin = sorted((words for words in known if words[: len(typed)] == tuple(typed)), key=len)
-    others = {known[words] for words in begin if words[: len(begin[0])] != begin[0]}
-    # a name without a format never means a checkpoint in 8 or 4 bits
-    one = begin and not _REDUCED & set(begin[0][len(typed) :]) and others <= {known[begin[0]]}
-    return known[begin[0]] if one else _within(typed, known)
-
-
-def _within(typed, known):
-    """Return the only model whose name contains these consecutive words, one of them with a number; or None."""
-    n = len(typed)
-    said = re.search(r"\d", "".join(typed))
-    found = {
-        name for words, name in known.items() if typed in [list(words[k : k + n]) for k in range(len(words))]
-    }
-    return found.pop() if said and len(found) == 1 else None
+    typed = words(name)
+    found = spellings(what).get("".join(typed))
+    return _sold_as(typed) if found is None and what == "chip" else found
 
 
 def _sold_as(typed):
@@ -388,8 +317,7 @@ def _sold_as(typed):
     return found if all(abs(size / has - 1) < SOLD for size in sizes) else None
 
 
-_HUB = "https://huggingface.co/"
-_REDUCED = {word for word, name in SPELLED.items() if FORMATS[name].bits <= 8}
+HUB = "https://huggingface.co/"
 VENDORS = {"nvidia", "amd", "intel", "google", "aws", "geforce", "tesla", "instinct", "radeon"}
 SOLD = 0.1  # largest relative difference between the memory in a chip's name and in its data sheet
 ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528")
@@ -398,48 +326,43 @@ ENDINGS = ("instruct", "chat", "it", "hf", "base", "thinking", "v0.1", "0528")
 @cache
 def spellings(what):
     """Map every accepted name, in normalised spelling, to the catalogue's name."""
-    return {"".join(words): name for words, name in _spelled(what).items()}
+    return {"".join(split): name for split, name in spelled(what).items()}
 
 
 @cache
-def _spelled(what):
+def spelled(what):
     """Map every accepted name, split into words, to the catalogue's name; later entries win."""
     names = _table("names.toml")
     if what == "chip":
         typed = names["chip"] | {name: name for name in chips()}
     else:
-        typed = {name: name for name in served()} | names["alias"]
-        for name, entry in {**same_shapes(), **_table("models.toml")}.items():
-            address = entry.get("id") or _address(entry["source"])
-            typed |= {name: name} | ({address: name} if address else {})
-    return {tuple(_words(text)): name for text, name in typed.items()}
+        typed = names["alias"] | by_address({**same_shapes(), **_table("models.toml")})
+    return {tuple(words(text)): name for text, name in typed.items()}
+
+
+def by_address(entries):
+    """Map the names of models and their names on Hugging Face to the former."""
+    typed = {}
+    for name, entry in entries.items():
+        hub = entry.get("id") or address(entry["source"])
+        typed |= {name: name} | ({hub: name} if hub else {})
+    return typed
 
 
 def _plain(name):
-    return "".join(_words(name))
+    return "".join(words(name))
 
 
-def _words(name):
+def words(name):
     """Return the words of a name in lower case, without its maker and words that change no shape."""
-    words = _split(name)
-    words = words[:1] + [w for w in words[1:] if w not in ENDINGS]
-    return words[1:] if words[:1] == ["meta"] and len(words) > 1 else words
+    found = split(name)
+    found = found[:1] + [word for word in found[1:] if word not in ENDINGS]
+    return found[1:] if found[:1] == ["meta"] and len(found) > 1 else found
 
 
-def _split(name):
+def split(name):
+    """Return the words of a name in lower case, without the account that publishes it."""
     return [word for word in re.split(r"[\s_-]+", name.rpartition("/")[2].lower()) if word]
-
-
-@cache
-def _own_formats():
-    """Names of models whose last words state their format, such as Kimi-K2-Thinking, with all words."""
-    own = {name: entry for name, entry in same_shapes().items() if "format" in entry}
-    return {"".join(_split(text)): name for name, entry in own.items() for text in (name, entry["id"])}
-
-
-@cache
-def _served():
-    return json.loads(validation.read_package_file(__file__, "served.json"))
 
 
 def record(kind, entry, **other):

@@ -16,7 +16,7 @@ from docutils import nodes
 from book.audit import catalogue, filter_table
 from book.explorer.page import digits
 from inferlib import papers
-from inferlib.catalog import same_shapes
+from tokenprice.catalog import same_shapes
 
 ARTICLE = re.compile(r"(?s)<article[^>]*>(.*)</article>")
 # Parts that are not searched: code, drawings, popovers, marks beside headings.

@@ -1,23 +1,20 @@
 """Read the ``config.json`` of a published model: families by ``model_type``, without guessing.
 
-``catalog/families.toml`` declares what the keys of a family mean, and which do not affect the shape. Any other key
+``families.toml`` declares what the keys of a family mean, and which do not affect the shape. Any other key
 that is set raises an error with its name. The default of an optional key is the one that the family's own code
 documents.
 """
 
 import json
 import os
-import tomllib
 from collections import Counter
 from collections.abc import Mapping
 
 from inferlib import validation
-from inferlib.config.families import declarations, declared, families, shape_of
-from inferlib.config.formats import formats_of
-from inferlib.config.keys import Keys, shown
 from inferlib.transformer import Transformer
-
-MAX_BYTES = 4 * 10**6  # the longest published one lists 22,000 quantized tensors
+from tokenprice.config.families import declarations, declared, families, shape_of
+from tokenprice.config.formats import formats_of
+from tokenprice.config.keys import Keys
 
 
 def read_config(config, name="", sources=None, quantization=None):
@@ -40,10 +37,19 @@ def read_config(config, name="", sources=None, quantization=None):
     """
     where = f"config.json of {name}" if name else "config.json"
     if not isinstance(config, Mapping):
-        raise ValueError(f"{where} is {shown(config)}, but must be an object of keys and values")
+        raise ValueError(f"{where} is {validation.shown(config)}, but must be an object of keys and values")
     config = Keys(config, where)
     shape, formats = _read(config, [] if quantization is None else [quantization])
     return Transformer(**shape, name=name, sources=sources or {}, notes=config.notes, formats=formats)
+
+
+def stored_as(model, section):
+    """Return a model as stored by a quantization section; by an empty one, in 16 bits if any format is known."""
+    notes = {key: said for key, said in model.notes.items() if key != "quantization_config"}
+    sequence = [(group.attention, group.feed_forward) for group in model.layers for _ in range(group.count)]
+    beside = {"dtype": "bfloat16"} if model.formats else {}
+    formats = formats_of(beside, sequence, model.d_model, [section] if section else [], notes)
+    return model.replace(formats=formats, notes=notes)
 
 
 def _read(c, stated=(), family=None, architectures=None):
@@ -52,9 +58,9 @@ def _read(c, stated=(), family=None, architectures=None):
     validation.one_of(f"model_type (in {c.where})", family, families())
     about = declared(family)
     # a serving engine prefers the section in the file itself to the file beside it
-    own = c._take("quantization_config", None) or c._take("compression_config", None)
+    own = c.take("quantization_config", None) or c.take("compression_config", None)
     sections = [section for section in (own, *stated) if section is not None]
-    architectures = architectures or c._take("architectures", None)
+    architectures = architectures or c.take("architectures", None)
     if about.get("flat") and about["inside"] not in c.data:
         family = about["holds"][0]
         about = declared(about["holds"][0])
@@ -64,7 +70,8 @@ def _read(c, stated=(), family=None, architectures=None):
     if wrapper:
         return shape, formats
     shape |= _head(c, architectures) | {"max_context": _max_context(c)}
-    return shape, formats_of(c, shape.pop("sequence"), shape["d_model"], sections, family)
+    homes = about.get("homes")
+    return shape, formats_of(c.data, shape.pop("sequence"), shape["d_model"], sections, c.notes, homes)
 
 
 def _inside(c, family, sections, architectures):
@@ -113,8 +120,8 @@ def _head(c, architectures):
         return {"outputs": 0, "head_bias": False}
     where = c.where.split(": ")[0]
     raise ValueError(
-        f"{where}: architectures is {shown(architectures)}, but must be one class for causal language models, "
-        "conditional generation, sequence classification or rewards, or a model without a head"
+        f"{where}: architectures is {validation.shown(architectures)}, but must be one class for causal language "
+        "models, conditional generation, sequence classification or rewards, or a model without a head"
     )
 
 
@@ -126,8 +133,8 @@ def read_file(path):
     try:
         path = path / "config.json" if path.is_dir() else path
     except OSError:
-        pass  # content_of raises the reason
-    return parse(content_of(path), str(path))
+        pass  # validation.read_file raises the reason
+    return parse(validation.read_file(path), str(path))
 
 
 def read_beside(path):
@@ -139,32 +146,7 @@ def read_beside(path):
     good = (
         path.is_dir() or path.name == "config.json"
     )  # a file of another name may belong to another checkpoint
-    return parse(content_of(beside), str(beside)) if good and beside.is_file() else None
-
-
-def content_of(path):
-    """Return the bytes of a small file; LookupError if it cannot be read, ValueError if it is too large."""
-    try:
-        if not path.is_file():
-            raise LookupError(f"no file {str(path)!r}")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise LookupError(f"cannot read {shown(str(path))}: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES} bytes, but must have at most that")
-    return content
-
-
-def tables_of(path):
-    """Parse a small TOML file; LookupError or ValueError as in :func:`content_of`, ValueError if it is invalid."""
-    from pathlib import Path
-
-    content = content_of(Path(path))
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
+    return parse(validation.read_file(beside), str(beside)) if good and beside.is_file() else None
 
 
 def parse(content, where="config.json"):
@@ -189,7 +171,7 @@ def parse(content, where="config.json"):
         found = dict(items)
         if len(found) < len(items):
             (twice, _), *_ = Counter(key for key, _ in items).most_common(1)
-            raise ValueError(f"{shown(twice)} is given twice")
+            raise ValueError(f"{validation.shown(twice)} is given twice")
         return found
 
     try:

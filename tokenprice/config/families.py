@@ -1,7 +1,6 @@
-"""Evaluate a family's declarations in ``catalog/families.toml`` (which explains its words) to a model's shape.
+"""Evaluate a family's declarations in ``families.toml`` (which explains its words) to a model's shape.
 
-Every word of a family's table has one function here: :data:`CHECKS` validates single keys, :data:`RULES` decide the
-kind of each layer, :func:`value` evaluates expressions.
+:data:`RULES` decide the kind of each layer; :class:`Keys` evaluates expressions and checks single keys.
 """
 
 from collections import Counter
@@ -9,18 +8,9 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import validation
-from inferlib.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED, Keys
-from inferlib.transformer import (
-    Attention,
-    CompressedAttention,
-    DeltaAttention,
-    Experts,
-    FeedForward,
-    Indexer,
-    LatentAttention,
-    Layers,
-    StateSpace,
-)
+from inferlib.transformer import Attention, Experts, FeedForward, Indexer, LatentAttention, Layers
+from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
+from tokenprice.config.keys import MAX_LAYERS, MAX_NUMBER, REQUIRED
 
 PARTS = {
     "attention": Attention,
@@ -39,7 +29,7 @@ UNUSED = {"attention.n_heads_in_group", "ffn.ffn_mult"}  # keys that an omitted 
 @cache
 def declarations():
     """The parsed file of declarations: ``harmless`` keys of all families, and a table per ``family``."""
-    return validation.read_package_toml(__file__, "../catalog/families.toml")
+    return validation.read_package_toml(__file__, "families.toml")
 
 
 def families():
@@ -78,10 +68,8 @@ def shape_of(c, name):
     Every key that the family knows is read, so that ``c.finish`` can refuse the others.
     """
     family = declared(name)
-    for word, check in CHECKS.items():
-        for key in family.get(word, ()):
-            check(c, key, family[word][key] if isinstance(family[word], Mapping) else None)
-    n_layers = value(c, family.get("layers", "num_hidden_layers"), most=MAX_LAYERS)
+    c.check(family)
+    n_layers = c.value(family.get("layers", "num_hidden_layers"), most=MAX_LAYERS)
     parts = {part: _part(c, table) for part, table in family["parts"].items() if _used(c, table)}
 
     def part(kind):
@@ -91,14 +79,14 @@ def shape_of(c, name):
 
     sequence = _sequence(c, family["pattern"], part, n_layers)
     # two maps per layer that mix copies of the residual stream, and those after the last layer
-    mixing, last = (value(c, text) for text in family.get("connections", (0, 0)))
-    norms = value(c, family.get("norms", 2))
+    mixing, last = (c.value(text) for text in family.get("connections", (0, 0)))
+    norms = c.value(family.get("norms", 2))
     # equal parts are one object, so their identities tell equal layers
     pairs = {(id(mixer), id(block)): (mixer, block) for mixer, block in sequence}
     counts = Counter((id(mixer), id(block)) for mixer, block in sequence)
     shape = {
-        "d_model": value(c, family.get("width", "hidden_size")),
-        "vocab_size": value(c, family.get("vocabulary", "vocab_size")),
+        "d_model": c.value(family.get("width", "hidden_size")),
+        "vocab_size": c.value(family.get("vocabulary", "vocab_size")),
         "tied": c.flag("tie_word_embeddings", family.get("tied", False)),
         "final_norm": family.get("final_norm", 1),
         "head_bias": family.get("head_bias", False),
@@ -107,7 +95,7 @@ def shape_of(c, name):
         "connections": last,
     }
     if "positions" in family:
-        shape["positions"] = value(c, family["positions"])
+        shape["positions"] = c.value(family["positions"])
     return shape
 
 
@@ -130,121 +118,7 @@ def _layers(count, attention, block, norms, mixing=0):
     return Layers(count, attention, block, 1 if attention is None or block is None else norms, mixing)
 
 
-# --- Checks of single keys ------------------------------------------------------------------------------------
-
-
-def _each(c, key, _):
-    """Replace a list that has the same number for every layer by that number."""
-    said = c.data.get(key)
-    if isinstance(said, list) and said and all(type(n) is int and n == said[0] for n in said):
-        c.data = {**c.data, key: said[0]}
-
-
-def _equal(c, key, text):
-    if c.whole(key, None, zero=True) not in (None, value(c, text)):
-        c.refuse(key, text)
-
-
-def _one_of_list(c, key, allowed):
-    if c.given(key):
-        c.listed(key, allowed)
-
-
-def _said_by(c, key, other):
-    if c.whole(key, None) not in (None, 1) and not c.given(other):
-        c.refuse(key, f"1 where {other} does not say which layers it means")
-
-
-def _alike(c, key, other):
-    if c.given(key) and c.listed(key, (0, 1)) != c.listed(other, (0, 1)):
-        c.refuse(key, f"the same as {other}")
-
-
-CHECKS = {
-    "each": _each,
-    "only": lambda c, key, said: c.must_be(key, *said),
-    "stated": Keys.stated,
-    "notes": Keys.note,
-    "equal": _equal,
-    "lists": _one_of_list,
-    "said_by": _said_by,
-    "alike": _alike,
-    "numbers": lambda c, key, _: c.whole(key, None, zero=True),
-}
-
-
-# --- Expressions --------------------------------------------------------------------------------------------
-
-
-def value(c, text, zero=False, most=MAX_NUMBER):
-    """Evaluate an expression to a whole number: a sum of products of keys and numbers; see the file."""
-    if isinstance(text, Mapping):
-        chosen = text["yes"] if _on(c, text) else text["no"]
-        return None if chosen == "none" else value(c, chosen, zero)
-    if isinstance(text, bool | int):
-        return text
-    total = 0
-    for product in text.split(" + "):
-        found = 1
-        for factor in [_factor(c, word, zero, most) for word in product.split(" * ")]:
-            if factor is None:  # an optional key is missing, so the whole quantity does not exist
-                return None
-            found *= factor
-        total += found
-    return total
-
-
-def _on(c, table):
-    """Choose between two expressions: by a flag, a text, or whether a key is given."""
-    if "text" in table:
-        key, _, default = table["text"].partition("=")
-        return c.text(key, default) == table["is"]
-    return _flag(c, table["flag"]) if "flag" in table else c.given(table["given"])
-
-
-def _flag(c, text):
-    key, _, default = text.partition("=")
-    return c.flag(key, default == "true")
-
-
-def _factor(c, word, zero, most):
-    if word.isdigit():
-        return int(word)
-    if word.startswith("#"):  # length of a list
-        found = c._take(word[1:], REQUIRED)
-        return len(found) if isinstance(found, list | str) else c.refuse(word[1:], "a list")
-    names, _, default = word.partition("=")
-    if "/" in names:
-        return _quotient(c, word)
-    key = _same(c, names.removesuffix("?").split("|"))
-    if default in ("true", "false"):
-        return int(c.flag(key, default == "true"))
-    if names.endswith("?"):  # null and 0 mean that there is none
-        return c.whole(key, None, zero=True, maximum=most) or None
-    if not default:
-        return c.whole(key, zero=zero, maximum=most)
-    if c.given(key):
-        return c.whole(key, zero=zero or default == "0", maximum=most)
-    c.whole(key, None)  # counts as read
-    return _factor(c, default, zero, most)
-
-
-def _quotient(c, word):
-    above, below = word.split("/")
-    n = c.whole(above)
-    d = c.whole(below)
-    if n % d:
-        c.refuse(below, f"a divisor of {above}, {n}, where head_dim is not given")
-    return n // d
-
-
-def _same(c, names):
-    """Return the first name that is given; synonyms must have the same value."""
-    given = [name for name in names if c.given(name)] or names[:1]
-    for other in given[1:]:
-        if c.whole(other, zero=True) != c.whole(given[0], zero=True):
-            c.refuse(other, f"the same as {given[0]}")
-    return given[0]
+# --- Parts ---------------------------------------------------------------------------------------------------
 
 
 def _used(c, table):
@@ -264,7 +138,7 @@ def _part(c, table):
             continue
         about = kind.__dataclass_fields__[field]
         most = made.get("n_experts", MAX_NUMBER) if field == "n_active" else MAX_NUMBER
-        found = value(c, text, zero=about.metadata.get("zero", False), most=most)
+        found = c.value(text, zero=about.metadata.get("zero", False), most=most)
         made[field] = bool(found) if about.type is bool else found
     if kind is Attention and made["n_heads"] % made["n_kv_heads"]:
         word = table["n_kv_heads"]
@@ -285,7 +159,7 @@ def _kinds(c, rules, n):
     for rule in rules:
         for word in (*RULES, "every", "never") if rule is not chosen else ():
             for key in rule.get(word, "model_type").partition("=")[0].split("|"):
-                c._take(key, None)  # a known key, although another rule applies
+                c.take(key, None)  # a known key, although another rule applies
     return next(RULES[word](c, chosen, n) for word in RULES if word in chosen)
 
 
@@ -301,9 +175,9 @@ def _chosen(rule, n, is_one):
 def _from_list(c, rule, n):
     """Read a list with an entry per layer; optionally only with a switch on, optionally followed by drafts' layers."""
     names = {int(entry) if rule.get("numbers") else entry: kind for entry, kind in rule["names"].items()}
-    more = value(c, rule["more"], zero=True) if "more" in rule else 0
+    more = c.value(rule["more"], zero=True) if "more" in rule else 0
     found = c.listed(rule["list"], names, n, n + more)
-    if "flag" in rule and not _flag(c, rule["flag"]):
+    if "flag" in rule and not c.switch(rule["flag"]):
         return [rule["no"]] * n
     kinds = [names[entry] for entry in found[:n]]
     if "window" in rule and rule["window"][1] in kinds:
@@ -334,11 +208,11 @@ def _by_number(c, rule, n):
 
 
 def _by_step(c, rule, n):
-    step = value(c, rule["step"])
+    step = c.value(rule["step"])
     never = rule.get("never")
     left_out = set(c.listed(never, range(n))) if never and c.given(never) else ()
     if never:
-        c._take(never, None)
+        c.take(never, None)
     return _chosen(rule, n, lambda i: (i + 1) % step == 0 and i not in left_out)
 
 
@@ -346,16 +220,16 @@ def _from_layer(c, rule, n):
     """Choose every n-th layer from a first one on, optionally up to a last one (-1: to the end)."""
     key, _, default = rule["from"].partition("=")
     first = c.whole(key, *([int(default)] if default else []), zero=True, maximum=n)
-    every = value(c, rule.get("every", "1"))
+    every = c.value(rule.get("every", "1"))
     last = n
-    if "to" in rule and c._take(rule["to"], -1) != -1:
+    if "to" in rule and c.take(rule["to"], -1) != -1:
         last = c.whole(rule["to"], zero=True, maximum=n)
     return _chosen(rule, n, lambda i: first <= i <= last and i % every == 0)
 
 
 def _by_switch(c, rule, n):
     """Choose one kind for all layers by a switch; if it has ``must``, only a list of layers may turn it on."""
-    on = _flag(c, rule.get("switch") or rule["flag"])
+    on = c.switch(rule.get("switch") or rule["flag"])
     if on and "must" in rule:
         c.refuse(rule["flag"].partition("=")[0], rule["must"])
     return [rule["yes"] if on else rule["no"]] * n
@@ -381,7 +255,7 @@ def _block_configs(c, key, n):
     """Read layers of a searched architecture (Puzzle): each states how much attention and feed-forward it keeps."""
     heads = c.whole("num_attention_heads")
     width = c.whole("hidden_size")
-    head_dim = value(c, "head_dim=hidden_size/num_attention_heads")
+    head_dim = c.value("head_dim=hidden_size/num_attention_heads")
     made, sequence = {None: None}, []  # equal parts are one object, so that equal layers form one group
     for layer in c.objects(key, n):
         attention = _kept_part(layer, "attention")
@@ -412,7 +286,7 @@ def _kept_part(layer, name):
 
 def _searched_width(part, width):
     """Width of a feed-forward block: two thirds of a multiple of d_model, rounded up to a multiple of 256."""
-    mult = part._take("ffn_mult", REQUIRED)
+    mult = part.take("ffn_mult", REQUIRED)
     if isinstance(mult, bool) or not isinstance(mult, int | float) or not 0 < mult <= 100:
         part.refuse("ffn_mult", "a number above 0, at most 100")
     return -(-int(2 * mult * width / 3) // 256) * 256

@@ -11,11 +11,10 @@ from fnmatch import translate
 from functools import cache
 
 from inferlib import validation
-from inferlib.config.families import declared
-from inferlib.config.keys import shown
 from inferlib.equation import frozen
 from inferlib.formats import FORMATS, SPELLED, WeightOnly, Whole
-from inferlib.transformer import CompressedAttention, DeltaAttention, StateSpace
+from inferlib.validation import shown
+from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 
 MAX_PATTERNS = 100  # patterns that may apply to any layer
 MAX_LAYERS = 1000
@@ -38,34 +37,35 @@ def _must(good, what, found, must):
         raise Unknown(f"{what} is {shown(found)}, but must be {must}")
 
 
-def formats_of(c, sequence, d_model, sections, family):
+def formats_of(config, sequence, d_model, sections, notes, homes=None):
     """Return bytes per value of each part and of the cache, from the first section that is understood.
 
-    The result is empty if the configuration states no formats, or none that is understood (see the note ``formats``).
+    ``config``: the keys beside the sections; ``sequence``: attention and feed-forward block of each layer. The result
+    is empty if the configuration states no formats, or none that is understood (then ``notes`` have the reason).
     """
     if sections:
-        c.notes["quantization_config"] = "how the checkpoint stores its weights: see formats"
+        notes["quantization_config"] = "how the checkpoint stores its weights: see formats"
     for stated in sections or [None]:
         try:
-            found = _stored(c, sequence, d_model, stated, declared(family).get("homes", {}))
-            c.notes.pop("formats", None)
+            found = _stored(config, sequence, d_model, stated, notes, homes or {})
+            notes.pop("formats", None)
             return found
         except Unknown as reason:
-            c.notes.setdefault("formats", str(reason))
+            notes.setdefault("formats", str(reason))
     return {}
 
 
-def _stored(c, sequence, d_model, stated, homes):
-    name = c.data.get("torch_dtype", c.data.get("dtype"))
+def _stored(config, sequence, d_model, stated, notes, homes):
+    name = config.get("torch_dtype", config.get("dtype"))
     if name is None and stated is None:
         return {}
     name = "bfloat16" if name is None else name  # next to a quantization section that does not state it
     _must(isinstance(name, str) and name in DTYPES, "dtype", name, f"one of {', '.join(DTYPES)}")
     _must(len(sequence) <= MAX_LAYERS, "the number of layers", len(sequence), f"at most {MAX_LAYERS}")
-    scheme = _scheme(stated, c.data.get("expert_dtype"))
+    scheme = _scheme(stated, config.get("expert_dtype"))
     plain = FORMATS[SPELLED[name]].bits
     if scheme.assumed:
-        c.notes["assumed"] = scheme.assumed
+        notes["assumed"] = scheme.assumed
     values = {}
     bits = {}
     kinds = {}
