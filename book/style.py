@@ -369,6 +369,12 @@ def nothing(reason, ax=None):
     return ax
 
 
+def ticks(axis, values):
+    """Set plain numbers as the only ticks of a logarithmic axis; the other axis keeps its main ticks."""
+    axis.set_ticks(values, [f"{value:,.10g}" for value in values])
+    axis.axes.minorticks_off()
+
+
 def name_rows(ax, names, **look):
     """Label the rows of a bar chart, the first on top, without lines between them."""
     ax.set_yticks(range(len(names)), names, **look)

@@ -10,15 +10,17 @@ from inferlib.papers.erdil2025.search import token_latency
 from inferlib.units import factor
 
 
-def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, steps=40, contexts=3, chunk=20):
+def cheapest_by_context(steps=40, contexts=3, chunk=20):
     """Return the smallest cost of a token within a time limit, over the context: a sweep on dask.
+
+    The model is Llama 3 70B at 8 bits on H100s, the limit 20 ms.
 
     ``steps``, ``contexts``: instance sizes and batches tried, and contexts: ``steps**2 * contexts`` configurations,
     each with its best layout. ``chunk``: sizes and batches per dask task. Returns dollars per million tokens, not
     computed yet: ``.compute()`` does it with threads of this machine, or on the cluster of a
     ``dask.distributed.Client``.
     """
-    model, chip = load_model(name), load_chip(chip)
+    model, chip = load_model("Llama 3 70B 8-bit"), load_chip("H100")
 
     def axis(name, values, chunk):
         return xr.DataArray(values, dims=name, coords={name: values}).chunk(chunk)
@@ -28,7 +30,7 @@ def cheapest_by_context(name="Llama 3 70B 8-bit", chip="H100", seconds=0.02, ste
     context = axis("context", np.linspace(0, 32_768, contexts), -1)
     latency = token_latency(model, chip, n_gpu, batch, context=context)
     cost = n_gpu * latency / batch * (chip.price * factor("usd/h") * 1e6)
-    return cost.where(latency <= seconds).min(["n_gpu", "batch"])
+    return cost.where(latency <= 20 * factor("ms")).min(["n_gpu", "batch"])
 
 
 def one_box_by_batch(model="Llama 3 70B", chip="H100", gpus=8):

@@ -1,10 +1,10 @@
 """Erdil 2025: what happens on the GPUs of an instance, drawn."""
 
 import numpy as np
-import pandas as pd
 from matplotlib.patches import FancyArrowPatch
 
 from book import style
+from book.frames import labelled
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.units import factor
 
@@ -18,14 +18,13 @@ def best(model, chip, hop):
     return LARGEST, toy.weight_time(model, chip, LARGEST)
 
 
+@labelled("reading", "waiting")
 def layer_times(model, chip, hop):
     """Microseconds that one layer reads and waits, by GPUs; the best size is among them."""
-    size, rows = round(best(model, chip, hop)[0]), {}
+    size, us = round(best(model, chip, hop)[0]), model.n_layers * factor("us")
     for n in sorted({size, 1, 2, 8, 128, LARGEST}):
         waiting = toy.network_time(model, toy.grid_all_reduce_time(n, hop))
-        rows[n] = toy.weight_time(model, chip, n), waiting
-    times = pd.DataFrame.from_dict(rows, orient="index", columns=["reading", "waiting"])
-    return times / (model.n_layers * factor("us"))
+        yield n, (toy.weight_time(model, chip, n) / us, waiting / us)
 
 
 def draw_layer(model, chip, hop):

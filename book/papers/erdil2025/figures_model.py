@@ -104,9 +104,7 @@ def slope_and_wall(model, chip, draft, contexts):
             curve = switched(model, chip, context, **switches)
             ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
         ax.set(xscale="log", yscale="log", xlabel="tokens per second for one user")
-        ticks = [5, 10, 20, 50, 100, 200, 500, 1000]
-        ax.set_xticks(ticks, map(str, ticks))
-        ax.minorticks_off()
+        style.ticks(ax.xaxis, [5, 10, 20, 50, 100, 200, 500, 1000])
         ax.set_xlim(20, 2 * curve.tokens_per_second.max())
         ax.set_title(f"{context:,} tokens of context" if context else "no context")
     axes[0].set_ylabel("dollars per million tokens")

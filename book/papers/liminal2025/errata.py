@@ -3,7 +3,7 @@
 from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
 from book.papers.liminal2025.ablation import counting
-from book.papers.liminal2025.speeds import LARGE, LONG, QUOTED, SHORT, K, gain, speed, written
+from book.papers.liminal2025.speeds import LARGE, LONG, SHORT, K, gain, speed, written
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_model
 
@@ -24,7 +24,8 @@ def _lost(**changes):
 
 def _gains(form, context, **rule):
     """The gains at the markers of the three models that section 4.6 names."""
-    return ", ".join(f"{efficiency.marker(n, '3D-DRAM', context, **rule)[1]:{form}}" for n in QUOTED)
+    markers = (efficiency.marker(name, "3D-DRAM", context, **rule) for name in efficiency.quoted())
+    return ", ".join(f"{gained:{form}}" for _, gained in markers)
 
 
 def of_models():

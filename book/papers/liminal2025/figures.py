@@ -5,7 +5,6 @@ from dataclasses import replace
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from matplotlib.ticker import NullLocator
 
 from book import style
 from book.frames import labelled
@@ -136,8 +135,8 @@ def draw_bandwidth(data, mark):
             line.set_linestyle("--")
         ax.axvline(at, color=style.INK, linewidth=1)
         ax.set_title(f"context {context / 1024:.0f}K")
-        ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
-        ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
+        style.ticks(ax.xaxis, (4, 8, 18, 30, 60, 120))
+        style.ticks(ax.yaxis, (1, 1.5, 2, 3, 4, 6, 8))
         says = " "
     axes[0].text(0.97 * at, 0.93, mark.name, ha="right", transform=axes[0].get_xaxis_transform())
     return axes
@@ -204,9 +203,3 @@ def draw_design(data, chips, latencies):
         xlabel="latency of one collective (ns)", ylabel="memory bandwidth of a chip (TB/s)",
     )  # fmt: skip
     return ax
-
-
-def ticks(axis, values):
-    """Set plain numbers as the only ticks of a logarithmic axis."""
-    axis.set_ticks(values, [f"{v:g}" for v in values])
-    axis.set_minor_locator(NullLocator())

@@ -9,8 +9,6 @@ GB, K = cells.AS_PRINTED.gb, cells.AS_PRINTED.kilotoken
 SHORT, LONG = 4 * K, 128 * K
 LARGE = cells.large()
 DRAM = ("HBM3", "HBM4", "3D-DRAM")
-# The three models whose gains section 4.6 quotes.
-QUOTED = ("Qwen3-30B", "DeepSeekV3", "Kimi-K2")
 
 
 def speed(name, memory="HBM3", batch=1, context=SHORT, n=128, t_tp=None):

@@ -7,7 +7,6 @@ import numpy as np
 
 from book import style
 from book.frames import frame
-from book.papers.liminal2025.figures import ticks
 from book.synthesis import comparison
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
@@ -65,8 +64,8 @@ def draw_validation(data):
         ax.plot(batches, own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
         ax.set(xscale="log", yscale="log")
         ax.set_title(name, fontsize=9)
-        ticks(ax.xaxis, (1, 8, 64))
-        ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
+        style.ticks(ax.xaxis, (1, 8, 64))
+        style.ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
     axes[0].set_ylabel("milliseconds per token")
     axes[len(axes) // 2].set_xlabel("batch")
     axes[0].legend(fontsize=8, loc="lower right")

@@ -3,10 +3,10 @@
 from math import ceil
 
 import numpy as np
-import pandas as pd
 from matplotlib.patches import FancyBboxPatch
 
 from book import style
+from book.frames import frame
 from book.papers.mazurek2025.systems import CONTEXT
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT
@@ -49,9 +49,10 @@ def expert_parallel(model, setup, own):
     return ax
 
 
+@frame("plan", "lane", "batch", "part", "start", "end")
 def timeline_data(model, at, own, context, assumptions=DEFAULT):
     """Two micro-batches taking turns through two layers, and the same batch in one piece."""
-    batch, rows = own * at.deployment.n_gpus, []
+    batch = own * at.deployment.n_gpus
 
     def layer(part):
         where = model, at.gpu, at.deployment, part
@@ -67,16 +68,16 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
     for i in range(4):
         start, half, other = i * turn, *("AB", "BA")[i % 2]
         # a half's exchange lies between its attention and its experts, so a turn begins with the experts
-        rows.append(("overlap", "GPU", half, "experts", start, expert))
-        rows.append(("overlap", "GPU", half, "attention", start + expert, attention))
-        rows.append(("overlap", "network", other, "network", start, sent))
+        computed = start + expert
+        yield "overlap", "GPU", half, "experts", start, computed
+        yield "overlap", "GPU", half, "attention", computed, computed + attention
+        yield "overlap", "network", other, "network", start, start + sent
     attention, expert, sent = layer(batch)
     start = 0.0
     for part, seconds in 2 * (("attention", attention), ("network", sent), ("experts", expert)):
-        rows.append(("one batch", part if part == "network" else "GPU", "A+B", part, start, seconds))
+        lane = part if part == "network" else "GPU"
+        yield "one batch", lane, "A+B", part, start, start + seconds
         start += seconds
-    data = pd.DataFrame(rows, columns=["plan", "lane", "batch", "part", "start", "end"])
-    return data.assign(end=data.start + data.end)
 
 
 def timeline(model, at, own, context, assumptions=DEFAULT):

@@ -68,8 +68,7 @@ def _finish(ax, ticks=(), legend="best", **axes):
     """Axes with plain numbers at these places of the horizontal one, and a legend."""
     ax.set(**axes)
     if ticks:
-        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-        ax.minorticks_off()
+        style.ticks(ax.xaxis, ticks)
     ax.legend(loc=legend)
     return ax
 

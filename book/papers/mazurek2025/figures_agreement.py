@@ -21,11 +21,9 @@ def over_measured(data):
         ax.axhline(1, color=style.FAINT, linewidth=1.2, zorder=0)
         ax.set_title("\n".join(at), fontsize=12)
         ax.set(xscale="log", yscale="log", xlabel="sequences on a GPU")
-        ax.set_xticks([2, 8, 32, 128, 512], ["2", "8", "32", "128", "512"])
-        ax.minorticks_off()
+        style.ticks(ax.xaxis, [2, 8, 32, 128, 512])
     axes[0].set(ylabel="predicted over measured speed")
-    axes[0].set_yticks([0.7, 0.8, 1, 1.25, 1.5, 2], ["0.7", "0.8", "1", "1.25", "1.5", "2"])
-    axes[0].minorticks_off()
+    style.ticks(axes[0].yaxis, [0.7, 0.8, 1, 1.25, 1.5, 2])
     labels = axes[0].get_legend_handles_labels()
     figure.legend(*labels, loc="outside lower center", ncol=4)
     return axes

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-import pandas as pd
-
+from book.frames import labelled
 from book.papers.pope2022 import evidence
 from book.papers.pope2022.evidence import SLICE, TPU, palm
 from inferlib.ops import maximum
@@ -29,20 +28,21 @@ def times(exchange, hidden, rows, constants):
     return passes * (busy + attention + model.layers * constants.overhead)
 
 
+@labelled()
 def change_one_thing():
     """Refit other forms of the model on the same 54 cells, and test them on other rows.
 
     Prefill with all weights gathered communicates next to nothing, so it tests the efficiency alone.
     """
-    place, rows = ("Table 2", "high-throughput prefill"), {}
+    place = ("Table 2", "high-throughput prefill")
     at, measured = evidence.configurations()[place], evidence.measured_pass(*place, 1)
     for name, (exchange, hidden, cut) in FORMS.items():
         cells, by_form = evidence.cells(attention=cut), partial(times, exchange, hidden)
         constants = evidence.fit(cells, by_form)
-        rows[name] = {
+        row = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,
             "rms": 100 * evidence.rms(by_form(cells, constants) / cells.measured.to_numpy() - 1),
             "error, all weights gathered": 100 * (evidence.pass_time(at, constants) / measured - 1),
         }
-    return pd.DataFrame(rows).T
+        yield name, row

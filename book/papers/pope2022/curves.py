@@ -133,8 +133,7 @@ def figure_6(data):
     ax = style.curve(lines.to_xarray(), unit="ms", says="one token", log="x")
     ax.set_ylim(0, None)
     ax.set_title("batch 512, 2048 tokens of context")
-    ax.set_xticks(data.index, map(str, data.index))
-    ax.minorticks_off()
+    style.ticks(ax.xaxis, data.index)
     return ax
 
 
@@ -200,8 +199,7 @@ def figure_7(data):
             ax.plot(at["tokens"], 100 * used, "o", label=said, **ring)
             said = None
     ax.set(xscale="log", xlabel="tokens in the batch", ylabel="MFU, %", ylim=(0, 85))
-    ax.set_xticks([2**11, 2**14, 2**17, 2**20], ["2,048", "16,384", "131,072", "1,048,576"])
-    ax.minorticks_off()
+    style.ticks(ax.xaxis, [2**11, 2**14, 2**17, 2**20])
     ax.legend(loc="lower right")
     return ax
 

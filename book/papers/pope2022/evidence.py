@@ -3,7 +3,6 @@
 from functools import cache, partial
 
 import numpy as np
-import pandas as pd
 
 from book.audit.grading import Reader
 from book.frames import frame, labelled
@@ -89,18 +88,18 @@ def errors(rows, constants):
     return predicted(rows, constants) / rows.measured.to_numpy() - 1
 
 
+@labelled()
 def cross_validation():
     """Leave one table out: constants from the other two, and errors on the one left out, in per cent.
 
     ``inside`` is the rms on the cells fitted, ``outside`` on those left out; the last row leaves none out.
     """
-    rows = {}
     for left in (*TABLES, "none"):
         used = cells(others(left))
         constants = fit(used)
         tested = cells((left,)) if left in TABLES else used
         error = errors(tested, constants)
-        rows[left] = {
+        row = {
             "efficiency": constants.efficiency,
             "overhead": 1e6 * constants.overhead,
             "inside": 100 * rms(errors(used, constants)),
@@ -109,7 +108,7 @@ def cross_validation():
             "generate": 100 * rms(error[tested.phase == "generate"]),
             "worst": 100 * error[np.abs(error).argmax()],
         }
-    return pd.DataFrame(rows).T
+        yield left, row
 
 
 # --- A reader's case -------------------------------------------------------------------------------------
@@ -301,18 +300,21 @@ def bounds():
         )
 
 
+@labelled("measured", "predicted", "error")
 def held_out(constants):
     """The two-constant model on latencies that it was not fitted to, of a forward pass in ms; errors in per cent.
 
     Eight configurations of Tables 2 and 3, and the 36.9 ms of section 4.4.
     """
-    rows = {}
     for place, at in configurations().items():
-        rows[", ".join(place)] = (measured_pass(*place, at["passes"]), pass_time(at, constants))
+        yield ", ".join(place), _compared(measured_pass(*place, at["passes"]), pass_time(at, constants))
     read, slow = Reader("pope2022", "Text 4.4"), pass_time(bf16_decode(), constants)
-    rows["Text 4.4, bfloat16 at batch 64"] = (read("bfloat16, batch 64"), slow)
-    table = 1e3 * pd.DataFrame.from_dict(rows, orient="index", columns=["measured", "predicted"])
-    return table.assign(error=100 * (table.predicted / table.measured - 1))
+    yield "Text 4.4, bfloat16 at batch 64", _compared(read("bfloat16, batch 64"), slow)
+
+
+def _compared(measured, predicted):
+    """Two times in ms, and the error of the second in per cent."""
+    return 1e3 * measured, 1e3 * predicted, 100 * (predicted / measured - 1)
 
 
 def bf16_decode():
@@ -331,17 +333,15 @@ def megatron(table, batch, constants):
     return prefill + made * step(batch, context, held(batch, context))
 
 
+@frame("table", "batch", "measured", "predicted", "error")
 def megatron_table(constants):
     """The 27 totals of MT-NLG 530B, held out of the fit, in ms; those of Table D.4 are in the other column there."""
-    rows = []
     for table in TABLES:
         column = "PaLM total" if table == "Table D.4" else "MT-NLG total"
         for batch in batches(table, column):
             measured = benchmarks.printed_time(table, column, batch)
             predicted = megatron(table, batch, constants)
-            rows.append((table, batch, 1e3 * measured, 1e3 * predicted))
-    frame = pd.DataFrame(rows, columns=["table", "batch", "measured", "predicted"])
-    return frame.assign(error=100 * (frame.predicted / frame.measured - 1))
+            yield table, batch, *_compared(measured, predicted)
 
 
 def apart():

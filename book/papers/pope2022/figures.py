@@ -82,9 +82,7 @@ def figure_8(data):
         dotted(ax, time.context, time / MS, time.fits, colour, name)
     ax.set(xscale="log", yscale="log")
     ax.set(xlabel="tokens of context", ylabel="milliseconds per token, 8 layers")
-    shown = [n for n in CONTEXTS if n not in (16384, 65536)]
-    ax.set_xticks(shown, [f"{n:,}" for n in shown])
-    ax.minorticks_off()
+    style.ticks(ax.xaxis, [n for n in CONTEXTS if n not in (16384, 65536)])
     ax.legend(fontsize=10)
     return ax
 

@@ -2,9 +2,8 @@
 
 import math
 
-import pandas as pd
-
 from book.audit.grading import Reader
+from book.frames import labelled
 from inferlib import catalog
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (
@@ -19,6 +18,7 @@ POD, LINKS = "TPU v4", "TPU v4, each chip with its links as network"
 US, MS = factor("us"), factor("ms")
 
 
+@labelled("amount", "microseconds")
 def warm_up(batch=1, grid=1):
     """The warm-up exactly: amounts (B or FLOP) and times of its layers by resource.
 
@@ -28,15 +28,12 @@ def warm_up(batch=1, grid=1):
     """
     machine, given = load_chip("A100, warm-up"), stated()["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
-    rows = {
-        "network": (1, model.network_traffic, model.network_time),
-        "memory": (layers, model.memory_traffic, model.memory_time),
-        "arithmetic": (layers, model.arithmetic_work, model.arithmetic_time),
-    }
-    for name, (count, *functions) in rows.items():
-        rows[name] = [count * function(machine, edge, batch) for function in functions]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=["amount", "microseconds"])
-    return table.assign(microseconds=table.microseconds / US)
+    for name, count, amount, time in (
+        ("network", 1, model.network_traffic, model.network_time),
+        ("memory", layers, model.memory_traffic, model.memory_time),
+        ("arithmetic", layers, model.arithmetic_work, model.arithmetic_time),
+    ):
+        yield name, (count * amount(machine, edge, batch), count * time(machine, edge, batch) / US)
 
 
 def modern_machines(chip=None):
@@ -52,16 +49,16 @@ def modern_machines(chip=None):
     return eight | {POD: load_chip(tpu, network="none"), LINKS: load_chip(tpu, network="links")}
 
 
+@labelled()
 def modern(machines):
     """The complete formula for machines, by name: ``C`` (TFLOP/s), ``M`` and ``B`` (TB/s), ``N``, and what follows.
 
     ``ratio`` is of the network to the bandwidth at which it would stop binding; ``machine`` the edge of the block of
     a whole one; ``time`` that of one multiply at full utilisation (us).
     """
-    rows = {}
     for name, machine in machines.items():
         alone = machine.network_bandwidth >= WITHOUT_LIMIT
-        rows[name] = {
+        row = {
             "C": machine.flops / factor("TFLOP/s"),
             "M": machine.memory_bandwidth / factor("TB/s"),
             "B": math.inf if alone else machine.network_bandwidth / factor("TB/s"),
@@ -72,7 +69,7 @@ def modern(machines):
             "machine": model.machine_block(machine),
             "time": model.elapsed_time(machine) / US,
         }
-    return pd.DataFrame(rows).T
+        yield name, row
 
 
 def slow_network():

@@ -191,13 +191,12 @@ class Deployment(Record):
         validation.instance("Deployment.two_batch", self.two_batch, bool)
 
 
-def deployment(n_gpus, n_nodes=1, *, extra_experts=0, balanced=True, two_batch=True, name=""):
+def deployment(n_gpus, n_nodes=1, *, extra_experts=0, two_batch=True, name=""):
     """Return a deployment with Figure 12's balancedness for this number of GPUs."""
     count("n_gpus", n_gpus)
     count("n_nodes", n_nodes)
     validation.number("n_nodes", n_nodes, minimum=1, maximum=n_gpus)
-    beta = balancedness(n_gpus, balanced)
-    return Deployment(n_gpus, n_nodes, beta, extra_experts, two_batch, name)
+    return Deployment(n_gpus, n_nodes, balancedness(n_gpus), extra_experts, two_batch, name)
 
 
 def balancedness(n_gpus, balanced=True):

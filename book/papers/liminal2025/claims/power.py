@@ -8,7 +8,7 @@ from book.audit.grading import WithNote, reproduces
 from book.papers.liminal2025 import efficiency, speeds
 from book.papers.liminal2025.cells import AS_PRINTED
 from book.papers.liminal2025.efficiency import PICOJOULE
-from book.papers.liminal2025.speeds import DRAM, LARGE, LONG, QUOTED, K, active_weights, counted, speed
+from book.papers.liminal2025.speeds import DRAM, LARGE, LONG, K, active_weights, counted, speed
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import load_chip, load_model
 
@@ -29,7 +29,7 @@ def _text_4_6(read):
         ("GPT-OSS-120B", "layers"): inputs(oss).layers,
         ("experts of a token", "Kimi-K2"): speeds.active_experts("Kimi-K2"),
         ("experts of a token", "DeepSeekV3"): speeds.active_experts("DeepSeekV3"),
-    } | {("gain in STPS/W on 3D-DRAM", name): _quoted_gain(name) for name in QUOTED}
+    } | {("gain in STPS/W on 3D-DRAM", name): _quoted_gain(name) for name in efficiency.quoted()}
 
 
 def _exposed(app, chip, batch):
