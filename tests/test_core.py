@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from facts import from_table
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -139,14 +140,8 @@ def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_ve
     assert found.returncode == 0 and found.stdout, found.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "most"),
-    [
-        ({"batch": 32, "context": "8k"}, 4000),  # with its two questions in fewer bits
-        ({"prompt_tokens": "4k", "output_tokens": 500, "concurrency": 8}, 8400),
-    ],
-    ids=["step", "request"],
-)
+# Rows: a step, with its two questions in fewer bits, and a request.
+@from_table
 def test_a_second_answer_does_its_work_once(more, most):
     """Function calls are counted, not time: arguments are checked once, and plain numbers are passed on."""
     calls = []

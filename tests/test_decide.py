@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from facts import refused
+from facts import from_table, refused
 from questions import numbers
 
 from inferlib import load_chip, load_model
@@ -26,7 +26,7 @@ def again(model, offer, users):
     return ask(model, offer.system, **ASKED, concurrency=users, layout=offer.layout, weights="fp8").request
 
 
-@pytest.mark.parametrize("found, model, speed, first", [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)])
+@from_table
 def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed, first):
     """Checked with ``ask``, which does not use the search."""
     assert len(found.offers) > 3

@@ -83,8 +83,3 @@ def test_the_tests_that_are_to_notice_slips_exist(name):
     named = SLIPS["TESTS"][name].split()
     assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()
     assert len(SLIPS["nearest"](name)) >= len(named)
-
-
-@pytest.mark.parametrize("name", SLIPS["OUT"])
-def test_what_is_named_out_exists(name):
-    assert list(ROOT.glob(f"{name}*"))

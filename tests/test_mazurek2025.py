@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from facts import by_hand, exactly, lines, refused, rows_of
+from facts import by_hand, exactly, from_table, lines, refused, rows_of
 from hypothesis import given, strategies as some
 
 import inferlib
@@ -185,7 +185,7 @@ def test_overlap_reads_weights_twice(at):
     assert 1.95 < ratio < 2  # except for experts, of which half a batch uses fewer
 
 
-@pytest.mark.parametrize(("two_batch", "times"), [(True, 2), (False, 1)])
+@from_table
 def test_nothing_hides_an_overhead(two_batch, times):
     """At 2000 tokens, bound by the network: twice a layer with overlap, else once."""
     args = V3, NINE.gpu, NINE.deployment.replace(two_batch=two_batch), 72 * 256, 2000
@@ -274,7 +274,7 @@ def test_the_literal_reading():
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "own"), list(zip(mz.setups(), (23, 79, 368), strict=True)))
+@from_table
 def test_the_largest_batch_at_20_tokens_a_second(name, own):
     at = mz.setup(name)
     users = (own * at.deployment.n_gpus, (own + 1) * at.deployment.n_gpus)

@@ -89,17 +89,11 @@ def steps_of(chip, weights):
     return [decode_step(*asked).total for asked in product(models, boxes, work)]
 
 
-# The slower chip, the one with more bandwidth, and how much longer the latter may take.
-SISTERS = [
-    ("H100 SXM", "H200", 1.025),  # blocks of experts in int4 were timed on both
-    ("H100 PCIe", "H100 SXM", 1), ("A100 40GB", "A100 80GB", 1), ("H20", "H200", 1), ("A100 80GB", "H100 SXM", 1),
-    ("H200", "B200", 1.09),  # products in fp8 and experts in int4 were timed on both, and start later on the B200
-    ("B200", "B300", 1.06),  # of one bandwidth; products in fp4 reach 101 and 88 % of it
-]  # fmt: skip
-
-
+# The slower chip, the one with more bandwidth, and how much longer the latter may take. Blocks of experts in int4 were
+# timed on H100 and H200; products in fp8 and experts in int4 on H200 and B200, where they start later; B200 and B300
+# have one bandwidth, of which products in fp4 reach 101 and 88 %.
 @pytest.mark.parametrize("weights", ["bf16", "fp8", "int8", "int4", "fp4"])
-@pytest.mark.parametrize(("slow", "fast", "most"), SISTERS)
+@from_table
 def test_more_bandwidth_is_never_slower(slow, fast, most, weights):
     """A format that was timed on one of two sister chips once came out faster on the other."""
     pairs = zip(steps_of(slow, weights), steps_of(fast, weights), strict=True)
@@ -222,7 +216,7 @@ def test_cards_on_pcie_share_a_box():
     )
 
 
-@pytest.mark.parametrize(("model", "layout"), [("Llama 3.3 70B", None), ("DeepSeek V3", "DP8 EP8")])
+@from_table
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     """A full machine finishes a request every ``machine_seconds``, so 100 more users wait 100 times that."""
     ways = {"weights": "fp8", "layout": layout, "prompt_tokens": 8000, "output_tokens": 2000}
