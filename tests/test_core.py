@@ -173,10 +173,8 @@ def test_a_slip_in_a_file_of_the_catalogue_names_file_and_line(tmp_path):
 
 
 def test_numbers_need_their_unit_and_dimensions_do_not_mix():
-    for text, said in (("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),):
-        with pytest.raises(ValueError) as caught:
-            inferlib.units.parse(text, "GB/s")
-        assert str(caught.value) == said
+    with pytest.raises(ValueError, match="3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"):
+        inferlib.units.parse("3.5", "GB/s")
     for one, other in (("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")):
         with pytest.raises(ValueError, match="cannot read"):
             inferlib.units.factor(one, other)

@@ -185,23 +185,6 @@ def test_a_link_that_names_a_choice_sets_what_the_choice_sets_but_for_what_it_na
     assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "+made['batch-n'].value") == batch
 
 
-def test_a_number_can_be_typed_and_a_wrong_one_is_refused():
-    page = page_of(RICH)
-
-    def chips():
-        return re.search(r"[?&]n=(\d+)", asked(page, "api.link()"))[1]
-
-    page.eval("move('n-n', {value: '12'})")
-    assert chips() == "12"
-    page.eval("move('n-n', {value: '5000'})")
-    assert asked(page, "made['n-n'].attributes['aria-invalid']") == "true"
-    assert "5000 is not" in said(page, "limits")
-    assert all("na" in entry for view in asked(page, "api.answers()") for entry in view)
-    assert chips() == "12"
-    page.eval("move('n-n', {value: ''})")
-    assert chips() == "12"
-
-
 @from_table
 def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, why):
     hash = f"#{RICH.slug}?{asked_for}"

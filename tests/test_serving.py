@@ -28,12 +28,12 @@ ANY = {calibration.ANY_DTYPE: FULL}
 IDEAL = calibration.Operators(1, gemm=ANY, experts=ANY, attention=ANY, reduce=LINKS, library=LINKS)
 
 
-def test_experts_are_reached_as_timings_of_traffic_say():
+@from_table
+def test_experts_are_reached_as_timings_of_traffic_say(rows, least, most):
     """Time with realistic expert loads over time with even loads, by rows: aiconfigurator 0.12, power_law_1.01."""
-    for rows, least, most in ((4, 0.95, 1), (16, 0.81, 0.92), (64, 0.82, 0.91), (256, 0.93, 1)):
-        for n, k in ((128, 8), (256, 8)):
-            even = n * (1 - (1 - k / n) ** rows)
-            assert least <= distinct_experts(n, k, rows) / even <= most
+    for n in (128, 256):
+        even = n * (1 - (1 - 8 / n) ** rows)
+        assert least <= distinct_experts(n, 8, rows) / even <= most
 
 
 # --- Every constant has a source ---------------------------------------------------------------------------
@@ -534,19 +534,19 @@ def test_every_caution_widens_the_interval():
 
 
 # --- Drafts, requests, prices, watts -------------------------------------------------------------------------
-def test_drafts_against_published_speed():
-    """SGLang's cookbook of early 2026, one user: GLM-5 in 7.54 ms and Qwen3.5 in 3.96 ms a token, with a busy host.
+@from_table
+def test_drafts_against_published_speed(model, weights, length, ms):
+    """SGLang's cookbook of early 2026, one user, with a busy host.
 
     Nothing is fitted to them: drafts within a recorded graph are 40 % faster, and the interval is wide.
     """
-    for model, weights, length, seconds in (
-        ("zai-org/GLM-5", "fp8", 3.48, 7.54e-3),
-        ("Qwen/Qwen3.5-397B-A17B", "bf16", 3.12, 3.96e-3),
-    ):
-        asked = {"prompt_tokens": 610, "output_tokens": 422, "weights": weights, "engine": "sglang"}
-        found = ask(model, "8x H200", draft_tokens=3, acceptance_length=length, **asked)
-        assert found.seconds < seconds < 1.75 * found.seconds
-    # computed from the published acceptance, nothing fitted: within an eighth, most at the fourth draft
+    asked = {"prompt_tokens": 610, "output_tokens": 422, "weights": weights, "engine": "sglang"}
+    found = ask(model, "8x H200", draft_tokens=3, acceptance_length=length, **asked)
+    assert found.seconds < 1e-3 * ms < 1.75 * found.seconds
+
+
+def test_drafts_against_published_acceptance():
+    """Nothing is fitted: within an eighth, most at the fourth draft."""
     table = tables.drafts()
     assert (abs(table.predicted / table.measured - 1) < 1 / 8).all() and table.predicted.idxmax() == 3
     assert (table.predicted < table.length).all()
