@@ -211,7 +211,7 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
     "load", [{"request_rate": 3}, {"request_rate": None, "concurrency": 32}, {"max_num_batched_tokens": 1024}]
 )
 def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
-    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=6000))
+    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=4000))
     assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
 
 
