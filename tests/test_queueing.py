@@ -77,7 +77,9 @@ def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(
     )
     server = ask(asked).fleet.server
     rate = load * server.capacity
-    assert server.steady(rate).ttft == pytest.approx(server.played(rate, 500 * FLEETS).first.mean(), rel=0.1)
+    assert server.steady(rate).ttft == pytest.approx(
+        server.played(rate, min(500 * FLEETS, 20_000)).first.mean(), rel=0.1
+    )
 
 
 def test_copies_are_machines_of_their_own():
@@ -111,8 +113,8 @@ def test_long_answers_fill_the_memory():
     assert equal / drawn == pytest.approx((200 + 2000) / (200 + 1000), rel=0.03)
 
 
-# Three, and thirty with FLEETS=200.
-@pytest.mark.parametrize("seed", range(3 * FLEETS // 20))
+# Three, and six with FLEETS=200.
+@pytest.mark.parametrize("seed", range(min(3 * FLEETS // 20, 6)))
 def test_decide_offers_no_fleet_that_collapses(seed):
     """Simulated with answers up to ten times the prompt: no queue builds up, and the SLO is met."""
     choose = random.Random(seed)
