@@ -77,7 +77,7 @@ TESTS = {
     "kernel_model_record.ipynb price.ipynb",
     "book/serving/services": "introduction introduction.ipynb price.ipynb",
     "book/teaching/slides/": "slides",
-    "book/style": "style pages pope2022.ipynb synthesis.ipynb",
+    "book/style": "style readme pages pope2022.ipynb synthesis.ipynb",
     "book/papers/cases": "cases case_files.ipynb measurements.ipynb",
     "book/synthesis/": "synthesis agreement scatter synthesis.ipynb synthesis_record.ipynb",
 }

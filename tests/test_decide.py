@@ -16,6 +16,7 @@ from tokenprice.recommendation import machine_sizes
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
 ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
+LONGER = {"prompt_tokens": 4000, "output_tokens": 500, "tpot": "30 tokens/s"}
 PROMISE = {"tpot": 1 / 50, "ttft": 1}
 FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
 SLOWER = {"tpot": "30 tokens/s", "ttft": 2}
@@ -88,21 +89,12 @@ def test_without_a_promise_memory_sets_the_number_of_users():
 
 def test_what_has_no_room_for_one_user_says_the_bytes():
     """70.6 billion weights of two bytes and a cache of 320 KiB for each of 4,500 tokens, against one H100."""
-    found = decide(
-        "Llama 3 70B", prompt_tokens=4000, output_tokens=500, tpot="30 tokens/s", chips="H100 SXM", counts=1
-    )
+    found = decide("Llama 3 70B", **LONGER, chips="H100 SXM", counts=1)
     assert found.rejected[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
 
 
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
-    found = decide(
-        "zai-org/GLM-5.2",
-        prompt_tokens=4000,
-        output_tokens=500,
-        tpot="30 tokens/s",
-        weights="bf16",
-        chips=RACK,
-    )
+    found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
     (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
     assert mark in str(found).splitlines()[1]
     marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
@@ -125,14 +117,7 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
 
 def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
     """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
-    asked = {
-        "prompt_tokens": 4000,
-        "output_tokens": 500,
-        "tpot": "30 tokens/s",
-        "chips": RACK,
-        "counts": (8,),
-    }
-    found = decide("zai-org/GLM-5.2", **asked, weights="bf16")
+    found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK, counts=(8,))
     assert not found.offers
     assert (
         f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} would meet the SLO" in found.narrower
@@ -165,13 +150,7 @@ def test_reasons():
 
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     """Offers with lent kernels, or copies that share experts, must not rank first because of an error."""
-    asked = {
-        "prompt_tokens": 2000,
-        "output_tokens": 500,
-        "tpot": "20/s",
-        "weights": "fp8",
-        "chips": ["H200", "MI300X"],
-    }
+    asked = ASKED | {"tpot": "20/s", "weights": "fp8", "chips": ["H200", "MI300X"]}
     found = decide(DEEPSEEK, **asked, counts=[8], prices={"MI300X": 2})
     ranks = [offer.ranked for offer in found.offers]
     unsure = {(offer.system.chip.name, offer.layout.dp > 1, offer.unsure_reason) for offer in found.offers}
