@@ -27,10 +27,7 @@ def test_every_alias_means_an_option_and_none_is_one():
     assert set(ALIASES.values()) <= names and not names & {*ALIASES, *REFUSED}
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [((MODEL,), {"isl": 500, "osl": 100}), ((Question(MODEL, prompt_tokens=500, output_tokens=100),), {})],
-)
+@from_table
 def test_decide_reads_them_too(asked):
     (question, words), few = asked, {"chips": "H100", "counts": 1}
     own = decide(MODEL, prompt_tokens=500, output_tokens=100, tpot="30 ms", **few)

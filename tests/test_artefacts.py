@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 import book
 from book.audit import appendices
@@ -31,7 +31,7 @@ def test_every_table_figure_and_equation_has_a_place(source, places):
     assert {name for name in wanted if not places.get(name)} == set()
 
 
-@pytest.mark.parametrize(("key", "last"), [("erdil2025", 46), ("mazurek2025", 51)])
+@from_table
 def test_every_numbered_equation_is_walked_through_in_its_record(key, last):
     places = book.index(key).places
     assert {n for n in range(1, last + 1) if places[f"Equation {n}"] != f"#eq-{key}-{n}"} == set()

@@ -1,10 +1,11 @@
 """Products of the build are kept until a file changes that they were made from; without `make` none is kept."""
 
-import csv
+import csv  # noqa: F401, rows.tsv
 import os
 
-import pandas as pd
+import pandas as pd  # noqa: F401, rows.tsv
 import pytest
+from facts import from_table
 
 from book import build_cache, import_tracking
 
@@ -42,24 +43,16 @@ def found(value):
     return build_cache.cached("a", lambda: value, "book/*.py", "book/room/*.csv")
 
 
-CHANGES = {
-    "book/maker.py": False, "book/room/numbers.csv": False, "book/room/new.csv": False, "book/__init__.py": False,
-    "book/x.ipynb": False, "book/absent.toml": False, "book/other.py": True, "book/new.py": True,
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("changed", "fresh"), CHANGES.items())
-def test_a_chapter_is_fresh_until_something_changes_that_its_kernel_read(tree, changed, fresh):
+@from_table
+def test_a_chapter_is_fresh_until_something_changes_that_its_kernel_read(changed, fresh, tree):
     build_cache.record_pass("book/x.ipynb", import_tracking.START)
     assert build_cache.is_fresh(tree / "book" / "x.ipynb")
     write(tree / changed, "changed")
     assert build_cache.is_fresh(tree / "book" / "x.ipynb") == fresh
 
 
-@pytest.mark.parametrize(
-    ("changed", "value"), [("book/other.py", 2), ("book/room/numbers.csv", 2), ("book/x.ipynb", 1)]
-)
-def test_a_result_is_made_anew_where_its_files_change(tree, changed, value):
+@from_table
+def test_a_result_is_made_anew_where_its_files_change(changed, value, tree):
     assert found(1) == found(2) == 1
     write(tree / changed, "changed")
     assert found(2) == value
@@ -87,12 +80,8 @@ ROOM = import_tracking.ROOT / "book" / "measured"
 TABLE = ROOM / "names.toml"
 
 
-@pytest.mark.parametrize(("way", "read"), [
-    (lambda: TABLE.read_text("utf-8"), "book/measured/names.toml"),
-    (lambda: pd.read_csv(TABLE, sep="\0", quoting=csv.QUOTE_NONE), "book/measured/names.toml"),
-    (lambda: os.listdir(ROOM), "book/measured"), (lambda: list(ROOM.glob("*.csv")), "book/measured"),
-])  # fmt: skip
-def test_what_is_read_is_noted(monkeypatch, way, read):
+@from_table
+def test_what_is_read_is_noted(way, read, monkeypatch):
     monkeypatch.setattr(import_tracking, "READ", [])
     way()
     assert read in import_tracking.READ

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from facts import refused
+from facts import from_table, refused
 
 from inferlib import System, load_chip, load_model
 from tokenprice import SLO, Question, ask, calibration, change
@@ -83,16 +83,9 @@ def test_chips_are_asked_one_by_one():
 test_refusals = refused(globals())
 
 
-HALVES = {
-    "network latency": ("collective latency", 1 / 2), "network bandwidth": ("collective bandwidth", 2),
-    "kernel launch": ("kernel launch", 1 / 2), "engine time": ("engine", 1 / 2),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("resource", HALVES)
-def test_half_a_term_takes_half_the_latency_or_twice_the_bandwidth(resource):
+@from_table
+def test_half_a_term_takes_half_the_latency_or_twice_the_bandwidth(resource, term, factor):
     """Terms add up: with a resource twice as good its term is half as long and all others are as they were."""
-    term, factor = HALVES[resource]
     left = NOW - ask(QUESTION).step.terms[term] / 2
     assert change(QUESTION, tpot=left)[resource].factor == pytest.approx(factor, rel=1e-3)
     assert ask(QUESTION).speedup_if_doubled[resource] == pytest.approx(NOW / left, rel=1e-6)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
+from facts import from_table
 from hypothesis import given, strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -139,14 +140,8 @@ def test_a_question_of_plain_numbers_is_answered_without_numpy_and_what_other_ve
     assert found.returncode == 0 and found.stdout, found.stderr
 
 
-@pytest.mark.parametrize(
-    ("more", "most"),
-    [
-        ({"batch": 32, "context": "8k"}, 4000),  # with its two questions in fewer bits
-        ({"prompt_tokens": "4k", "output_tokens": 500, "concurrency": 8}, 8400),
-    ],
-    ids=["step", "request"],
-)
+# Rows: a step, with its two questions in fewer bits, and a request.
+@from_table
 def test_a_second_answer_does_its_work_once(more, most):
     """Function calls are counted, not time: arguments are checked once, and plain numbers are passed on."""
     calls = []
@@ -178,10 +173,8 @@ def test_a_slip_in_a_file_of_the_catalogue_names_file_and_line(tmp_path):
 
 
 def test_numbers_need_their_unit_and_dimensions_do_not_mix():
-    for text, said in (("3.5", "3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"),):
-        with pytest.raises(ValueError) as caught:
-            inferlib.units.parse(text, "GB/s")
-        assert str(caught.value) == said
+    with pytest.raises(ValueError, match="3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"):
+        inferlib.units.parse("3.5", "GB/s")
     for one, other in (("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")):
         with pytest.raises(ValueError, match="cannot read"):
             inferlib.units.factor(one, other)

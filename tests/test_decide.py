@@ -4,7 +4,7 @@ import itertools
 import re
 
 import pytest
-from facts import refused
+from facts import from_table, refused
 from questions import numbers
 
 from inferlib import load_chip
@@ -16,6 +16,7 @@ from tokenprice.recommendation import machine_sizes
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
 ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
+LONGER = {"prompt_tokens": 4000, "output_tokens": 500, "tpot": "30 tokens/s"}
 PROMISE = {"tpot": 1 / 50, "ttft": 1}
 FOUND = decide(LLAMA, **PROMISE, **ASKED, weights="fp8")
 SLOWER = {"tpot": "30 tokens/s", "ttft": 2}
@@ -26,7 +27,7 @@ def again(model, offer, users):
     return ask(model, offer.system, **ASKED, concurrency=users, layout=offer.layout, weights="fp8").request
 
 
-@pytest.mark.parametrize("found, model, speed, first", [(FOUND, LLAMA, 50, 1), (EXPERTS, DEEPSEEK, 30, 2)])
+@from_table
 def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed, first):
     """Checked with ``ask``, which does not use the search."""
     assert len(found.offers) > 3
@@ -88,21 +89,12 @@ def test_without_a_promise_memory_sets_the_number_of_users():
 
 def test_what_has_no_room_for_one_user_says_the_bytes():
     """70.6 billion weights of two bytes and a cache of 320 KiB for each of 4,500 tokens, against one H100."""
-    found = decide(
-        "Llama 3 70B", prompt_tokens=4000, output_tokens=500, tpot="30 tokens/s", chips="H100 SXM", counts=1
-    )
+    found = decide("Llama 3 70B", **LONGER, chips="H100 SXM", counts=1)
     assert found.rejected[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
 
 
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
-    found = decide(
-        "zai-org/GLM-5.2",
-        prompt_tokens=4000,
-        output_tokens=500,
-        tpot="30 tokens/s",
-        weights="bf16",
-        chips=RACK,
-    )
+    found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
     (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
     assert mark in str(found).splitlines()[1]
     marks = re.findall(r"^\[(\d)\] ", str(found), re.M)
@@ -125,14 +117,7 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
 
 def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
     """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
-    asked = {
-        "prompt_tokens": 4000,
-        "output_tokens": 500,
-        "tpot": "30 tokens/s",
-        "chips": RACK,
-        "counts": (8,),
-    }
-    found = decide("zai-org/GLM-5.2", **asked, weights="bf16")
+    found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK, counts=(8,))
     assert not found.offers
     assert (
         f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} would meet the SLO" in found.narrower
@@ -142,20 +127,19 @@ def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promis
 RACK = "GB200 NVL72"
 
 
+# Nothing makes 10,000 tokens a second, answers in a microsecond, or costs a dollar for a million million tokens.
+@from_table
+def test_a_miss_says_how_far_off_it_is(promise, reason, times):
+    found = decide(LLAMA, **ASKED, weights="fp8", counts=(1,), chips=["H200"], **promise)
+    (miss,) = found.rejected
+    assert found.why_not == {reason: 1}
+    assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
+
+
 def test_reasons():
-    """70 GB of weights do not fit into 48; nothing makes 10,000 tokens a second; nothing answers in a microsecond."""
+    """70 GB of weights do not fit into 48."""
     asked = {**ASKED, "weights": "fp8", "counts": (1,)}
     assert decide(LLAMA, **asked, chips=["L40S"]).why_not == {"does not fit": 1}
-    for promise, reason, times in (
-        ({"tpot": 1e-4}, "too slow", lambda speed: 1e4 / speed),
-        ({"ttft": 1e-6}, "first token too late", lambda seconds: seconds / 1e-6),
-        ({"usd_per_million": 1e-6}, "too expensive", lambda dollars: dollars / 1e-6),
-        ({"usd_per_million": 1e-6, "request_rate": 1}, "too expensive", lambda dollars: dollars / 1e-6),
-    ):
-        found = decide(LLAMA, **asked, chips=["H200"], **promise)
-        (miss,) = found.rejected
-        assert found.why_not == {reason: 1}
-        assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
     assert "no price" in decide(LLAMA, **asked, chips=["H800"]).left_out["H800"]
     assert "timed" in FOUND.left_out["MI300X"] and "MI300X" in FOUND.text(why=True)
     assert "chips not tried, for want of" in str(FOUND) and "MI300X" not in str(FOUND)
@@ -166,13 +150,7 @@ def test_reasons():
 
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     """Offers with lent kernels, or copies that share experts, must not rank first because of an error."""
-    asked = {
-        "prompt_tokens": 2000,
-        "output_tokens": 500,
-        "tpot": "20/s",
-        "weights": "fp8",
-        "chips": ["H200", "MI300X"],
-    }
+    asked = ASKED | {"tpot": "20/s", "weights": "fp8", "chips": ["H200", "MI300X"]}
     found = decide(DEEPSEEK, **asked, counts=[8], prices={"MI300X": 2})
     ranks = [offer.ranked for offer in found.offers]
     unsure = {(offer.system.chip.name, offer.layout.dp > 1, offer.unsure_reason) for offer in found.offers}

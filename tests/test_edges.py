@@ -68,8 +68,8 @@ def test_a_layout_that_fits_is_accepted():
 
 
 def test_as_many_machines_as_are_enough_answer():
-    """``FLEETS`` random fleets (default 20)."""
-    n, choose, told = int(os.environ.get("FLEETS", 20)), random.Random(2), 0
+    """``FLEETS`` random fleets (default 10)."""
+    n, choose, told = int(os.environ.get("FLEETS", 10)), random.Random(2), 0
     for _ in range(n):
         found = drawn(choose, "fleet")
         if found is None or not found.feasible or found.fleet.replicas == 1:

@@ -84,13 +84,7 @@ TRIED = SLIPS["NEAREST"]["tests"].items()
 PLACES = {place.format(source=source): tests for place, tests in TRIED for source in papers.sources()}
 
 
-@pytest.mark.parametrize("name", PLACES)
-def test_the_tests_that_are_to_notice_slips_exist(name):
-    named = PLACES[name].split()
-    assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()
-    assert len(SLIPS["nearest"](name)) >= len(named)
-
-
-@pytest.mark.parametrize("name", SLIPS["NEAREST"]["out"])
-def test_what_is_named_out_exists(name):
-    assert list(ROOT.glob(f"{name}*"))
+def test_the_tests_that_are_to_notice_slips_exist():
+    for name, named in PLACES.items():
+        assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file(), name
+        assert len(SLIPS["nearest"](name)) >= len(named.split()), name

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import re
 from functools import cache
 from importlib import import_module
@@ -14,6 +15,7 @@ import pytest
 import sympy as sp
 from facts import from_table, lines, refused as refused_calls
 from javascript import assert_equal_at_random, random_inputs
+from matplotlib.figure import Figure
 from py_mini_racer import MiniRacer
 
 import inferlib
@@ -36,6 +38,13 @@ from book.principles import introduction
 from inferlib import load_model
 from inferlib.papers import erdil2025 as e
 from tokenprice import ask
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch):
+    """Widgets make their figures; that Matplotlib can draw them is seen in the chapters."""
+    monkeypatch.setattr(Figure, "savefig", lambda figure, file, **_: None)
+
 
 CHIPS = {name: inferlib.load_chip(name) for name in ("H100 SXM", "H200", "H20")}  # no list offers an H20
 MODELS = {name: e.load_model(name) for name in ("Llama 3 70B", "Llama 3 8B")}
@@ -177,23 +186,6 @@ def test_a_link_that_names_a_choice_sets_what_the_choice_sets_but_for_what_it_na
     assert asked(page_of(RICH, f"#{RICH.slug}?{link}"), "+made['batch-n'].value") == batch
 
 
-def test_a_number_can_be_typed_and_a_wrong_one_is_refused():
-    page = page_of(RICH)
-
-    def chips():
-        return re.search(r"[?&]n=(\d+)", asked(page, "api.link()"))[1]
-
-    page.eval("move('n-n', {value: '12'})")
-    assert chips() == "12"
-    page.eval("move('n-n', {value: '5000'})")
-    assert asked(page, "made['n-n'].attributes['aria-invalid']") == "true"
-    assert "5000 is not" in said(page, "limits")
-    assert all("na" in entry for view in asked(page, "api.answers()") for entry in view)
-    assert chips() == "12"
-    page.eval("move('n-n', {value: ''})")
-    assert chips() == "12"
-
-
 @from_table
 def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, why):
     hash = f"#{RICH.slug}?{asked_for}"
@@ -203,13 +195,6 @@ def test_a_link_that_cannot_be_honoured_is_said_and_nothing_is_shown(asked_for, 
     assert asked(page, "location.hash") == hash, "the link is kept"
     page.eval("move('n-n', {value: '12'})")
     assert any("value" in entry for view in asked(page, "api.answers()") for entry in view)
-
-
-def test_whole_sliders_round_alike():
-    whole = curve(lambda n: 10 * n, Slider("n", "n", 1, 9, 3, whole=True), x="n")
-    page = page_of(whole)
-    page.eval("move('n', {value: '4.6'})")
-    assert number(said(page, "v0-0")) == whole.evaluate(n=4.6)["y"] == 50
 
 
 def test_text_cannot_leave_its_place():
@@ -292,7 +277,8 @@ MADE = {entry.id: entry.values[0] for entry in EVERY}
 
 @pytest.mark.parametrize("make", [*EVERY, pytest.param(lambda: RICH, id="every combination of kinds")])
 def test_every_explorer_computes_in_javascript_what_python_computes(make):
-    assert_equal_at_random(make(), draws=10, seed=3)
+    """At ``STATES`` / 10 random states (default 5)."""
+    assert_equal_at_random(make(), draws=int(os.environ.get("STATES", 50)) // 10, seed=3)
 
 
 @pytest.mark.parametrize("make", EVERY)
@@ -342,27 +328,6 @@ def test_the_limit_of_memory_is_that_of_the_model():
     at = {"model": "Llama 3.1 405B", "chip": "H100 SXM", "batch": 8, "context": 8192, "n_chips": 8}
     ((needed, has),) = MADE["principles.one_step"]().shortages(**at).values()
     assert needed == pytest.approx(811.7 + 8 * 8192 * 126 * 8 * 128 * 2 * 2 / 1e9, rel=1e-3) and has == 640
-
-
-def test_an_axis_stays_while_a_slider_moves():
-    """Lengths can be compared: what halves becomes half as long."""
-
-    def length():
-        (width,) = asked(page, "made['v0-s0'].children.map((c) => +c.attributes.width)")
-        return width
-
-    slider = Slider("a", "a", 1, 100, 40)
-    page = page_of(Explorer("B", [slider], [Bars({"": lambda a: inferlib.Breakdown(({"x": 1e-3 * a},))})]))
-    before = length()
-    for a, part in ((20, 0.5), (4, 0.1), (1, 0.025), (40, 1)):
-        page.eval(f"move('a', {{value: '{a}'}})")
-        assert length() == pytest.approx(part * before)
-    page.eval("move('a', {value: '80'})")
-    longest = length()
-    page.eval("move('a', {value: '1'})")
-    assert length() == pytest.approx(longest / 80), "moved only: the axis stays"
-    page.eval("root.listeners.change({target: made.a})")
-    assert length() == pytest.approx(580 / 1.02), "at rest a bar that hardly shows fills its axis again"
 
 
 def test_a_caution_is_said_and_takes_no_answer_away():

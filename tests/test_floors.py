@@ -10,7 +10,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
+from facts import from_table
 
 ROOT = Path(__file__).parents[1]
 FLOORS = ("inferlib", "tokenprice", "book")
@@ -115,7 +115,7 @@ assert inferlib.papers.ask("erdil2025", *question).feasible
 """
 
 
-@pytest.mark.parametrize("floors", [FLOORS[:1], FLOORS[:2]], ids="-".join)
+@from_table
 def test_a_floor_needs_only_those_below(floors, tmp_path):
     for floor in floors:
         shutil.copytree(ROOT / floor, tmp_path / floor, ignore=shutil.ignore_patterns("__pycache__"))

@@ -4,10 +4,10 @@ import os
 import random
 
 import pytest
-from facts import lines, options_of
+from facts import from_table, lines, options_of
 from questions import drawn
 
-from tokenprice import Question, ask, decide, invariants, prefill, queueing, request
+from tokenprice import Question, ask, decide, invariants, prefill, queueing, request  # noqa: F401, rows.tsv
 from tokenprice.terminal import main
 
 GOOD = {
@@ -42,16 +42,8 @@ ASKED = Question(
 )
 
 
-@pytest.mark.parametrize(
-    ("room", "name", "asked"),
-    [
-        (request, "token_time", ASKED),
-        (prefill, "first_token_time", ASKED.replace(concurrency=64)),
-        (request, "queue_time", ASKED.replace(concurrency=4000)),
-        (request, "machine_cost", ASKED.replace(paid_hours_used=0.5)),
-    ],
-)
-def test_a_formula_that_goes_wrong_sells_nothing(monkeypatch, room, name, asked):
+@from_table
+def test_a_formula_that_goes_wrong_sells_nothing(room, name, asked, monkeypatch):
     assert ask(asked).feasible
     right = getattr(room, name)
     monkeypatch.setattr(room, name, lambda *given: -1000 - right(*given))
@@ -77,8 +69,8 @@ def test_a_wrong_answer_has_an_exit_code_and_no_number(monkeypatch, capsys):
 
 
 def test_no_question_at_random_breaks_a_bound():
-    """``QUESTIONS`` random questions (default 60); those without an answer are skipped."""
-    n, choose = int(os.environ.get("QUESTIONS", 60)), random.Random(int(os.environ.get("SEED", 48)))
+    """``QUESTIONS`` random questions (default 40); those without an answer are skipped."""
+    n, choose = int(os.environ.get("QUESTIONS", 40)), random.Random(int(os.environ.get("SEED", 48)))
     found = [one for _ in range(n) if (one := drawn(choose, choose.choice(("loop", "fleet"))))]
     assert not [one.question for one in found if "please report" in one.reason]
     assert sum(one.feasible for one in found) > n / 4

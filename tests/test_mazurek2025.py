@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from facts import by_hand, exactly, lines, refused, rows_of
+from facts import by_hand, exactly, from_table, lines, refused, rows_of
 from hypothesis import given, strategies as some
 
 import inferlib
@@ -101,14 +101,7 @@ def test_absorption_changes_no_score_and_no_output():
 
 
 # --- Experts ----------------------------------------------------------------------------------------------
-def test_experts_reached():
-    """By hand, and at both ends."""
-    by_hand = {1: 8, 2: 15.75, 4: 30.531006, 8: 57.420831, 16: 101.962162, 32: 163.313846, 128: 251.601146}
-    for batch, reached in by_hand.items():
-        assert mz.active_experts(V3, batch) == pytest.approx(reached, rel=1e-6)
-    assert mz.active_experts(V3.replace(n_active=256), 1) == 256
-    assert mz.active_experts(V3, 1e6) == pytest.approx(256)
-    assert mz.selection_probability(V3) == 1 / 32 and mz.never_selected(V3, 2) == (31 / 32) ** 2
+test_experts_reached = by_hand("test_experts_reached", globals())
 
 
 def test_the_printed_formula_is_above_the_derived_one_and_that_above_the_simulation():
@@ -163,13 +156,11 @@ def test_no_batch_lifts_the_ceiling(own):
 
 
 # --- The whole --------------------------------------------------------------------------------------------
-def test_memory_bound_is_a_property_of_chip_and_factor():
-    factor = mz.Assumptions(value_flop=2.0)
-    for chip, printed, right in (("H100 SXM", 1850, 2757), ("B200", 2053, 3231), ("H200", 4957, 40338)):
-        gpu = mz.load_chip(chip)
-        assert derivations.compute_bound_context(V3, gpu) == pytest.approx(printed, rel=3e-3)
-        assert derivations.compute_bound_context(V3, gpu, factor) == pytest.approx(right, rel=2e-2)
-    assert derivations.compute_bound_context(V3, mz.load_chip("H20")) == math.inf
+@from_table
+def test_memory_bound_is_a_property_of_chip_and_factor(chip, printed, right):
+    gpu, factor = mz.load_chip(chip), mz.Assumptions(value_flop=2.0)
+    assert derivations.compute_bound_context(V3, gpu) == pytest.approx(printed, rel=3e-3)
+    assert derivations.compute_bound_context(V3, gpu, factor) == pytest.approx(right, rel=2e-2)
 
 
 def test_attention_outweighs_the_experts_from_65_gpus_on():
@@ -185,7 +176,7 @@ def test_overlap_reads_weights_twice(at):
     assert 1.95 < ratio < 2  # except for experts, of which half a batch uses fewer
 
 
-@pytest.mark.parametrize(("two_batch", "times"), [(True, 2), (False, 1)])
+@from_table
 def test_nothing_hides_an_overhead(two_batch, times):
     """At 2000 tokens, bound by the network: twice a layer with overlap, else once."""
     args = V3, NINE.gpu, NINE.deployment.replace(two_batch=two_batch), 72 * 256, 2000
@@ -274,7 +265,7 @@ def test_the_literal_reading():
 
 
 # --- Figures and extensions -------------------------------------------------------------------------------
-@pytest.mark.parametrize(("name", "own"), list(zip(mz.setups(), (23, 79, 368), strict=True)))
+@from_table
 def test_the_largest_batch_at_20_tokens_a_second(name, own):
     at = mz.setup(name)
     users = (own * at.deployment.n_gpus, (own + 1) * at.deployment.n_gpus)

@@ -4,7 +4,7 @@ import csv
 import io
 
 import pytest
-from facts import lines, options_of
+from facts import from_table, lines, options_of
 
 import inferlib
 import tokenprice
@@ -164,8 +164,8 @@ def test_a_number_may_be_written_with_its_power_of_ten(tmp_path):
     assert load_with(tmp_path, {"avg_context": "1.05e2"}).context["gf-01"] == 105
 
 
-@pytest.mark.parametrize("text", ["", "id\n", ",".join(schema()) + "\n", "\x00\x01", "a,b\n1,2,3\n"])
-def test_what_is_no_table_is_refused(tmp_path, text):
+@from_table
+def test_what_is_no_table_is_refused(text, tmp_path):
     path = tmp_path / "hostile.csv"
     path.write_text(text)
     with pytest.raises(ValueError):

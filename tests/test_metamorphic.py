@@ -6,6 +6,7 @@ import random
 from functools import cache
 
 import pytest
+from facts import from_table
 from questions import drawn
 
 from inferlib.system import System
@@ -93,8 +94,8 @@ def test_more_bandwidth_never_delays_a_first_token(q):
 
 
 @of("fleet")
-@pytest.mark.parametrize(("machines", "arrivals"), [(2, 1), (1, 1 / 3)])
-def test_more_machines_or_fewer_arrivals_never_slow_a_token_or_a_first_token(q, machines, arrivals):
+@from_table
+def test_more_machines_or_fewer_arrivals_never_slow_a_token_or_a_first_token(machines, arrivals, q):
     one = ask(q)
     if one.feasible:
         more = ask(q.replace(replicas=machines * one.fleet.replicas, request_rate=arrivals * q.request_rate))

@@ -4,17 +4,13 @@ import re
 import tomllib
 from pathlib import Path
 
-import pandas as pd
-import xarray as xr
-from bs4 import BeautifulSoup
 from facts import from_table
 from prose import notebook
 
-from book import measured, style
+from book import measured
 from book.principles.explorers import one_step
-from book.site.ext import maths, page_transforms, search
+from book.site.ext import maths, search
 from book.site.tools import links
-from inferlib import axis
 
 ROOT = Path(__file__).parents[1]
 CATALOG = ROOT / "inferlib" / "catalog"
@@ -30,37 +26,6 @@ def test_the_build_checks_the_state_of_a_box_that_a_link_sets(tmp_path):
     (tmp_path / "z.html").write_text(f'{box}<a href="#box?batch=8">x</a>')
     faults = [fault for _, _, fault in links.check(tmp_path)]
     assert faults == [f"the box has no {state}" for state in (*wrong, "speed=1")] + ["no such anchor"]
-
-
-def test_a_curve_follows_what_it_is_given():
-    """t = n/4 + 1/n is least at 2, where it is 1; marks and names are read off the values."""
-    n = axis("chips", 0.5, 8, points=5)
-    reading, waiting = 1e-3 / n, 1e-3 * n / 4
-    both = xr.Dataset({"weights": reading, "waiting": waiting, "total": reading + waiting})
-    ax = style.curve(both, mark={"equal": (2, 5e-4)}, unit="ms")
-    first = {line.get_label(): line.get_ydata()[0] for line in ax.lines[:3]}
-    assert first == {"weights": 2, "waiting": 0.125, "total": 2.125}
-    assert [text.get_text() for text in ax.texts] == ["equal", "weights", "waiting", "total"]
-    assert ax.get_xlabel() == "chips" and ax.lines[0].get_color() == style.TERMS["weights"]
-    total = both["total"]
-    assert style.curve(total, mark=total.idxmin(), unit="ms").texts[0].get_text() == "2 chips: 1 ms"
-
-
-def test_no_head_of_a_table_is_empty():
-    """Tables as pandas writes them, with names of the index and of the columns."""
-    index = pd.MultiIndex.from_tuples([("Table 1", "A"), ("Table 1", "B")], names=["artefact", "row"])
-    frame = pd.DataFrame({"printed": [1.0, 2.0], "here": [1.0, 2.1]}, index=index)
-    plain = pd.DataFrame({"ms": [1.0]}, index=["weights"])
-    tables = [frame.to_html(), plain.to_html(), frame.unstack().to_html()]
-
-    def cells(text):
-        return [len(row.select("td, th")) for row in BeautifulSoup(text, "html.parser").select("tr")]
-
-    empty = re.compile(r"<th[^>]*>\s*</th>")
-    for table in tables:
-        headed = page_transforms.headed(table)
-        assert empty.search(table) and not empty.search(headed) and cells(table) == cells(headed)
-    assert page_transforms.headed(plain.to_html()).count('<span class="visually-hidden">row</span>') == 1
 
 
 def test_whose_the_numbers_are_is_in_the_bibliography_and_every_entry_is_cited():

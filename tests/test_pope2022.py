@@ -156,7 +156,7 @@ def test_what_a_layer_moves_by_hand():
     assert more == pytest.approx(2 * 18432 / 4 * 15 / 16)
 
 
-@pytest.mark.parametrize(("step", "function"), [(2, p.all_to_all_time), (3, p.all_reduce_time)])
+@from_table
 def test_derived_collectives_are_the_equations(step, function):
     size, k = sp.symbols("D K", positive=True)
     derived = derivations.collectives()[step].equation.rhs
@@ -288,7 +288,7 @@ def test_many_tokens_gather_weights_and_few_do_not(work, layout):
 
 
 # a prompt of four users, too few for gathered weights; long contexts over twice as many chips as heads
-@pytest.mark.parametrize("at", [(8, 4, 2048), (16, 64, 1, 4096)], ids=["prompt", "decode"])
+@from_table
 def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
     runs = [way.bound for way in p.sharding_plans(OURS, CHIP, *at) if not way.why_not]
     best = p.best_plan(OURS, CHIP, *at)

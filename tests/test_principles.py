@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
+from facts import from_table
 from hypothesis import given, settings, strategies as st
 
 import inferlib
@@ -74,7 +75,7 @@ def test_critical_batch_is_where_reading_and_multiplying_meet():
     assert b == pytest.approx(989.5e12 / 3.35e12)
 
 
-@pytest.mark.parametrize(("weights", "bytes_each"), [("bf16", 2), ("fp8", 1)])
+@from_table
 def test_a_prompt_offers_two_flop_for_every_token_and_weight(weights, bytes_each):
     profile = principles.profile_of(LLAMA, weights=weights)
     assert principles.prefill_intensity(profile, 512) == pytest.approx(2 * 512 / bytes_each, rel=1e-4)

@@ -1,12 +1,10 @@
 """Numbers that the text states as results are those that its chapter computed; slips in them are noticed."""
 
 import pytest
-from docutils import nodes
 from facts import lines
 from prose import CHAPTERS
 
 from book import prose_numbers
-from book.site.ext import page_transforms
 
 BOUND = [chapter for chapter in CHAPTERS if prose_numbers.bound_in(chapter)]
 
@@ -32,17 +30,3 @@ def test_a_chapter_with_other_inputs_strikes_out_what_no_longer_holds(monkeypatc
         "- … It takes ~~5 ms~~ **7 ms**",
         "- … It is ~~3~~",
     ]
-
-
-def test_the_page_shows_what_the_chapter_computed():
-    """The comment is gone, and a wrong number of the text is replaced by the computed one."""
-    paragraph = nodes.paragraph(
-        "",
-        "",
-        nodes.Text("In 5"),
-        nodes.Text("\nms"),
-        nodes.raw("", "<!--= a-->", format="html"),
-        nodes.Text("."),
-    )
-    page_transforms.say_numbers(paragraph, iter([("7 ms", "a")]))
-    assert paragraph.astext() == "In 7 ms."

@@ -53,8 +53,8 @@ def question(draw):
 
 
 def test_python_and_terminal_agree_on_random_questions(capsys):
-    """``QUESTIONS`` random questions (default 60), at most 300."""
-    n, draw, codes = min(int(os.environ.get("QUESTIONS", 60)), 300), random.Random(23), []
+    """``QUESTIONS`` random questions (default 40), at most 300."""
+    n, draw, codes = min(int(os.environ.get("QUESTIONS", 40)), 300), random.Random(23), []
     for _ in range(n):
         asked = question(draw)
         line = [
@@ -335,11 +335,8 @@ def test_work_and_dollars_by_hand():
     )
 
 
-PRINTED = {"ascii": b"8 x H100", "latin-1": b"8 x H100", "utf-8": "8 × H100".encode()}
-
-
-@pytest.mark.parametrize(("encoding", "printed"), PRINTED.items())
-def test_a_terminal_prints_what_it_can(monkeypatch, encoding, printed):
+@from_table
+def test_a_terminal_prints_what_it_can(encoding, printed, monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
     assert main(["ask", L70, "8x H100"]) == 0 and printed in raw.getvalue()
@@ -361,11 +358,9 @@ def test_who_reads_the_first_lines_only_is_told_of_no_mistake_and_ctrl_c_ends_wi
     assert main(["chips"]) == 128 + 2
 
 
-@pytest.mark.parametrize(("what", "name", "printed"), [
-    ("models", "deepseek", r"DeepSeek V3 +671 +37.55 +fp8 +163,840 "),  # billions; its card: 671 and 37, 163,840
-    ("chips", "", r"H200 +141 +4.8 +989.5 +"),  # GB, TB/s, TFLOP/s
-])  # fmt: skip
-def test_a_list_is_in_the_units_that_people_use(capsys, what, name, printed):
+# Billions (the card of DeepSeek V3: 671 and 37, 163,840); GB, TB/s and TFLOP/s.
+@from_table
+def test_a_list_is_in_the_units_that_people_use(what, name, printed, capsys):
     code, out = run(capsys, what, *name.split())
     assert code == 0 and re.search(printed, out)
 

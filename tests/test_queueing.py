@@ -1,5 +1,6 @@
 """Fleets: textbooks' queues come out, nothing is lost, more requests never need fewer machines."""
 
+import os
 import random
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from tokenprice.queueing import Server, fleet
 from tokenprice.replica import play
 from tokenprice.terminal import main
 
+FLEETS = int(os.environ.get("FLEETS", 20))
 ASKED = Question(
     "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=30
 )
@@ -75,7 +77,9 @@ def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(
     )
     server = ask(asked).fleet.server
     rate = load * server.capacity
-    assert server.steady(rate).ttft == pytest.approx(server.played(rate, 20_000).first.mean(), rel=0.1)
+    assert server.steady(rate).ttft == pytest.approx(
+        server.played(rate, min(500 * FLEETS, 20_000)).first.mean(), rel=0.1
+    )
 
 
 def test_copies_are_machines_of_their_own():
@@ -109,7 +113,8 @@ def test_long_answers_fill_the_memory():
     assert equal / drawn == pytest.approx((200 + 2000) / (200 + 1000), rel=0.03)
 
 
-@pytest.mark.parametrize("seed", range(6))
+# Three, and six with FLEETS=200.
+@pytest.mark.parametrize("seed", range(min(3 * FLEETS // 20, 6)))
 def test_decide_offers_no_fleet_that_collapses(seed):
     """Simulated with answers up to ten times the prompt: no queue builds up, and the SLO is met."""
     choose = random.Random(seed)
@@ -259,15 +264,8 @@ def test_of_fleets_at_one_price_the_one_that_is_sure_is_offered():
     assert best.fleet.chips == best.sure.chips and best.fleet.slow_end.tpot <= 1 / 40
 
 
-@pytest.mark.parametrize(
-    ("verb", "more", "code", "words"),
-    [
-        ("ask", [], 0, "at $2 (2 to 4) per used chip-hour"),
-        ("change", ["--usd-per-million", "1"], 0, "$1 a million asked"),
-        ("ask", ["--pue", "1.2"], 2, "pue belongs to electricity"),
-    ],
-)
-def test_a_file_of_prices(tmp_path, capsys, verb, more, code, words):
+@from_table
+def test_a_file_of_prices(verb, more, code, words, tmp_path, capsys):
     path = tmp_path / "prices.toml"
     path.write_text("H100 = [2, 4]\n")
     assert main([verb, "Llama 3.3 70B", "4x H100", "--price-file", str(path), *more]) == code

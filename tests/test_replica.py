@@ -44,7 +44,7 @@ def test_one_prompt_a_step_is_a_queue_of_equal_services(load):
     assert waits(costs, scheduler, load) == pytest.approx(load / 2 / (1 - load), rel=0.04)
 
 
-@pytest.mark.parametrize(("servers", "offered"), [(1, 0.5), (4, 2.8)])
+@from_table
 def test_answers_that_wait_for_a_place_are_erlang_s_queue(servers, offered):
     """M/M/c: places are servers, an answer of exponential length takes a second in the mean."""
     mean, n = 1000, 60_000

@@ -6,6 +6,7 @@ from math import log2
 
 import numpy as np
 import pytest
+from facts import from_table
 
 from tokenprice import Question, ask, simulate
 from tokenprice.terminal import main
@@ -53,14 +54,8 @@ def test_the_fixed_point_is_near_the_simulation_for_most_fleets():
 
 
 @pytest.mark.parametrize("users", [1, 8, 64, 512])
-@pytest.mark.parametrize(
-    "more",
-    [
-        {}, {"max_num_batched_tokens": 2048}, {"prompt_tokens": "8k", "output_tokens": 100},
-        {"model": "Qwen3 30B-A3B", "weights": None, "layout": "DP4 EP4"},
-    ],
-)  # fmt: skip
-def test_users_who_ask_again_wait_as_long_in_the_formula(users, more):
+@from_table
+def test_users_who_ask_again_wait_as_long_in_the_formula(more, users):
     """Where answers are alike users come in rows, and the first token somewhat later than the formula says."""
     found = simulate(ASKED.replace(request_rate=None, concurrency=users, **more), requests=4000)
     assert found.answer.seconds == pytest.approx(found.mean("gaps"), rel=0.13 if "layout" in more else 0.1)

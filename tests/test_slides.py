@@ -6,36 +6,15 @@ from dataclasses import fields
 from urllib.parse import parse_qsl
 
 import pytest
-from facts import lines
+from facts import from_table, lines
 
 import tokenprice
 from book.teaching import slides
 from book.teaching.problems import sheet
-from book.teaching.slides import __main__ as pages
 from book.teaching.slides.board import numbers
 
 ALL = [(name, k) for name in slides.SESSIONS for k in range(len(slides.deck(name)))]
 EACH = pytest.mark.parametrize(("name", "k"), ALL, ids=lambda value: str(value))
-
-
-def test_a_reference_takes_a_sentence_an_item_a_table_or_a_box():
-    text = (
-        "# Title\n\n(anchor)=\nOne thing. *Two* things, or\nthree. $x = 1.5$ holds.\n\n- first item\n- second item\n\n"
-        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```{admonition} Takeaways\n:class: tip\n- kept\n```\n"
-    )
-    taken = [slides.passage(text, words, "here") for words in ("Two things", "second", "Takeaways", "first")]
-    assert taken == ["*Two* things, or three.", "second item", "- kept", "first item"]
-    assert slides.passage(text, "| 1", "here").startswith("| a | b |")
-    with pytest.raises(LookupError, match="nothing begins with 'Four'"):
-        slides.passage(text, "Four", "here")
-    # a mistyped one is named
-    message = "slides of principles: no cell, figure or exercise is called 'fig-none'"
-    with pytest.raises(LookupError, match=message):
-        slides.find("principles", "fig-none")
-    # what only the book resolves is said in words
-    text = "As [Erdil (2025)](bibliography.md#erdil2025) and [the figure](#fig-a) say"
-    text += " ([the record](#er-x), [more](erdil2025_toy.ipynb))."
-    assert pages.plain(text) == "As Erdil (2025) and the figure say (the record, more)."
 
 
 BOXED = [(name, k) for name, k in ALL if slides.deck(name)[k].state]
@@ -133,7 +112,7 @@ def test_a_number_of_the_boards_agrees_with_a_sum_in_the_head(name, by_hand, tol
     assert TOLD[name] == pytest.approx(eval(by_hand, {"QWEN": QWEN} | TOLD), rel=float(tolerance))
 
 
-@pytest.mark.parametrize(("ends", "held"), [("ends", 141.1e9), ("ends_8_bits", 70.55e9)])
+@from_table
 def test_with_its_memory_full_a_step_does_295_flop_for_each_byte(ends, held):
     """It reads 640 GB but for the input embedding."""
     users = (640e9 - held) / (TOLD[ends] * TOLD["token_bytes"])

@@ -130,7 +130,7 @@ def test_a_chip_without_a_network_beyond_its_domain_makes_no_machine():
         st.load_chip(TPU)
 
 
-@pytest.mark.parametrize("network", ["scale-out", "links", "none"])
+@from_table
 @pytest.mark.parametrize("bad", [0, -1, 2.5, math.nan, "8", True])
 def test_a_machine_has_a_whole_number_of_chips(network, bad):
     with pytest.raises((ValueError, TypeError), match="count"):

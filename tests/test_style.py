@@ -2,14 +2,11 @@
 
 import difflib
 import io
-import re
 
 import matplotlib
-import pandas as pd
 from facts import from_table
 from matplotlib.figure import Figure
 
-from book import style
 from book.conftest import same_drawing
 from book.style import canonical_svg
 
@@ -41,14 +38,3 @@ def test_another_label_of_an_axis_differs_in_a_few_lines():
     )
     lines = [line for line in difflib.unified_diff(*texts, n=0) if line[0] in "+-"]
     assert 2 < len(lines) <= 12, "with two lines that name the texts"
-
-
-def test_a_table_names_what_unfolds_by_what_it_shows():
-    """0.3 and 0.1 + 0.2 look the same and have the same name; 0.4 has another."""
-    pages = [
-        style.table(pd.DataFrame({"a": [value]}), {(0, "a"): "why"})._repr_html_()
-        for value in (0.3, 0.1 + 0.2, 0.4)
-    ]
-    assert pages[0] == pages[1]
-    names = [set(re.findall(r"why-[0-9a-f]{10}", page)) for page in pages]
-    assert len(names[0]) == 1 and not names[0] & names[2]

@@ -114,11 +114,8 @@ def best():
     return lambda **how: found.best(**how).squeeze("by")
 
 
-@pytest.mark.parametrize(
-    ("how", "choice"),
-    [({}, "2 x TP8"), ({"of": "usd_per_request"}, "half"), ({"of": "usd_per_request", "tpot": 1e-3}, "none")],
-)
-def test_the_best_choice_is_the_fastest_the_cheapest_or_none_that_keeps_a_promise(best, how, choice):
+@from_table
+def test_the_best_choice_is_the_fastest_the_cheapest_or_none_that_keeps_a_promise(how, choice, best):
     """Two copies halve the users of each, half the chips cost least, and no H100 decodes 70B in a millisecond."""
     assert {row["choice"] for row in best(**how).rows()} == {choice}
 

@@ -12,7 +12,7 @@ import sympy as sp
 from facts import from_table, refused
 
 from book import audit
-from book.audit import appendices, filter_table, grading
+from book.audit import filter_table, grading
 from book.synthesis import grid
 from inferlib import System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
@@ -190,25 +190,13 @@ def test_half_the_latency_by_hand():
         assert np.isnan(grid.speedup(key, grid.LATENCY, *ASKED))
 
 
-@pytest.mark.parametrize(
-    ("change", "work"),
-    [
-        ("half the batch", Workload(1, 1024)),  # a batch of half a sequence cannot be asked
-        ("half the bytes of weights and cache", Workload(1, 64, "fp4")),  # no format is half as wide
-    ],
-)
+# A batch of half a sequence cannot be asked, and no format is half as wide as four bits.
+@from_table
 def test_a_change_that_cannot_be_is_blank(change, work):
     assert np.isnan(grid.speedup("principles", change, MODEL, BOX, work))
 
 
 # --- The back of the book --------------------------------------------------------------------------------
-def test_the_finder_holds_every_row(card):
-    table = appendices.scorecard()
-    assert [row[1] for row in table.frame.itertuples(index=False)] == list(card.artefact)
-    # of a claim only the grade is shown
-    claims = table.frame[table.frame.kind == "claim"]
-    assert len(claims) and not (claims[["printed", "here"]] != "").any(axis=None)
-    assert (claims.grade != "").all()
 
 
 # As much of a page as the finder's script touches.
@@ -251,21 +239,8 @@ def fruit():
 
 
 # subscripts and units as one types them; a number is a whole one; names of JavaScript are no words of the page
-@pytest.mark.parametrize(
-    ("typed", "found"),
-    [
-        ("PLUM red", TEXTS[2:]),
-        ("t_exposed", TEXTS[:1]),
-        ("texposed", TEXTS[:1]),
-        ("18 µs", TEXTS[2:]),
-        ("8", []),
-        ("constructor", []),
-        ("__proto__", []),
-        ("[(*+", []),
-        ("", TEXTS[:2]),
-    ],
-)
-def test_the_finder_finds(fruit, typed, found):
+@from_table
+def test_the_finder_finds(typed, found, fruit):
     do, look = fruit
     do(f"type(words, {json.dumps(typed)})")
     assert look("shown()") == found

@@ -26,28 +26,9 @@ TIMES = {"": 1, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60} | SPEEDS
 RATES = {"": 1} | {a + b: n for a, (b, n) in product(("", "req", "requests"), (("/s", 1), ("/min", 1 / 60)))}
 HOURS = ("", "/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 # How each field is read, its units, and its least value, its most and whether it is whole.
-WHOLE = parsing.parse_count, LARGE, (1, 1e12, True)
 FIELDS = {
-    "batch": WHOLE,
-    "concurrency": WHOLE,
-    "replicas": (parsing.parse_int, *WHOLE[1:]),
-    "n_chips": (parsing.parse_int, *WHOLE[1:]),
-    "context": (parsing.parse_tokens, TOKENS, (0, 1e12, False)),
-    "cached": (parsing.parse_cached, TOKENS | {"%": "share"}, (0, 1e12, False)),
-    "request_rate": (parsing.parse_rate, RATES, (1e-9, 1e9, False)),
-    "memory_utilization": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
-    "paid_hours_used": (parsing.parse_fraction, {"": 1, "%": 0.01}, (1e-300, 1, False)),
-    "pue": (parsing.parse_positive, {"": 1}, (1e-300, 1e300, False)),
-    "acceptance_length": (parsing.parse_acceptance_length, {"": 1}, (1, 1e300, False)),
-    "tpot": (parsing.parse_seconds, TIMES, (1e-300, 1, False)),
-    "ttft": (parsing.parse_seconds, TIMES, (1e-300, 60, False)),
-    "price": (parsing.parse_dollars, dict.fromkeys(HOURS, 1), (1e-300, 1e300, False)),
-    "usd_per_million": (
-        parsing.parse_dollars,
-        dict.fromkeys(("", "/m", "/mtok", "/million"), 1),
-        (1e-300, 1e300, False),
-    ),
-    "electricity": (parsing.parse_dollars, dict.fromkeys(("", "/kwh"), 1), (1e-300, 1e300, False)),
+    name: (getattr(parsing, f"parse_{reader}"), eval(units), (float(least), float(most), whole == "whole"))
+    for name, reader, units, least, most, whole in lines("fields")
 }
 MONEY = ("price", "usd_per_million", "electricity")
 FOREIGN = ("k", "%", "ms", "/s", "tokens", "usd", "h", "gb")

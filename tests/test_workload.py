@@ -75,26 +75,10 @@ def test_what_prompts_share_is_not_said_twice():
         recorded("mooncake_conversation", cached="50%")
 
 
-NAMES = {
-    "our own": ({"arrival": 3.5, "prompt": 1100, "output": 7, "prefix": "agent", "shared": 1024}, 3.5, 2),
-    "Mooncake": (
-        {"timestamp": 3500, "input_length": 1100, "output_length": 7, "hash_ids": [4, 5, 9]},
-        3.5,
-        3,
-    ),
-    "Azure": (
-        {"TIMESTAMP": "2023-11-16 18:17:03.5000000", "ContextTokens": 1100, "GeneratedTokens": 7},
-        None,
-        0,
-    ),
-    "BurstGPT": ({"Timestamp": 3.5, "Request tokens": 1100, "Response tokens": 7}, 3.5, 0),
-}
-
-
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_file_has_our_names_or_those_of_a_public_trace(tmp_path, name, kind):
-    row, came, blocks = NAMES[name]
+# Ours, then Mooncake, Azure and BurstGPT.
+@from_table
+def test_a_file_has_our_names_or_those_of_a_public_trace(row, came, blocks, tmp_path, kind):
     start = "2023-11-16 18:17:00" if came is None else 0
     rows = [{**row, next(iter(row)): start}, row]
     path = tmp_path / f"requests.{kind}"
@@ -130,10 +114,8 @@ def even(path, n, **more):
     return Question("Llama 3 8B", "H100", trace=path)
 
 
-@pytest.mark.parametrize(
-    ("n", "said"), [*((n, "random arrivals. tok") for n in (2, 19, 39)), (60, "more evenly than at random")]
-)
-def test_few_requests_are_answered_and_even_ones_are_no_bursts(tmp_path, n, said):
+@from_table
+def test_few_requests_are_answered_and_even_ones_are_no_bursts(n, said, tmp_path):
     found = ask(even(tmp_path / "requests", n))
     assert said in str(found) and found.fleet.request_rate == pytest.approx(2)
 
@@ -229,7 +211,7 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
     "load", [{"request_rate": 3}, {"request_rate": None, "concurrency": 32}, {"max_num_batched_tokens": 1024}]
 )
 def test_a_mix_waits_as_long_in_the_formula(prompt, output, load):
-    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=6000))
+    found = off(simulate(ASKED.replace(prompt_tokens=prompt, output_tokens=output, **load), requests=4000))
     assert abs(found["gaps"]) < 0.1 and abs(found["first"]) < 0.15
 
 

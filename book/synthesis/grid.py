@@ -175,9 +175,9 @@ def constants_or_structure(own=None, same=None, *, without=()):
     square of the logarithm of their ratio, as a factor); ``structure``: the part of the mean square that remains with
     the same constants.
     """
+    without = [validation.one_of("source", key, FIVE) for key in without]
     own = whole_grid() if own is None else own
     same = whole_grid("same") if same is None else same
-    without = [validation.one_of("source", key, FIVE) for key in without]
     ours = [key for key in own.who.values if key in FIVE and key not in without]
     logs = [np.log(data.latency.sel(who=ours)) for data in (own, same)]
     both = logs[0].notnull() & logs[1].notnull()
