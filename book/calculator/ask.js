@@ -1040,9 +1040,10 @@ globalThis.inferlibAsk = function (D) {
       ...(q.mix || {}).words,
       acceptance_length: q.draft_tokens ? q.acceptance_length : null, tpot: q.tpot && told("tpot", q.tpot),
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
-    const found = { model: q.own ? "config.json" : q.model }, empty = ["", 0, "0%", null, undefined];
+    const found = { model: q.own ? "config.json" : q.model };
+    const empty = (name) => ["", "0%", null, undefined, name === "context" ? null : 0].includes(own[name]);
     for (const name of ["trace", ...D.form.fields])
-      if (!empty.includes(own[name]) && name !== "model" && (D.form.modes[name] || [q.mode]).includes(q.mode))
+      if (!empty(name) && name !== "model" && (D.form.modes[name] || [q.mode]).includes(q.mode))
         found[name] = own[name];
     const chosen = q.mode === "decide" ? { chips: q.only || null, sure: q.sure || null } : {};
     for (const name in chosen) if (chosen[name]) found[name] = chosen[name];
