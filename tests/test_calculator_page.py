@@ -558,6 +558,33 @@ def test_a_changed_chip_travels_by_its_numbers():
     assert same_as_linked(ask("Qwen3 32B", System(chip, 8), **SERVED, layer_formats="attention=bf16"))
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("context=-5", "Context is -5, but must be a number of at least 0; units: token"),
+        ("batch=2.5", "Batch is 2.5, but must be a whole number of at least 1"),
+        ("prompt_tokens=", "prompt_tokens is empty, but must be a number above 0"),
+        ("price=2-4", "price is 2-4, but must be a number above 0"),
+        ("pue=x", "pue is x, but must be a number above 0"),
+        ("layout=x", "layout is x, but must be like DP8 EP8"),
+        (
+            "draft_tokens=2&acceptance_length=4",
+            "acceptance_length is 4, but must be at most the drafts and one",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_read_says_what_is_allowed(said, told):
+    found = opened().eval(f"open('#ask?mode=step&machine=8x%20H100&{said}').head")
+    assert told.lower() in html.unescape(found).lower()
+
+
+@pytest.mark.parametrize("name", ["batch", "context", "draft_tokens", "acceptance_length", "pue"])
+def test_an_empty_field_is_what_python_takes_where_nothing_is_given(name):
+    told = ask("Llama 3 70B", "8x H100")
+    asked = f"#ask?mode=step&machine=8x%20H100&{name}="
+    assert opened().eval(f"open('{asked}').seconds") == pytest.approx(told.seconds, rel=1e-9)
+
+
 @pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
 def test_a_damaged_model_in_a_link_is_refused(damage):
     """Whichever part is not a number or a list of numbers, the page never throws."""

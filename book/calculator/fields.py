@@ -105,8 +105,6 @@ def numbers():
     found["draft_tokens"]["least"] = 0  # 0 means none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
-    for name in found:
-        found[name]["empty"] = name not in START or name in ("tpot", "ttft", "concurrency")
     return found
 
 
@@ -130,7 +128,7 @@ def _row(identity, name, about, number, mode):
     return stored.filled(
         "calculator/row.jinja", id=identity, name=name, mode=mode, slider=slider, example=about["example"],
         label="PUE" if name == "pue" else name.replace("_", " ").capitalize(), told=about["help"] + short,
-        empty=number is None or number["empty"] and name != "concurrency", listed=name in LISTED,
+        empty=name not in START or name in (*TEXTS, "tpot", "ttft"), listed=name in LISTED,
         unit="" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$"),
     )  # fmt: skip
 

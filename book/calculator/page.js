@@ -37,9 +37,9 @@ globalThis.inferlibPage = function (root, D) {
   const asked = (of = S) => A.mixed({ ...of, prices: pricesOf(of.prices), ...(of.mode === "decide"
     ? { ...CHOSEN, chip: of.only || of.chip } : { usd_per_million: null }) });
   const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
-  const unreadable = (key, text, says) => {
-    const c = control(key);
-    refused[key] = `${c ? label(c) : key}: ${String(text).slice(0, 60) || "nothing"} is ${says}`;
+  const unreadable = (key, text, allowed) => {
+    const c = control(key), said = String(text).slice(0, 60) || "empty";
+    refused[key] = `${c ? label(c) : key} is ${said}, but must be ${allowed}`;
   };
   // Fields of words: what their words stand for, nothing where they are none, and an example.
   const WORDS = {
@@ -50,23 +50,25 @@ globalThis.inferlibPage = function (root, D) {
   };
   const LENGTHS = ["prompt_tokens", "output_tokens", "cached"];
   const put = (key, text) => {
-    const c = control(key), { units, whole, empty } = form.numbers[key] || {};
+    const c = control(key), { units, whole, least } = form.numbers[key] || {};
     delete refused[key];
     if (LENGTHS.includes(key)) S.mix = null; // of a file of requests
     if (has(WORDS, key)) {
       const [read, example] = WORDS[key], found = text.trim() === "" ? START[key] : read(text);
-      if (found === null && text.trim()) unreadable(key, text, `not like ${example}`);
+      if (found === null && text.trim()) unreadable(key, text, `like ${example}`);
       else S[key] = found;
     } else if (!units) S[key] = c.type === "checkbox" ? text === true : text;
-    else if (String(text).trim() === "" && empty) {
-      if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
+    else if (String(text).trim() === "" && !["n_chips", "prompt_tokens", "output_tokens"].includes(key)) {
+      if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; }
+      else S[key] = key === "concurrency" ? null : UNSAID[key];
     } else {
       const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean).slice(0, 6);
       const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
       const words = key === "acceptance_length" ? has(D.accepted, text)
         : ["prompt_tokens", "output_tokens"].includes(key) && A.lengths(key, text).every(Number.isFinite);
+      const from = least === 0 || least >= 1 ? `of at least ${least}` : "above 0";
       if (Number.isNaN(v) && !words)
-        unreadable(key, text, `no number that fits${told && `; units: ${told}`}`);
+        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
       else S[key] = Number.isNaN(v) ? text : v;
     }
@@ -86,8 +88,7 @@ globalThis.inferlibPage = function (root, D) {
     misfit = lengths ? S.draft_tokens > lengths.length : S.draft_tokens && S.acceptance_length >
       S.draft_tokens + 1;
     if (misfit) unreadable("acceptance_length", S.acceptance_length, lengths ?
-      `measured with ${lengths.length} drafts at most`
-        : "more than the drafts and one");
+      `with ${lengths.length} drafts at most, as measured` : "at most the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
   const addressOf = (pairs) => `#ask?${pairs.map(([key, value]) =>
