@@ -585,6 +585,25 @@ def test_an_empty_field_is_what_python_takes_where_nothing_is_given(name):
     assert opened().eval(f"open('{asked}').seconds") == pytest.approx(told.seconds, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("tpot", 0.03, "30 ms"),
+        ("tpot", 0.02, "50 tokens/s"),
+        ("ttft", 0.4, "400 ms"),
+        ("cached", "50%", "50%"),
+    ],
+)
+def test_a_number_is_shown_in_few_digits(name, value, told):
+    assert run(f"return A.told('{name}',{json.dumps(value)})") == told
+
+
+def test_a_small_memory_is_not_called_0_gb():
+    reason = "needs 142 GB, but 1 × Groq LPU has 0.23 GB"
+    assert ask("Llama 3 70B", "1x Groq LPU").step.reason == reason
+    assert page("step", chip="Groq LPU", n_chips=1, batch=1)["reason"] == reason
+
+
 @pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
 def test_a_damaged_model_in_a_link_is_refused(damage):
     """Whichever part is not a number or a list of numbers, the page never throws."""

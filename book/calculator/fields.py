@@ -127,10 +127,17 @@ def _row(identity, name, about, number, mode):
     short = "; 1k is 1,024" if about["read"] is parsing.parse_tokens else ""
     return stored.filled(
         "calculator/row.jinja", id=identity, name=name, mode=mode, slider=slider, example=about["example"],
-        label="PUE" if name == "pue" else name.replace("_", " ").capitalize(), told=about["help"] + short,
+        label=_label(name), told=about["help"] + short,
         empty=name not in START or name in (*TEXTS, "tpot", "ttft"), listed=name in LISTED,
         unit="" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$"),
     )  # fmt: skip
+
+
+def _label(name):
+    """Return a field's name in words: acronyms in capitals."""
+    if name in ("pue", "tpot", "ttft"):
+        return name.upper()
+    return name.replace("usd", "$").replace("_", " ").capitalize()
 
 
 def blocks():
