@@ -50,6 +50,8 @@ globalThis.inferlibPage = function (root, D) {
     prices: [(text) => pricesOf(text) && text, "H100 SXM: 2.10; B300: 5"],
   };
   const LENGTHS = ["prompt_tokens", "output_tokens", "cached"];
+  // Fields that may not be empty.
+  const NEEDED = ["n_chips", "batch", "context", "prompt_tokens", "output_tokens", "acceptance_length"];
   const put = (key, text) => {
     const c = control(key), { units, whole, least } = form.numbers[key] || {};
     delete refused[key];
@@ -59,7 +61,7 @@ globalThis.inferlibPage = function (root, D) {
       if (found === null && text.trim()) unreadable(key, text, `like ${example}`);
       else S[key] = found;
     } else if (!units) S[key] = c.type === "checkbox" ? text === true : text;
-    else if (String(text).trim() === "" && !["n_chips", "prompt_tokens", "output_tokens"].includes(key)) {
+    else if (String(text).trim() === "" && !NEEDED.includes(key)) {
       if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; }
       else S[key] = key === "concurrency" ? null : UNSAID[key];
     } else {
