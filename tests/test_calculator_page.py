@@ -21,7 +21,7 @@ from book.calculator import fields, javascript, page as calculator_page, tables
 from inferlib.system import System
 from tokenprice import SLO, Question, ask, catalog, change, decide, permalink
 from tokenprice.formatting import format_layout
-from tokenprice.question import REQUEST, STEP
+from tokenprice.question import REQUEST, SERVING, STEP
 
 ROOT = Path(__file__).parents[1]
 START = {
@@ -111,7 +111,7 @@ def drawn(seed, n):
             **choose.choice(BILLS),
             "engine": choose.choice(list(tables.engines())),
             "batch": choose.choice((1, 3, 32, 256, 2000, 20_000)),
-            "context": choose.randrange(1, 40_000),
+            "context": max(choose.randrange(-4_000, 40_000), 0),
             "concurrency": choose.choice((1, 7, 64, 300)),
             "prompt_tokens": prompt,
             "output_tokens": choose.choice((1, 300, 2000, "20-50-4k")),
@@ -176,7 +176,7 @@ def test_random_states_of_the_page_are_answered_as_in_python():
     """``STATES`` random states (default 60), with prices and mixed formats."""
     states = list(drawn(seed=2026, n=int(os.environ.get("STATES", 60))))
     both = "[A.step(S,S.batch,S.context),A.request(S)].map((r)=>{delete r.at;return r})"
-    answered, requests = 0, 0
+    answered, requests, blank = 0, 0, dict.fromkeys((*fields.declared(), "own", "mix")) | {"prices": ""}
     found = run(f"return {json.dumps(states)}.map((S)=>{both})")
     for state, (step, request) in zip(states, found, strict=True):
         told, refusal = library(state, "step")
@@ -184,7 +184,11 @@ def test_random_states_of_the_page_are_answered_as_in_python():
             assert step["status"] == "n/a" and step["reason"] == refusal, state
         else:
             same_step(step, told)
-        answered += step["status"] == "ok"
+        if step["status"] == "ok":
+            answered += 1
+            given = json.dumps(blank | state | {"mode": "step"})
+            again = opened().eval(f"open(page.link({given})).seconds")
+            assert again == pytest.approx(told.seconds, rel=1e-9), state
         told = same_answer(request, state)
         requests += told is not None and told.feasible
     part = len(states) / 6  # enough steps and requests are answered, and enough are not
@@ -551,6 +555,52 @@ def test_a_changed_chip_travels_by_its_numbers():
     assert same_as_linked(ask("Qwen3 32B", System(chip, 8), **SERVED, layer_formats="attention=bf16"))
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("context=-5", "Context is -5, but must be a number of at least 0; units: token"),
+        ("batch=2.5", "Batch is 2.5, but must be a whole number of at least 1"),
+        ("batch=", "Batch is empty, but must be a whole number of at least 1"),
+        ("price=2-4", "price is 2-4, but must be a number above 0"),
+        ("pue=x", "pue is x, but must be a number above 0"),
+        ("layout=x", "layout is x, but must be like DP8 EP8"),
+        (
+            "draft_tokens=2&acceptance_length=4",
+            "acceptance_length is 4, but must be at most the drafts and one",
+        ),
+    ],
+)
+def test_a_field_that_cannot_be_read_says_what_is_allowed(said, told):
+    found = opened().eval(f"open('#ask?mode=step&machine=8x%20H100&{said}').head")
+    assert told.lower() in html.unescape(found).lower()
+
+
+@pytest.mark.parametrize("name", ["draft_tokens", "cached", "pue"])
+def test_an_empty_field_is_what_python_takes_where_nothing_is_given(name):
+    told = ask("Llama 3 70B", "8x H100")
+    asked = f"#ask?mode=step&machine=8x%20H100&{name}="
+    assert opened().eval(f"open('{asked}').seconds") == pytest.approx(told.seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("tpot", 0.03, "30 ms"),
+        ("tpot", 0.02, "50 tokens/s"),
+        ("ttft", 0.4, "400 ms"),
+        ("cached", "50%", "50%"),
+    ],
+)
+def test_a_number_is_shown_in_few_digits(name, value, told):
+    assert run(f"return A.told('{name}',{json.dumps(value)})") == told
+
+
+def test_a_small_memory_is_not_called_0_gb():
+    reason = "needs 142 GB, but 1 × Groq LPU has 0.23 GB"
+    assert ask("Llama 3 70B", "1x Groq LPU").step.reason == reason
+    assert page("step", chip="Groq LPU", n_chips=1, batch=1)["reason"] == reason
+
+
 @pytest.mark.parametrize("damage", [True, None, {}, [], "x", -1])
 def test_a_damaged_model_in_a_link_is_refused(damage):
     """Whichever part is not a number or a list of numbers, the page never throws."""
@@ -576,7 +626,7 @@ def test_every_field_of_a_question_and_a_promise_is_on_the_page_or_left_out_by_n
     assert set(fields.LEFT_OUT) < set(every)
     for name, modes in fields.modes().items():
         assert name not in STEP or not {"request", "decide"} & set(modes)
-        assert name not in REQUEST or "step" not in modes
+        assert name not in (*REQUEST, *SERVING) or "step" not in modes
 
 
 # --- The page --------------------------------------------------------------------------------------------------------

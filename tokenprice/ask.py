@@ -582,7 +582,7 @@ def _format_setup(answer):
     else:
         parts.append(f"batch {q.workload.batch:,g}, context {q.workload.context:,.0f}")
     if q.draft_tokens:
-        parts.append(f"{q.draft_tokens} drafts per step")
+        parts.append(f"{q.draft_tokens} draft{'s' if q.draft_tokens > 1 else ''} per step")
     if q.engine:
         parts.append(f"{q.engine} engine")
     return ", ".join(parts)

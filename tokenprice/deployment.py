@@ -27,10 +27,9 @@ from tokenprice.kernels import Engine
 from tokenprice.scheduler import Scheduler
 from tokenprice.speculation import acceptance, drafted_token_time, with_draft
 
-OUT_OF_MEMORY = "needs {need:.0f} GB, but {seen} {have:.0f} GB"
+OUT_OF_MEMORY = "needs {need} GB, but {seen} {have} GB"
 OVER_ENGINE_BUDGET = (
-    "needs {need:.0f} GB, but of the {have:.0f} GB that {seen}, engines leave {left:.0f} to weights and "
-    "caches"
+    "needs {need} GB, but of the {have} GB that {seen}, engines leave {left} to weights and caches"
 )
 SEEN = "{system} has", "the driver of {system} shows"  # the second if the driver's size is known
 # Bytes on every chip besides weights and KV cache: driver context and activations of the 8,192 tokens that engines
@@ -208,6 +207,7 @@ class Deployment(Record):
         if isinstance(weights + caches, Real) and weights + caches > left:
             sizes = {"need": weights + caches, "have": have, "left": max(left, 0)}
             sizes = {name: size * self.machine.count / 1e9 for name, size in sizes.items()}
+            sizes = {name: f"{size:.0f}" if size >= 10 else f"{size:.2g}" for name, size in sizes.items()}
             text = OUT_OF_MEMORY if weights + caches > have else OVER_ENGINE_BUDGET
             seen = SEEN[calibration.is_shown(self.machine.chip)].format(system=self.machine)
             raise DoesNotFit(text.format(seen=seen, **sizes))

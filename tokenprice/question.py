@@ -98,7 +98,7 @@ GROUPS = {
     ),
     "formats": ("weights", "kv_cache_dtype", "layer_formats"),
     "price": ("price", "electricity", "pue", "paid_hours_used"),
-    "promise": ("tpot", "ttft", "usd_per_million", "request_latency", "tpot_p99", "ttft_p99"),
+    "SLO": ("tpot", "ttft", "usd_per_million", "request_latency", "tpot_p99", "ttft_p99"),
 }
 
 
@@ -309,7 +309,7 @@ class Question(ParsedRecord):
         parse_dollars, "dollars per chip-hour (default: the catalogue's)", "usd/h", "$2.50"
     )
     price_max: float | None = parsed_field(
-        parse_dollars, "the same at the most expensive seller (default: the same)", "usd/h", "$4"
+        parse_dollars, "dollars per chip-hour at the most expensive seller (default: price)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
         parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"

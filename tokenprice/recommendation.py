@@ -271,7 +271,7 @@ class Decision(formatting.Screen):
     def to_dict(self) -> dict:
         """Return everything as plain numbers and texts in SI units, as ``--json`` prints it."""
         return {
-            "question": self.question.words(), "promise": self.slo.words(), "sure": self.sure,
+            "question": self.question.words(), "slo": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
             "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
             "commands": self.commands,
@@ -310,7 +310,8 @@ class Decision(formatting.Screen):
                 said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
-                below.append(f"{len(self.offers) - most} more machines meet the SLO.")
+                why = "meet the SLO" if self.slo.words() else "fit"
+                below.append(f"{len(self.offers) - most} more machines {why}.")
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -553,7 +554,7 @@ class _Search:
         self._offer(q, request, seller, replicas=replicas)
 
     def place(self, offer):
-        """Sort key of offers: the price, whatever its rounding; of fleets, those that meet the SLO at the slow end too."""
+        """Sort key of offers: price, whatever its rounding; then fleets that meet the SLO at the slow end too."""
         price = float(f"{offer.ranked:.9g}")
         if offer.fleet:
             return price, not self._kept(offer.fleet.slow_end), offer.request.tpot

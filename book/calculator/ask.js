@@ -245,7 +245,9 @@ globalThis.inferlibAsk = function (D) {
   const filled = (text, facts) => text.replace(/\{(\w+)(:[^}]*)?\}/g, (_, name) => shown(facts[name]));
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
-    const GB = (bytes) => (Math.max(bytes, 0) * at.n / 1e9).toFixed(0);
+    const size = (bytes) => Math.max(bytes, 0) * at.n / 1e9;
+    const GB = (bytes) => (size(bytes) >= 10 ? size(bytes).toFixed(0)
+      : String(+size(bytes).toPrecision(2)));
     const seen = filled(D.seen[at.c.shown ? 1 : 0], { system: ofChip(at.n, at.c.name) });
     return filled(D.short[needs > own ? 0 : 1], { seen, need: GB(needs), have: GB(own), left: GB(left) });
   };
@@ -1025,7 +1027,10 @@ globalThis.inferlibAsk = function (D) {
     const { units, show } = D.form.numbers[name];
     const [by, power] = units[show === "" && !has(units, "") ? "usd" : show];
     if (typeof v === "string") return v;
-    return +(power > 0 ? v / by : by / v).toPrecision(10) + (show === "%" ? "%" : show && " " + show);
+    const round = (number, figures = 10) => +number.toPrecision(figures), shown = power > 0 ? v / by : by / v;
+    // a time that is no round speed
+    if (power < 0 && round(shown) !== round(shown, 4)) return `${round(1e3 * v)} ms`;
+    return round(shown) + (show === "%" ? "%" : show && " " + show);
   };
   const keeps = (kept) => Object.entries(kept || {}).map((pair) => pair.join("=")).join(", ") || null;
   // Parts in another format, of a text such as attention=bf16; null where it cannot be read.
@@ -1042,9 +1047,10 @@ globalThis.inferlibAsk = function (D) {
       ...(q.mix || {}).words,
       acceptance_length: q.draft_tokens ? q.acceptance_length : null, tpot: q.tpot && told("tpot", q.tpot),
       price: hourly(q, q.chip) === chips[q.chip].values.chip_price ? null : hourly(q, q.chip) };
-    const found = { model: q.own ? "config.json" : q.model }, empty = ["", 0, "0%", null, undefined];
+    const found = { model: q.own ? "config.json" : q.model };
+    const empty = (name) => ["", "0%", null, undefined, name === "context" ? null : 0].includes(own[name]);
     for (const name of ["trace", ...D.form.fields])
-      if (!empty.includes(own[name]) && name !== "model" && (D.form.modes[name] || [q.mode]).includes(q.mode))
+      if (!empty(name) && name !== "model" && (D.form.modes[name] || [q.mode]).includes(q.mode))
         found[name] = own[name];
     const chosen = q.mode === "decide" ? { chips: q.only || null, sure: q.sure || null } : {};
     for (const name in chosen) if (chosen[name]) found[name] = chosen[name];

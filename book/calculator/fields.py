@@ -10,7 +10,7 @@ from dataclasses import fields
 from book import stored
 from tokenprice import benchmark, launch, parsing
 from tokenprice.permalink import LEFT_OUT
-from tokenprice.question import CHOSEN, REQUEST, SLO, STEP, Question
+from tokenprice.question import CHOSEN, REQUEST, SERVING, SLO, STEP, Question
 from tokenprice.recommendation import MAX_USERS
 
 POWER = ("electricity", "pue")  # fields that need a chip of known power
@@ -43,7 +43,7 @@ def modes():
     promised = [f.name for f in fields(SLO)]
     found = {}
     for name in declared():
-        step, request = name not in (*REQUEST, *promised, "prefill_machine"), name not in (*STEP, *promised)
+        step, request = name not in (*REQUEST, *SERVING, *promised), name not in (*STEP, *promised)
         decide = name not in (*STEP, *CHOSEN, *POWER, "replicas")
         held = (("step", step), ("request", request), ("decide", decide), ("check", name == "machine"))
         found[name] = [mode for mode, holds in held if holds]
@@ -105,8 +105,6 @@ def numbers():
     found["draft_tokens"]["least"] = 0  # 0 means none
     for name, _, _, scale in CHIP:
         found[name] = {"units": {"": [scale, 1, 1e20]}, "least": 1e-6, "whole": False, "show": ""}
-    for name in found:
-        found[name]["empty"] = name not in START or name in ("tpot", "ttft", "concurrency")
     return found
 
 
@@ -129,10 +127,17 @@ def _row(identity, name, about, number, mode):
     short = "; 1k is 1,024" if about["read"] is parsing.parse_tokens else ""
     return stored.filled(
         "calculator/row.jinja", id=identity, name=name, mode=mode, slider=slider, example=about["example"],
-        label="PUE" if name == "pue" else name.replace("_", " ").capitalize(), told=about["help"] + short,
-        empty=number is None or number["empty"] and name != "concurrency", listed=name in LISTED,
+        label=_label(name), told=about["help"] + short,
+        empty=name not in START or name in (*TEXTS, "tpot", "ttft"), listed=name in LISTED,
         unit="" if slider or about["unit"] in ("", "1", "s") else about["unit"].replace("usd", "$"),
     )  # fmt: skip
+
+
+def _label(name):
+    """Return a field's name in words: acronyms in capitals."""
+    if name in ("pue", "tpot", "ttft"):
+        return name.upper()
+    return name.replace("usd", "$").replace("_", " ").capitalize()
 
 
 def blocks():

@@ -380,7 +380,7 @@ def packed(code):
 
 # Changes to the question rather than to a resource: the numbers that are multiplied, with their powers.
 _OWN = (
-    ("half the bytes, same kernels", {part_of("bytes", part): -1 for part in calibration.PARTS}),
+    ("½ bytes of weights", {part_of("bytes", part): -1 for part in calibration.PARTS}),
     ("½ bytes of cache", {"cache_bytes": -1}),
     ("½ users", {"batch": -1}),
 )

@@ -11,6 +11,7 @@ globalThis.inferlibPage = function (root, D) {
   const span = (a, b) => `${digits(b >= 1 ? a : 1e3 * a)} to ${time(b)}`;
   const usd = (v) => (v == null ? "n/a" : `$${v > 0 && v < 1e-3 ? v.toFixed(6) : digits(v)}`);
   const GB = (bytes) => `${digits(bytes / 1e9)} GB`;
+  const people = (n) => `${digits(n)} user${n === 1 ? "" : "s"}`;
   const percent = (part) => `${digits(100 * part)} %`;
   const many = (list, of) => list.map(of).join("");
   const tag = (name, kind, inside, more = "") =>
@@ -37,9 +38,9 @@ globalThis.inferlibPage = function (root, D) {
   const asked = (of = S) => A.mixed({ ...of, prices: pricesOf(of.prices), ...(of.mode === "decide"
     ? { ...CHOSEN, chip: of.only || of.chip } : { usd_per_million: null }) });
   const label = (c) => (c.labels && c.labels[0] ? c.labels[0].textContent.trim() : c.dataset.key);
-  const unreadable = (key, text, says) => {
-    const c = control(key);
-    refused[key] = `${c ? label(c) : key}: ${String(text).slice(0, 60) || "nothing"} is ${says}`;
+  const unreadable = (key, text, allowed) => {
+    const c = control(key), said = String(text).slice(0, 60) || "empty";
+    refused[key] = `${c ? label(c) : key} is ${said}, but must be ${allowed}`;
   };
   // Fields of words: what their words stand for, nothing where they are none, and an example.
   const WORDS = {
@@ -49,24 +50,28 @@ globalThis.inferlibPage = function (root, D) {
     prices: [(text) => pricesOf(text) && text, "H100 SXM: 2.10; B300: 5"],
   };
   const LENGTHS = ["prompt_tokens", "output_tokens", "cached"];
+  // Fields that may not be empty.
+  const NEEDED = ["n_chips", "batch", "context", "prompt_tokens", "output_tokens", "acceptance_length"];
   const put = (key, text) => {
-    const c = control(key), { units, whole, empty } = form.numbers[key] || {};
+    const c = control(key), { units, whole, least } = form.numbers[key] || {};
     delete refused[key];
     if (LENGTHS.includes(key)) S.mix = null; // of a file of requests
     if (has(WORDS, key)) {
       const [read, example] = WORDS[key], found = text.trim() === "" ? START[key] : read(text);
-      if (found === null && text.trim()) unreadable(key, text, `not like ${example}`);
+      if (found === null && text.trim()) unreadable(key, text, `like ${example}`);
       else S[key] = found;
     } else if (!units) S[key] = c.type === "checkbox" ? text === true : text;
-    else if (String(text).trim() === "" && empty) {
-      if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; } else S[key] = null;
+    else if (String(text).trim() === "" && !NEEDED.includes(key)) {
+      if (isChanged(key)) { S.changed = { ...S.changed }; delete S.changed[key]; }
+      else S[key] = key === "concurrency" ? null : UNSAID[key];
     } else {
       const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean).slice(0, 6);
       const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
       const words = key === "acceptance_length" ? has(D.accepted, text)
         : ["prompt_tokens", "output_tokens"].includes(key) && A.lengths(key, text).every(Number.isFinite);
+      const from = least === 0 || least >= 1 ? `of at least ${least}` : "above 0";
       if (Number.isNaN(v) && !words)
-        unreadable(key, text, `no number that fits${told && `; units: ${told}`}`);
+        unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
       else S[key] = Number.isNaN(v) ? text : v;
     }
@@ -86,8 +91,7 @@ globalThis.inferlibPage = function (root, D) {
     misfit = lengths ? S.draft_tokens > lengths.length : S.draft_tokens && S.acceptance_length >
       S.draft_tokens + 1;
     if (misfit) unreadable("acceptance_length", S.acceptance_length, lengths ?
-      `measured with ${lengths.length} drafts at most`
-        : "more than the drafts and one");
+      `with ${lengths.length} drafts at most, as measured` : "at most the drafts and one");
   };
   // A link says the fields that differ from the question at the start, in words.
   const addressOf = (pairs) => `#ask?${pairs.map(([key, value]) =>
@@ -260,8 +264,8 @@ globalThis.inferlibPage = function (root, D) {
       const band = at(high / seconds).concat(at(seconds / high).reverse());
       const measured = many(rows, (r) => {
         const alike = r.n === q.n_chips && (!r.weights || D.same[r.weights] === D.same[kernelOf(q)]);
-        const told = `${r.publisher}: ${time(r.seconds)} a token, ${A.ofChip(r.n, r.chip)}, ${r.users} `
-          + `users, ${digits(r.context)} tokens${r.weights && `, ${r.weights}`}`;
+        const told = `${r.publisher}: ${time(r.seconds)} a token, ${A.ofChip(r.n, r.chip)}, ${
+          people(r.users)}, ${digits(r.context)} tokens${r.weights && `, ${r.weights}`}`;
         const place = [X(Math.max(r.users, x.low)), Y(1e3 * r.seconds)];
         const at = dot(`dot c3${alike ? "" : " other"}`, ...place, 3.5, told);
         return linked(r.url, at, `target="_blank" rel="noopener" tabindex="-1" aria-label="${esc(told)}"`);
@@ -359,7 +363,7 @@ globalThis.inferlibPage = function (root, D) {
     const found = A.needed(q, one.batch, one.context, holds), none = found.filter((f) => !f.factor);
     const users = ({ name, factor }) => (/more/.test(name) ? Math.ceil(one.batch * factor)
       : Math.floor(one.batch / factor));
-    const said = (f) => (/users/.test(f.name) ? `${digits(users(f))} users`
+    const said = (f) => (/users/.test(f.name) ? people(users(f))
       : `×${digits(f.less ? 1 / f.factor : f.factor)}`);
     const reached = found.filter((f) => f.factor).sort((a, b) => a.factor - b.factor);
     return list(reached.map((f) => tag("span", "name", f.name) + bold(said(f))), "gains")
@@ -471,11 +475,11 @@ globalThis.inferlibPage = function (root, D) {
       : `${digits(low)} to ${digits(high)}`);
     const off = numbers.filter((n) => !n.inside), times = (n) => `${digits(n.measured / n.middle)} ×`;
     const users = q.request_rate ? `${digits(q.request_rate)} requests/s`
-      : `${digits(q.concurrency || 1)} users`;
+      : people(q.concurrency || 1);
     const load = q.mode === "step" ? `batch ${q.batch}, context ${digits(q.context)}`
       : `${users}, prompt ${q.prompt_tokens}, output ${q.output_tokens}`;
     const who = `${A.model(q).name} on ${A.ofChip(q.n_chips, q.chip)}, ${one.layout}, ${load}`;
-    const should = "of what this deployment should give";
+    const should = "what this deployment should give";
     const misses = off.map((n) => `${names[n.name]} ${times(n)}`);
     html("head", tag("div", "bigs", big(off.length ? "Outside" : "Inside", off.length ? `${should}: ${
       misses.join(", ")}` : should, esc(who))) + many(notes, (text) => note(esc(text))) + told(one.cautions));
@@ -524,7 +528,7 @@ globalThis.inferlibPage = function (root, D) {
   const nearest = (o) => {
     const q = asked(stateOf(o)), [r] = A.neighbours(q, o.users, q.mix.context, 1);
     const machine = r.same && r.n === o.n ? "" : `${nameOf(r, A.ofChip(r.n, r.chip))}, `;
-    const row = linked(r.url, esc(`${machine}${digits(r.users)} users`));
+    const row = linked(r.url, esc(`${machine}${people(r.users)}`));
     return `${against(r, q).side || "not answered"}: ${time(r.seconds)}<br>${row}`;
   };
   const rowOf = (o, place, [best]) => {
@@ -569,7 +573,7 @@ globalThis.inferlibPage = function (root, D) {
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
         best.firstHigh)} to the first${f ? "" : `, ${ends.join(" to ")} ¢ a request`}`;
       const bigs = f ? big(monthly(f), `for ${machinesOf(f, best.chip, best.n)}`, among)
-        : big(esc(A.ofChip(best.n, best.chip)), `${best.layout}, ${best.users} users`, among);
+        : big(esc(A.ofChip(best.n, best.chip)), `${best.layout}, ${people(best.users)}`, among);
       const tiles = [["a request", `${digits(100 * best.dollars)} ¢`], ["$ a million out",
         usd(best.million)], ["tokens/s a user", digits(best.speed)], ["first token", time(best.first)]];
       const line = f && (q.tpot || q.ttft ? A.percentiles(q) : A.simulate(asked(stateOf(best))));
@@ -591,7 +595,7 @@ globalThis.inferlibPage = function (root, D) {
     html("picture", !line.length ? "" : drawing({ ...x, label: "tokens/s for a user" },
       { ...y, label: "¢ a request" }, (X, Y) => `<path class="curve c0" d="${path(line, X, Y)}"/>`
         + many(out.frontier, (p) => dot("dot c0", X(p.speed), Y(100 * p.dollars), 3,
-          `${A.ofChip(p.n, p.chip)}, ${p.layout}, ${digits(p.users)} users, first token ${time(p.first)}`))
+          `${A.ofChip(p.n, p.chip)}, ${p.layout}, ${people(p.users)}, first token ${time(p.first)}`))
         + (best ? dot("here", X(best.speed), Y(100 * best.dollars), 5.5) : "")));
     say();
   };

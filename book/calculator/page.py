@@ -140,7 +140,8 @@ def _palette():
     """Return the index of each term's colour among those of the page."""
     colours = [style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.YELLOW]
     colours += [style.SKY, style.FAINT, style.ROSE]
-    return {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
+    known = {name: colours.index(colour) for name, colour in style.TERMS.items() if colour in colours}
+    return known | {"engine": len(colours)}  # a paler grey, beside that of kernel launches
 
 
 def core():

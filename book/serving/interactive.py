@@ -63,7 +63,7 @@ def price_over_speed(models, chips, lengths, cached=(0,)):
         {"label": "answered tokens per second and chip", "low": 2, "high": 10000},
     ]
     key = {_chips(n): k for k, n in enumerate(COUNTS)}
-    title, prices = "What does a promise cost?", [chip.price for chip in chips]
+    title, prices = "What does an SLO cost?", [chip.price for chip in chips]
     asks = {
         "model": [_state(words) for words in models.values()],
         "chip": [_state({"only": chip.name}) for chip in chips],
