@@ -21,7 +21,6 @@ from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
 from inferlib.transformer import Attention, Experts, FeedForward, LatentAttention
-from tokenprice import load_model
 from tokenprice.attention import DeltaAttention, StateSpace
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
