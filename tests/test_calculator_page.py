@@ -539,7 +539,7 @@ def test_a_link_of_a_run_and_its_copied_call_check_the_same():
 
 
 def test_what_to_rent_for_a_file_of_requests_travels_in_a_link():
-    asked = {"weights": "fp8", "trace": TRACES / "azure_conv.csv", "tpot": "30 ms", "chips": "H100"}
+    asked = {"weights": "fp8", "trace": TRACES / "azure_conv.csv", "tpot": "18 ms", "chips": "H100"}
     assert same_as_linked(decide("Llama 3.3 70B", **asked), 0.02)
 
 

@@ -277,3 +277,10 @@ def test_a_whole_answer_comes_in_time():
     asked = {"prompt_tokens": 2000, "output_tokens": 300, "chips": "H100", "counts": [1, 2]}
     found = decide("Llama 3 8B", **asked, request_latency="3 s").best
     assert found.request.seconds <= 3 < decide("Llama 3 8B", **asked, tpot="1 tokens/s").best.request.seconds
+
+
+def test_of_fleets_at_one_price_the_first_meets_the_slo_at_the_slow_end_too():
+    asked = {"prompt_tokens": 500, "output_tokens": 300, "request_rate": 5, "tpot": "30 ms", "ttft": 1}
+    first, second = decide("Llama 3.3 70B", chips="B200", counts=(1, 2), **asked).offers[:2]
+    assert first.ranked == pytest.approx(second.ranked)
+    assert first.fleet.slow_end.tpot < 0.03 < second.fleet.slow_end.tpot

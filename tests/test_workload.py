@@ -284,3 +284,12 @@ def test_a_sure_percentile_holds_at_the_slow_end():
     }
     plain, sure = (decide("Llama 3.1 8B", **asked, sure=sure).best for sure in (False, True))
     assert sure.p99["token"][2] <= 0.040 < plain.p99["token"][2]
+
+
+def test_more_machines_to_choose_from_are_never_dearer():
+    """Two chips need fourteen replicas for the percentile, but four chips only two, though dearer on average."""
+    asked = {"prompt_tokens": 500, "output_tokens": 300, "request_rate": 5, "ttft_p99": "100 ms"}
+    every, four = (
+        decide("Llama 3.3 70B", chips=["B200", "B300"], counts=counts, **asked).best for counts in ((2, 4), 4)
+    )
+    assert every.fleet.chips <= four.fleet.chips

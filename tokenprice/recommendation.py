@@ -310,8 +310,8 @@ class Decision(formatting.Screen):
                 said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
-                why = "meet the SLO" if self.slo.words() else "fit"
-                below.append(f"{len(self.offers) - most} more machines {why}.")
+                do = "meet the SLO" if self.slo.words() else "fit"
+                below.append(f"{len(self.offers) - most} more machines {do}.")
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
