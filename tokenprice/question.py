@@ -329,6 +329,8 @@ class Question(ParsedRecord):
             self._record()
         if self.pue is not None and self.electricity is None:
             raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
+        if self.price and self.price_max and self.price_max < self.price:
+            raise ValueError(f"price_max is {self.price_max:g}, but must be at least price, {self.price:g}")
         step, request, served = (
             [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST, SERVING)
         )
