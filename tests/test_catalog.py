@@ -92,7 +92,7 @@ def test_half_the_bits_double_the_peak(name):
         if wide in peaks and narrow in peaks:
             expected = OTHERWISE.get((name, narrow), 2)
             assert peaks[narrow] / peaks[wide] == pytest.approx(expected, rel=0.015), (wide, narrow)
-    assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == (name != "DGX Spark")
+    assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == 1
 
 
 # By kind of memory: FLOP per byte at 16 bits, and seconds to read the whole memory once.
