@@ -3,11 +3,13 @@
 import csv  # noqa: F401, rows.tsv
 import os
 
+import nbformat
 import pandas as pd  # noqa: F401, rows.tsv
 import pytest
 from facts import from_table
 
 from book import build_cache, import_tracking
+from book.site.tools import refresh
 
 READ = "book/maker.py", "book/room/numbers.csv", "book/room", "book/absent.toml"
 
@@ -69,6 +71,15 @@ def test_a_chapter_of_which_not_all_is_known_is_run_again(tree, monkeypatch):
     monkeypatch.setattr(build_cache, "loaded_modules", lambda: {"book/other.py"})
     build_cache.record_pass("book/x.ipynb", import_tracking.START)
     assert not build_cache.is_fresh(tree / "book" / "x.ipynb")
+
+
+def test_all_that_the_first_import_of_a_chapter_reads_is_noted(tmp_path):
+    """Also where the chapter imports a package before anything of the book."""
+    first = nbformat.v4.new_code_cell("import inferlib.validation")
+    nbformat.write(nbformat.v4.new_notebook(cells=[first]), tmp_path / "x.ipynb")
+    check = """from book.import_tracking import READ
+assert {"inferlib/__init__.py", "inferlib/validation.py"} <= {*READ}"""
+    refresh.run(tmp_path / "x.ipynb", lambda made: check)
 
 
 def test_nothing_is_kept_without_a_build(tree, monkeypatch):

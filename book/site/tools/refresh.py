@@ -111,6 +111,8 @@ def run(path, last=None):
         coalesce_streams=True,  # a kernel sends one text in pieces of random size
         resources={"metadata": {"path": str(path.parent)}},
         config=Config({"KernelManager": sockets()}),
+        # Before the first cell, so that what its imports read is noted too.
+        extra_arguments=["--IPKernelApp.exec_lines=import book.import_tracking"],
     )
     client.on_notebook_start = lambda notebook: look_again(client)
     with client.setup_kernel():
