@@ -9,6 +9,7 @@ import argparse
 import ast
 import json
 import os
+import pickle
 import random
 import re
 import shutil
@@ -25,6 +26,7 @@ from book import prose_numbers
 
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "_build" / "kept"
+PASSED = ROOT / "_build" / "passed"
 NEAREST = tomllib.loads((Path(__file__).parent / "nearest.toml").read_text("utf-8"))
 PAIRS = [
     (ast.Add, ast.Sub),
@@ -55,7 +57,19 @@ def nearest(module):
     found = tests[max((place for place in tests if module.startswith(place)), key=len)]
     names = found.format(source=source).split()
     patterns = [f"book/{name}" if name.endswith(".ipynb") else f"tests/test_{name}.py" for name in names]
-    return [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    near = [path.relative_to(ROOT).as_posix() for pattern in patterns for path in sorted(ROOT.glob(pattern))]
+    return near + (readers(module) if module.startswith("book/") else [])
+
+
+def readers(module):
+    """Return the chapters that read a module when they last passed, or of which that is not known."""
+    found = []
+    for path in sorted(ROOT.glob("book/*.ipynb")):
+        record = PASSED / f"{path.stem}.pickle"
+        _, files, _ = pickle.loads(record.read_bytes()) if record.is_file() else ("", [module], True)
+        if module in files:
+            found.append(path.relative_to(ROOT).as_posix())
+    return found
 
 
 def slips(text):
@@ -101,7 +115,7 @@ def red(copy, *files):
     if KEPT.is_dir():
         shutil.copytree(KEPT, copy / "_build" / "kept", dirs_exist_ok=True)
     try:
-        run = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True, timeout=600)
+        run = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True, timeout=1200)
     except subprocess.TimeoutExpired:
         return "too long"
     failed = re.search(r"^(?:FAILED|ERROR) (book/\w+\.ipynb|[^\s[]+)", run.stdout, re.M)
