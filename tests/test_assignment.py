@@ -199,12 +199,32 @@ def test_the_last_cell_says_how_an_answer_is_read(cell, says, tmp_path, capsys):
     assert says in capsys.readouterr().out
 
 
-def test_keys_never_lie_in_the_clone(monkeypatch):
-    monkeypatch.setattr(
-        "sys.argv", ["assignment", "--session", "5", "--keys", str(assignment.ROOT / "_build")]
-    )
-    with pytest.raises(SystemExit, match="must not lie in the clone"):
+@pytest.fixture
+def command(monkeypatch):
+    """The command that a teacher types, with its options."""
+
+    def run(**options):
+        words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        monkeypatch.setattr("sys.argv", ["assignment", *words])
         assignment.main()
+
+    return run
+
+
+def test_keys_never_lie_in_the_clone(command):
+    with pytest.raises(SystemExit, match="must not lie in the clone"):
+        command(session=5, keys=assignment.ROOT / "_build")
+
+
+def test_sheets_are_written_and_marked_by_command(command, tmp_path):
+    keys, target = tmp_path / "keys", tmp_path / "sheets"
+    command(session=1, students="Ada,Bob", keys=keys, target=target)
+    assert sorted(path.name for path in target.glob("session-1/*")) == ["ada.ipynb", "bob.ipynb"]
+    command(mark=target, keys=keys)
+    assert [row["Student"] for row in rows(target / "marks.csv")] == ["Ada", "Bob"]
+    (tmp_path / "seals.txt").write_text("Ada; 1234")
+    with pytest.raises(SystemExit, match="ada.ipynb: these are not the predictions that were sealed"):
+        command(mark=target, keys=keys, seals=tmp_path / "seals.txt")
 
 
 @from_table
