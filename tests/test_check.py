@@ -159,4 +159,4 @@ def test_the_page_checks_as_python_does_or_refuses_for_the_same_reason():
                 value if isinstance(value := one[name], str) else pytest.approx(value, rel=1e-9)
                 for one in there for name in names
             ], command  # fmt: skip
-    assert len(left) == 4, left
+    assert len(left) == 5, left

@@ -17,6 +17,7 @@ from tokenprice.deployment import layouts
 from tokenprice.formatting import (
     Screen,
     format_dtype,
+    format_dtypes,
     format_interval,
     format_layout,
     format_number,
@@ -211,8 +212,13 @@ class Answer(Screen):
 
     @property
     def commands(self) -> dict[str, str]:
-        """Launch command of the question's deployment for each engine."""
+        """Launch command of the question's deployment for each engine that has one."""
         return launch.commands(self.question)
+
+    @property
+    def no_command(self) -> list[str]:
+        """Why other engines have no such command, one sentence per reason."""
+        return launch.no_command(self.question)
 
     @property
     def bottleneck(self) -> str:
@@ -319,7 +325,7 @@ class Answer(Screen):
             low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
             times = f"{format_number(self.max_sequences)} times {q.longest:,.0f}"
             rows.append(("Engine's log", f"should say: KV cache of {here} tokens ({low} to {high}), {times}"))
-        commands = self.commands.values() if self.launched else ()
+        commands = [*self.commands.values(), *self.no_command] if self.launched else []
         return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
 
     def _repr_html_(self):
@@ -569,10 +575,7 @@ def _fits(q):
 def _format_setup(answer):
     """Format the formats, the layout and the load of an answer."""
     q = answer.question
-    weights, cache, kept = q.formats
-    parts = [f"weights in {format_dtype(weights)}"]
-    parts += [f"{part} in {format_dtype(name)}" for part, name in (kept or {}).items()]
-    parts += [f"cache in {format_dtype(cache)}", format_layout(q.resolved_layout)]
+    parts = [format_dtypes(q.formats), format_layout(q.resolved_layout)]
     if q.is_request:
         users = q.workload.batch
         who = _format_request_rate(q) if q.request_rate else f"{users:,g} user{'s' if users > 1 else ''}"

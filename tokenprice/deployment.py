@@ -151,7 +151,7 @@ class Deployment(Record):
         drafted = self.draft_tokens or 0
         length = self.acceptance_length
         if drafted:
-            length = acceptance(length, drafted) if isinstance(length, str) else length
+            length = acceptance(length, drafted)
             validation.number("acceptance_length", length, minimum=1, maximum=drafted + 1)
         if self.not_described:
             raise NotDescribed(self.not_described)

@@ -6,7 +6,6 @@ causes are told apart; it says nothing about machines for which the model is wro
 """
 
 import math
-import re
 from dataclasses import replace
 from functools import cache
 from os.path import isfile
@@ -20,6 +19,7 @@ from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number, format_time
 from tokenprice.question import Question, given
 from tokenprice.signatures import AskOptions
+from tokenprice.speculation import acceptance
 from tokenprice.workload import LengthDistribution
 
 NAMED = 2  # largest number of explanations listed
@@ -302,9 +302,8 @@ def changed(row, q, seen):
         changes["machine"] = System(q.machine.chip, n, max(int(part * n), 1))
     if changes.get("max_num_seqs") == "running":
         running = seen.measured.get("output_rate", 0) * seen.measured.get("tpot", 0)
-        running /= (
-            (q.acceptance_length or 1) if q.draft_tokens and not seen.load.get("acceptance_length") else 1
-        )
+        if q.draft_tokens and not seen.load.get("acceptance_length"):
+            running /= acceptance(q.acceptance_length, q.draft_tokens)
         full = 1 <= running < PLACES * (q.concurrency or 1) and not q.request_rate
         if not full or q.max_num_seqs and q.max_num_seqs * q.resolved_layout.dp <= 1.2 * running:
             return None
@@ -348,13 +347,12 @@ def _next(found):
     if best.throughput <= BETTER * answer.throughput:
         return []
     engine = {"sglang": "sglang", "compiled": "trtllm"}.get(q.engine, "vllm")
-    pairs = [
-        set(_flags(launch.command(one, engine) or launch.command(one, "vllm"))) for one in (best.question, q)
-    ]
-    told = sorted(pairs[0] - pairs[1]) or [f"leave out {flag}" for flag in sorted(pairs[1] - pairs[0])]
-    return [(" ".join(told), best)]
+    flags, own = (_flags(one, engine) for one in (best.question, q))
+    told = sorted(flags - own) or [f"leave out {flag}" for flag in sorted(own - flags)]
+    return [(" ".join(told) or f"a checkpoint in {best.question.weights}", best)]
 
 
-def _flags(command):
-    """Return the flags of a command with their values."""
-    return re.findall(r"--\S+(?: (?!--)\S+)?", command)
+def _flags(q, engine):
+    """Return the flags that start an engine as a question has it, and the lines of its file of settings."""
+    flags, file = launch.written(q, engine)
+    return {*flags, *(f"{line} in extra.yml" for line in file)}

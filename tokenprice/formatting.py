@@ -112,3 +112,10 @@ def format_dtype(value) -> str:
         return value
     name = calibration.format_name(value)
     return name if calibration.stored_bytes(name) == value else f"{8 * value:.3g} bits"
+
+
+def format_dtypes(formats) -> str:
+    """Format the number formats of a question: of weights, of parts that differ, and of the KV cache."""
+    weights, cache, kept = formats
+    each = {"weights": weights} | dict(kept or {}) | {"cache": cache}
+    return ", ".join(f"{part} in {format_dtype(name)}" for part, name in each.items())

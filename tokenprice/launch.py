@@ -7,15 +7,16 @@
 import json
 import re
 import shlex
-from functools import cache
+from functools import cache, partial
 from os.path import isfile
 
 from inferlib import validation
-from inferlib.formats import FORMATS
 from inferlib.system import Layout, System
 from tokenprice import calibration, parsing, workload
 from tokenprice.catalog import load_model, same_shapes
 from tokenprice.deployment import engine_workspace
+from tokenprice.formatting import format_dtypes, format_layout
+from tokenprice.speculation import measured_curves
 
 ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 COMMANDS = (
@@ -101,7 +102,7 @@ def _parts(flag, text):
 
 
 def _format(flag, value):
-    return parsing.parse_dtype(flag, "fp8" if str(value).startswith("fp8_") else value)
+    return parsing.parse_dtype(flag, re.sub(r"^(fp\d)_.*", r"\1", str(value)))
 
 
 READ = {
@@ -170,17 +171,23 @@ class Launch:
         if "model" not in said and machine is not None and "tp" not in said:
             tp = max(machine.count // (pp * dp), 1)
         count = tp * pp * dp
-        spread = said.get("spread") or said.get("experts")
+        copies = dp if self.engine == "vllm" else 1  # of the attention, which share the experts
         if self.engine != "vllm" and "attention_dp" in said:
             copies = dp if self.engine == "sglang" else tp
             if tp % copies:
                 raise ValueError(f"attention in {copies} copies does not divide {tp} chips")
-            tp, dp, count, spread = tp // copies, copies, tp * pp, True
-        spread = (
-            spread or self.engine == "vllm" and dp > 1
-        )  # expert parallelism over all ranks, whichever flag asks for it
-        ep = count // pp if spread else min(ep, count // pp)
-        return Layout(tp=tp, pp=pp, ep=ep if model.sparse else 1, dp=dp), count
+            if copies == 1:
+                self.idle.append("attention in copies, whose number is 1")
+            tp, dp, count = tp // copies, copies, tp * pp
+        chips = count // pp
+        if said.get("spread") or said.get("experts"):
+            ep = chips
+        elif model.sparse and copies > 1 and ep == 1:
+            ep = chips
+            self.beyond[f"every expert cut over {chips} chips"] = (
+                f"whole experts are spread over them, EP{chips}"
+            )
+        return Layout(tp=tp, pp=pp, ep=min(ep, chips) if model.sparse else 1, dp=dp), count
 
     def question(self, given):
         """Return fields of the question, and notes on the flags; values in ``given`` override flags."""
@@ -233,10 +240,13 @@ class Launch:
             return load_model(name)
         for one in (name, last, str(self.said.get("served", "")).partition(" ")[0], own):
             try:
-                return load_model(one)
+                model = load_model(one)
+                break
             except (LookupError, ValueError, OSError):
                 continue
-        return load_model(last)
+        else:
+            model = load_model(last)
+        return model.replace(sources={**model.sources, "checkpoint": name})
 
     def _formats(self, model):
         """Return the weight format if it differs from the checkpoint's; ``quantization`` overrides ``dtype``."""
@@ -267,20 +277,19 @@ class Launch:
         if not said or given.get("acceptance_length") is not None and tokens:
             return {"draft_tokens": tokens} if said else {}
         method = str(said.get("draft_method", "")).lower()
-        if "eagle" in method and "deepseek" in str(self.said.get("model")).lower():
-            method = "mtp"  # SGLang serves DeepSeek's own MTP head under the name EAGLE
+        if method == "eagle" and "eagle" not in str(said.get("draft_model")).lower():
+            method = "mtp"  # SGLang serves a model's own MTP head under the name EAGLE
         curve = next((curve for word, curve in table()["drafts"].items() if word in method), None)
-        if curve is None or not tokens:
+        lengths = measured_curves()[curve]["length"] if curve else []
+        if not tokens or tokens > len(lengths):
             why = "how many are accepted depends on the text: give acceptance_length"
             notes.append(f"Not described: drafts ({why if tokens else 'the number of tokens is not given'}).")
             return {}
-        from tokenprice.speculation import acceptance, measured_curves
-
-        length = acceptance(curve, min(tokens, len(measured_curves()[curve]["length"])))
         notes.append(
-            f"{length:g} tokens a step are taken from {curve}: give acceptance_length, as the engine's log says."
+            f"{lengths[tokens - 1]:g} tokens a step are taken from {curve}: give acceptance_length, as the engine's "
+            "log says."
         )
-        return {"draft_tokens": tokens, "acceptance_length": length}
+        return {"draft_tokens": tokens, "acceptance_length": curve}
 
     def _asked(self, given):
         """Return lengths, concurrency or request rate, and the benchmark's protocol with its tool's defaults."""
@@ -495,13 +504,20 @@ def logged(question, engine=""):
 
 
 def commands(question):
-    """Return the launch command of this deployment for each engine that supports its layout."""
-    found = {engine: command(question, engine) for engine in ENGINES}
-    return {engine: text for engine, text in found.items() if text}
+    """Return the launch command of this deployment for each engine that has one."""
+    return {engine: text for engine in ENGINES if (text := command(question, engine))}
+
+
+def no_command(question):
+    """Say why engines have no launch command of this deployment, one sentence per reason."""
+    whose = {}
+    for engine in ENGINES:
+        whose.setdefault(unsupported(question, engine), []).append(ENGINES[engine])
+    return [f"No command of {', '.join(names)}: {reason}." for reason, names in whose.items() if reason]
 
 
 def command(question, engine):
-    """Return the launch command of a question for an engine, or ``""`` if the engine does not support its layout.
+    """Return the launch command of a question for an engine, or ``""`` if no command of it starts this deployment.
 
     Examples
     --------
@@ -509,49 +525,115 @@ def command(question, engine):
     >>> command(Question("Qwen/Qwen3-32B", "4x H100", memory_utilization=0.95), "vllm")
     'vllm serve Qwen/Qwen3-32B --tensor-parallel-size 4 --gpu-memory-utilization 0.95'
     """
+    if unsupported(question, engine):
+        return ""
+    flags, file = written(question, engine)
+    line = " ".join([table()["command"][engine], repository(question.model), *flags])
+    return line + (f" --extra_llm_api_options extra.yml  # extra.yml: {'; '.join(file)}" if file else "")
+
+
+def unsupported(question, engine):
+    """Return why no command of an engine starts a deployment, from its flags read back; ``""`` if one does."""
     q = question
-    at = question.resolved_layout
-    drafts = question.draft_tokens
+    name = repository(q.model)
+    if not name:
+        return f"no repository of {q.model.name} is known"
+    launch = Launch(engine)
+    launch.said["model"] = name
+    for row, value in settings(q, engine):
+        launch.take(row["names"].split()[0], value)
+    found, _ = launch.question({"machine": q.machine, "acceptance_length": q.acceptance_length})
+    read = {field: found.get(field) for field in ("model", "layout", "weights", "kv_cache_dtype")}
+    started = q.replace(**read, layer_formats=None)
+    layout = format_layout(q.resolved_layout)
+    if format_layout(started.resolved_layout) != layout:
+        return f"its flags describe no {layout}"
+    asked = format_dtypes(q.formats)
+    return f"no flag starts {name} with {asked}" if format_dtypes(started.formats) != asked else ""
+
+
+def memory_share(question, engine):
+    """Return a deployment's share of memory as an engine counts it.
+
+    vLLM's is of all memory, and holds all that the engine takes; SGLang's holds weights and KV cache only;
+    TensorRT-LLM's is of the memory that the weights leave.
+    """
+    served = question.deployment
+    memory = calibration.memory(served.machine.chip)
+    taken = served.left + engine_workspace(served.layout)
+    weights = served.weights_of_a_chip
+    if engine == "sglang":
+        return served.left / memory
+    return (taken - weights) / (memory - weights) if engine == "trtllm" else taken / memory
+
+
+def draft_method(question):
+    """Return what drafts: the model's own head (``"mtp"``) or a head trained for it (``"eagle3"``)."""
+    curve = question.acceptance_length
+    if isinstance(curve, str):
+        return "eagle3" if "EAGLE" in curve else "mtp"
+    return "mtp" if any("(MTP)" in note for note in question.model.notes.values()) else "eagle3"
+
+
+def settings(question, engine):
+    """Return the flags that start an engine as a question has it: pairs of a row and a value."""
+    q = question
+    at = q.resolved_layout
+    drafts = q.draft_tokens
+    method = draft_method(q)
     (weights, cache, _) = q.formats
-    (own, _, own_cache) = calibration.checkpoint_formats(q.model)
+    name = repository(q.model)
+    (own, _, own_cache) = calibration.checkpoint_formats(load_model(name) if name else q.model)
     whole = at.replace(tp=at.tp * at.dp) if engine != "vllm" and at.ep > 1 else at
     values = {name: n for name in DEGREES if (n := getattr(whole, name)) > 1}
-    values |= {name: n for name in ("memory_utilization", *REQUESTS) if (n := getattr(q, name))}
+    values |= {name: n for name in REQUESTS if (n := getattr(q, name))}
     if at.ep > 1:
         values |= {"experts": True, "attention_dp": at.dp > 1}
     if q.engine == "eager":
         values["eager"] = True
-    if weights != own and weights in ("fp8", "int8", "mxfp4"):
-        values["quantization"] = weights
-    if cache != own_cache and cache in FORMATS:
+    if weights != own:
+        values |= {"quantization": weights, "dtype": weights}
+    if cache != own_cache:
         values["kv_cache_dtype"] = cache
     if q.memory_utilization:
-        values["static"] = q.memory_utilization - engine_workspace(at) / calibration.memory(q.machine.chip)
+        values["static" if engine == "sglang" else "memory_utilization"] = memory_share(q, engine)
     if drafts:
-        values |= {"draft_method": "EAGLE" if engine == "sglang" else "mtp", "draft_tokens": drafts}
+        values |= {"draft_method": method, "draft_tokens": drafts}
         values |= {"draft_steps": drafts, "draft_verified": drafts + 1, "draft_branches": 1}
-    lost = engine == "trtllm" and (at.dp > at.ep or "quantization" in values)
-    if lost or engine == "vllm" and 1 < at.ep < at.tp * at.dp:
-        return ""
-    line = [table()["command"][engine], _named(q.model)]
-    file = {}
+        values |= {"draft_model": "path/to/eagle3-head"} if method == "eagle3" else {}
+    found = []
     for row in table()["rows"][engine]:
-        value = values.pop(row.get("says"), None)
-        name = row["names"].split()[0]
-        value = row["written"].get(value, value) if "written" in row else value
+        value = values.get(row.get("says")) if row.get("drafts", method) == method else None
+        value = row["written"].get(value) if "written" in row else value
+        if value:
+            found.append((row, value))
+    return found
+
+
+def written(question, engine):
+    """Return the flags of :func:`settings` as texts, and the lines of a file for those that stand in one."""
+    flags, file = {}, {}
+    for row, value in settings(question, engine):
+        name, _, part = row["names"].split()[0].partition(".")
         name = name.replace("-", "_") if engine == "trtllm" else name
-        if value and "file" in row:
-            outer, _, inner = name.partition(".")
-            file[outer] = {**file.get(outer, {}), inner: value} if inner else value
-        elif value:
-            said = f"{value:.4g}" if isinstance(value, float) and value < 1 else str(value)
-            line += [f"--{name}"] if value is True else [f"--{name}", said]
-    beside = "; ".join(f"{name}: {json.dumps(one)}" for name, one in file.items())
-    return " ".join(line) + (f" --extra_llm_api_options extra.yml  # extra.yml: {beside}" if file else "")
+        into = file if "file" in row else flags
+        if part:
+            into.setdefault(name, {})[part.replace("-", "_")] = value
+        else:
+            into[name] = value
+    as_json = partial(json.dumps, separators=(",", ":"))
+
+    def flag(name, value):
+        if isinstance(value, dict):
+            return f"--{name} '{as_json(value)}'"
+        said = f"{value:.4g}" if isinstance(value, float) and value < 1 else str(value)
+        return f"--{name}" if value is True else f"--{name} {said}"
+
+    return [flag(*one) for one in flags.items()], [f"{name}: {as_json(one)}" for name, one in file.items()]
 
 
-def _named(model):
-    """Return the model's name on the Hub, if the source of its shape gives one."""
+def repository(model):
+    """Return the model's name on the Hub, or ``""`` if the source of its shape gives none."""
     at = re.match(r"https://huggingface\.co/([^/]+/[^/]+)/", str(model.sources.get("shape", "")))
-    own = same_shapes().get(model.name, {}).get("id")
-    return own or (model.name.replace(" ", "-") if "/" in model.name else at[1] if at else f"'{model.name}'")
+    own = model.sources.get("checkpoint") or same_shapes().get(model.name, {}).get("id")
+    return own or (model.name.replace(" ", "-") if "/" in model.name else at[1] if at else "")

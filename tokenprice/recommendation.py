@@ -274,7 +274,7 @@ class Decision(formatting.Screen):
             "question": self.question.words(), "slo": self.slo.words(), "sure": self.sure,
             "offers": [offer.row() for offer in self.offers], "why_not": self.why_not,
             "misses": [vars(miss) for miss in self.rejected], "left_out": dict(self.left_out),
-            "commands": self.commands,
+            "commands": self.commands, "no_command": self.no_command,
         }  # fmt: skip
 
     def screen(self, most=OFFERS_SHOWN, why=False):
@@ -327,8 +327,13 @@ class Decision(formatting.Screen):
 
     @property
     def commands(self) -> dict:
-        """The command that starts the best machine, of each engine."""
+        """The command that starts the best machine, of each engine that has one."""
         return launch.commands(self.best.question) if self.best else {}
+
+    @property
+    def no_command(self) -> list:
+        """Why other engines have no such command, one sentence per reason."""
+        return launch.no_command(self.best.question) if self.best else []
 
     def nearest(self, most=3) -> tuple:
         """Return the misses that fall short by the least."""

@@ -31,15 +31,17 @@ def measured_curves():
     return validation.read_package_toml(__file__, "acceptance.toml")
 
 
-def acceptance(curve, drafted):
-    """Return the acceptance length of a measured curve.
+def acceptance(length, drafted):
+    """Return an acceptance length: a number as it is, of a measured curve that for this many drafts.
 
     Examples
     --------
-    >>> acceptance("DeepSeek R1, MTP", 3)
-    2.82
+    >>> acceptance("DeepSeek R1, MTP", 3), acceptance(2.5, 3)
+    (2.82, 2.5)
     """
-    lengths = measured_curves()[validation.one_of("curve", curve, measured_curves())]["length"]
+    if not isinstance(length, str):
+        return length
+    lengths = measured_curves()[validation.one_of("curve", length, measured_curves())]["length"]
     return lengths[int(validation.number("draft_tokens", drafted, minimum=1, maximum=len(lengths))) - 1]
 
 

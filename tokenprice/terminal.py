@@ -292,7 +292,7 @@ def _decide(model, top, why, **given):
     if "counts" in given:
         given["counts"] = [parse_int("counts", n) for n in given["counts"].split(",")]
     found = decide(model, **given)
-    lines = found.commands.values() if is_launch(model) else ()
+    lines = [*found.commands.values(), *found.no_command] if is_launch(model) else []
     return found, "\n".join([found.text(parse_int("top", top), why), *lines])
 
 

@@ -1088,6 +1088,6 @@ globalThis.inferlibAsk = function (D) {
     everybody, percentiles };
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
-    model, layout, layouts, words, even, filled, sparse: (S) => sparse(model(S)), ofChip, step, neighbours,
-    search, decided, twice };
+    model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
+    neighbours, search, decided, twice };
 };

@@ -63,7 +63,7 @@ globalThis.inferlibCheck = function (D, A) {
       + (others.length ? ` (a flag of ${ENGINES[others[0]]})` : "") + hint;
   };
   const format = (flag, text) => {
-    const said = /^fp8_/.test(text) ? "fp8" : text.trim().toLowerCase().replace(/-/g, "");
+    const said = text.trim().toLowerCase().replace(/-/g, "").replace(/^(fp\d)_.*/, "$1");
     const name = has(spelled, said) ? spelled[said] : said;
     return has(D.formats.each, name) ? name : refuse(`no format of ${flag} ${quoted(text)}`);
   };
@@ -244,39 +244,44 @@ globalThis.inferlibCheck = function (D, A) {
     const [, kind] = software.find(([pattern]) => RegExp(pattern).test(text)) || refuse(`no engine ${text}`);
     return text.startsWith("sglang") ? "sglang" : kind;
   };
-  const layoutOf = ({ engine, said }, S) => {
-    let { tp = 1, pp = 1, dp = 1, ep = 1 } = said, spread = said.spread || said.experts;
+  const layoutOf = ({ engine, said, beyond, idle }, S) => {
+    let { tp = 1, pp = 1, dp = 1, ep = 1 } = said;
     if (!("model" in said) && !("tp" in said)) tp = Math.max(Math.floor(S.n_chips / (pp * dp)), 1);
-    let count = tp * pp * dp;
+    let count = tp * pp * dp, copies = engine === "vllm" ? dp : 1;
     if (engine !== "vllm" && "attention_dp" in said) {
-      const copies = engine === "sglang" ? dp : tp;
+      copies = engine === "sglang" ? dp : tp;
       if (tp % copies) refuse(`attention in ${copies} copies does not divide ${tp} chips`);
-      [dp, count, spread] = [copies, tp * pp, true];
+      if (copies === 1) idle.push("attention in copies, whose number is 1");
+      [dp, count] = [copies, tp * pp];
       tp /= copies;
     }
-    const all = Math.floor(count / pp);
-    ep = spread || (engine === "vllm" && dp > 1) ? all : Math.min(ep, all);
-    return [{ tp, pp, dp, ep: A.sparse(S) ? ep : 1 }, count];
+    const chips = count / pp, sparse = A.sparse(S);
+    if (said.spread || said.experts) ep = chips;
+    else if (sparse && copies > 1 && ep === 1) {
+      ep = chips;
+      beyond[`every expert cut over ${chips} chips`] = `whole experts are spread over them, EP${chips}`;
+    }
+    return [{ tp, pp, dp, ep: sparse ? Math.min(ep, chips) : 1 }, count];
   };
   // The part of the memory that an engine takes beside weights and cache.
   const workspace = (S, { tp }) => D.facts.workspace[tp > 1 ? 1 : 0]
     / A.chips[S.chip].values.chip_memory_capacity;
-  const draftsOf = ({ said, engine }, given, notes) => {
+  const draftsOf = ({ said }, given, notes) => {
     if (!Object.keys(said).some((name) => name.startsWith("draft_"))) return {};
     let tokens = said.draft_tokens ?? said.draft_steps, method = (said.draft_method || "").toLowerCase();
     if (said.draft_branches > 1) tokens = (said.draft_verified ?? 1) - 1;
     if (given.acceptance_length != null && tokens) return { draft_tokens: tokens };
-    if (method.includes("eagle") && /deepseek/i.test(said.model)) method = "mtp"; // the model's own head
+    if (method === "eagle" && !/eagle/i.test(said.draft_model)) method = "mtp"; // the model's own head
     const curve = L.drafts[Object.keys(L.drafts).find((word) => method.includes(word))];
-    if (!curve || !tokens) {
+    const length = tokens && (D.accepted[curve] || [])[tokens - 1];
+    if (!length) {
       notes.push(`Not described: drafts (${tokens ? "how many are accepted depends on the text: give "
         + "acceptance_length" : "the number of tokens is not given"}).`);
       return {};
     }
-    const each = D.accepted[curve], length = each[Math.min(tokens, each.length) - 1];
-    notes.push(`${+length.toPrecision(6)} tokens a step are taken from ${curve}: give acceptance_length, as `
+    notes.push(`${length} tokens a step are taken from ${curve}: give acceptance_length, as `
       + "the engine's log says.");
-    return { draft_tokens: tokens, acceptance_length: length };
+    return { draft_tokens: tokens, acceptance_length: curve };
   };
   // Lengths, users or arrivals, and the protocol of the benchmark, with its tool's own defaults.
   const loadOf = (launch, given) => {
@@ -534,7 +539,7 @@ globalThis.inferlibCheck = function (D, A) {
       const now = typeof v === "string" ? v.replace("{n}", n).replace("{n}", n) : v;
       if (name === "domain") to.domain = Math.max(Math.floor(v * n), 1);
       else if (now === "running") {
-        const drafted = S.draft_tokens && !load.acceptance_length ? S.acceptance_length || 1 : 1;
+        const drafted = S.draft_tokens && !load.acceptance_length ? A.accepted(S) : 1;
         const running = (measured.output_rate || 0) * (measured.tpot || 0) / drafted;
         const full = running >= 1 && running < limits.places * (S.concurrency || 1) && !S.request_rate;
         if (!full || (S.max_num_seqs && S.max_num_seqs * at.dp <= 1.2 * running)) return null;
@@ -554,34 +559,34 @@ globalThis.inferlibCheck = function (D, A) {
     const state = changed(row, S, seen), found = state && expected(state);
     return found && found.told ? { row, state, ...found } : null;
   }).filter(Boolean);
-  // Flags that start an engine as a state has it; null where it has no such layout.
+  // Flags that start an engine as a state has it, and the lines of its file of settings.
   const flagsOf = (S, engine) => {
     const [own, , cache] = A.model(S).formats, at = A.layout(S), ep = at.ep > 1, drafts = S.draft_tokens;
-    const whole = engine !== "vllm" && ep ? { ...at, tp: at.tp * at.dp } : at, values = {};
+    const method = /EAGLE/.test(S.acceptance_length) ? "eagle3" : "mtp", values = {};
+    const whole = engine !== "vllm" && ep ? { ...at, tp: at.tp * at.dp } : at;
     const put = (more) => Object.assign(values, more);
     for (const name of ["tp", "pp", "dp", "ep"]) if (whole[name] > 1) values[name] = whole[name];
     for (const name of ["memory_utilization", ...REQUESTS]) if (S[name]) values[name] = S[name];
     if (ep) put({ experts: true, attention_dp: at.dp > 1 });
     if (S.engine === "eager") put({ eager: true });
-    if (S.weights !== (S.checkpoint || [own].flat().pop()) && ["fp8", "int8", "mxfp4"].includes(S.weights))
-      put({ quantization: S.weights });
-    if (S.kv_cache_dtype && S.kv_cache_dtype !== cache) put({ kv_cache_dtype: S.kv_cache_dtype });
+    if (S.weights !== (S.checkpoint || [own].flat().pop())) put({ quantization: S.weights });
+    if (S.kv_cache_dtype !== cache) put({ kv_cache_dtype: S.kv_cache_dtype });
     if (S.memory_utilization) put({ static: S.memory_utilization - workspace(S, at) });
-    if (drafts) put({ draft_method: engine === "sglang" ? "EAGLE" : "mtp", draft_tokens: drafts,
-      draft_steps: drafts, draft_verified: drafts + 1, draft_branches: 1 });
-    if ((engine === "trtllm" && (at.dp > at.ep || values.quantization)) || (engine === "vllm" && ep
-      && at.ep < at.tp * at.dp)) return null;
-    const found = new Set();
+    if (drafts) put({ draft_method: method, draft_tokens: drafts, draft_steps: drafts,
+      draft_verified: drafts + 1, draft_branches: 1 });
+    const flags = {}, file = {}, text = JSON.stringify;
     for (const row of L.rows[engine]) {
-      const name = listed(row.names)[0], v = values[row.says], flag = engine === "trtllm"
-        ? name.replace(/-/g, "_") : name;
-      delete values[row.says];
-      const value = row.written && has(row.written, v) ? row.written[v] : v;
-      const said = typeof value === "number" && value < 1 ? +value.toPrecision(4) : value;
-      if (value) found.add(row.file ? "--extra_llm_api_options extra.yml"
-        : value === true ? `--${flag}` : `--${flag} ${said}`);
+      const v = values[row.says], value = row.written ? row.written[v] : v;
+      if (!value || (row.drafts || method) !== method) continue;
+      const [first, part] = listed(row.names)[0].split("."), into = row.file ? file : flags;
+      const name = engine === "trtllm" ? first.replace(/-/g, "_") : first;
+      if (part) (into[name] ||= {})[part.replace(/-/g, "_")] = value;
+      else into[name] = value;
     }
-    return found;
+    const said = (v) => (v === true ? "" : typeof v === "object" ? ` '${text(v)}'`
+      : ` ${v < 1 ? +v.toPrecision(4) : v}`);
+    return [...Object.entries(flags).map(([name, v]) => `--${name}${said(v)}`),
+      ...Object.entries(file).map(([name, v]) => `${name}: ${text(v)} in extra.yml`)];
   };
   const next = (S, seen, { seconds, sum }, explained) => {
     const [first] = explained;
@@ -589,10 +594,10 @@ globalThis.inferlibCheck = function (D, A) {
     const best = tried(causes.try, S, seen).reduce((a, b) => (a && a.sum >= b.sum ? a : b), null);
     if (!best || best.sum <= limits.better * sum) return null;
     const engine = { sglang: "sglang", compiled: "trtllm" }[S.engine] || "vllm";
-    const [to, from] = [best.state, S].map((one) => flagsOf(one, engine) || flagsOf(one, "vllm"));
-    const less = (a, b) => [...a].filter((flag) => !b.has(flag)).sort();
-    const told = less(to, from);
-    return { flag: (told.length ? told : less(from, to).map((flag) => `leave out ${flag}`)).join(" "),
+    const [to, from] = [best.state, S].map((one) => flagsOf(one, engine));
+    const less = (a, b) => a.filter((flag) => !b.includes(flag)).sort();
+    const told = less(to, from), out = less(from, to).map((flag) => `leave out ${flag}`);
+    return { flag: (told.length ? told : out).join(" ") || `a checkpoint in ${best.state.weights}`,
       seconds: best.seconds, tokens_per_second: best.sum };
   };
   const few = (v) => (v >= 999.5 ? A.even(v).toLocaleString("en-US") : String(+v.toPrecision(3)));

@@ -79,6 +79,8 @@ def load_model(model):
         return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
     name, format = _resolved(model)
     found = _named(name, format)
+    if format and "/" in model:
+        found = found.replace(sources=found.sources | {"checkpoint": model})
     return found if format or not _anothers(model, name) else found.replace(notes=found.notes | {
         "assumed": f"the file of {name} is taken for {model}: formats of weights and cache are those that it states"
     })  # fmt: skip
