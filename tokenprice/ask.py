@@ -297,7 +297,8 @@ class Answer(Screen):
                 rows += [("Disaggregated", times), *(("", text) for _, text in apart.rows())]
             server = self.fleet.server
             policy = server.scheduler.summary(server.costs.in_step)
-            rows.append(("Engine", f"{policy}; means of {server.requests:,} simulated requests"))
+            simulated = self.fleet.estimate.requests
+            rows.append(("Engine", f"{policy}; means of {simulated:,} simulated requests"))
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet is not None else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"

@@ -28,6 +28,7 @@ NEVER = 1e-9  # fewest tokens of a step per sequence; not 0, because it is a div
 UNLIMITED = 1e15  # prompts per step without a token budget
 NEGLIGIBLE_STEP = 1e-6  # time of a step without decoding sequences, as a share of a prompt's time
 REQUESTS = 2000  # requests simulated for a mean, times the unevenness of prompts
+LONGER = 8  # times as many are simulated where memory runs full
 WARM = 1  # uncounted requests before the first and at most after the last, in multiples of a copy's sequences
 LEAST_WARM = 300
 ROOMY = 0.8  # share of the mean number of sequences in memory at which it is rarely full
@@ -114,13 +115,17 @@ def residual(step, prompts, prompt_time, uneven):
 
 @frozen
 class SteadyState:
-    """Steady state of one machine: load, and means over its requests in seconds; ``wait`` ends when prefill begins."""
+    """Steady state of one machine: load, and means over its requests in seconds; ``wait`` ends when prefill begins.
+
+    ``requests``: how many were simulated; 0 if the means come from a formula.
+    """
 
     load: float
     running: float
     wait: float
     tpot: float
     ttft: float
+    requests: int = 0
 
 
 @frozen
@@ -293,7 +298,8 @@ class Server:
         gap = played.gap or self.step(1)
         running = played.running * self.copies / self.costs.in_step
         first = float(np.mean(played.first)) + before
-        return SteadyState(self.load(arrivals), running, float(np.mean(played.waits)), gap, first)
+        waits = float(np.mean(played.waits))
+        return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
 
 
 def server_of(q, read=None) -> Server:
@@ -510,7 +516,12 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     @cache
     def played(of, n, by):
-        return of(n).slower(by).played(q.request_rate, machines=n, until_first=True)
+        one = of(n).slower(by)
+        found = one.played(q.request_rate, machines=n, until_first=True)
+        if found.preempted and by == 1 and kept(one.state(q.request_rate / n, found)):
+            # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
+            found = one.played(q.request_rate, LONGER * one.requests, machines=n, until_first=True)
+        return found
 
     @cache
     def end(of, n, by, before=0.0):

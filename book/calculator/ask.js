@@ -564,13 +564,13 @@ globalThis.inferlibAsk = function (D) {
     const held = each * s.lanes * (first + Math.max(s.output - 1, 0) * token);
     return { busy: load, held, waits, token, first };
   };
-  const playedMeans = (s, all, before) => {
+  const playedMeans = (s, all, before, times = 1) => {
     const { in_step } = s.costs, load = all / s.capacity, held = Math.min(load, 1) * s.sequences * in_step;
     const { requests, least, warm } = D.simulated, count = Math.floor(requests * s.uneven + 0.5);
-    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes, count,
+    const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes, times * count,
       Math.max(Math.ceil(warm * held), least), Math.min(balance(s, all / s.lanes).n, s.sequences));
     return { busy: load, held: found.running * s.lanes / in_step, waits: found.waits,
-      token: found.gap || s.step(1), first: found.first + before };
+      token: found.gap || s.step(1), first: found.first + before, preempted: found.preempted };
   };
   const fewest = (good, least = 1) => {
     let low = 0, high = least;
@@ -593,8 +593,15 @@ globalThis.inferlibAsk = function (D) {
     const able = (s, n) => arrivals / n / s.capacity * factor < 1;
     const end = (s, n, by, before = 0) => {
       const name = [s === own, n, by, before].join();
-      const of = play ? playedMeans : steady;
-      return (known[name] ||= of(by === 1 ? s : slower(s, by), arrivals / n, before));
+      return (known[name] ||= play ? played(s, n, by, before)
+        : steady(by === 1 ? s : slower(s, by), arrivals / n, before));
+    };
+    // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
+    const played = (s, n, by, before) => {
+      if (by !== 1) return playedMeans(slower(s, by), arrivals / n, before);
+      const found = playedMeans(s, arrivals / n, before);
+      return found.preempted && (!good || good({ ...found, first: found.first - before }))
+        ? playedMeans(s, arrivals / n, before, D.simulated.longer) : found;
     };
     const state = (n, m, by = 1) => {
       if (!able(own, n) || (m && !able(reads, m))) return null;

@@ -18,6 +18,7 @@ from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
 from tokenprice.queueing import (
     LEAST_WARM,
+    LONGER,
     MAX_ITERATIONS,
     MEMORY_FULL,
     NEGLIGIBLE_STEP,
@@ -119,7 +120,13 @@ def data():
         "group": [ArrivalProcess(fixed_lengths=alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
-        "simulated": {"warm": WARM, "least": LEAST_WARM, "requests": REQUESTS, "tries": TRIES},
+        "simulated": {
+            "warm": WARM,
+            "least": LEAST_WARM,
+            "requests": REQUESTS,
+            "longer": LONGER,
+            "tries": TRIES,
+        },
         "limit": {"roomy": ROOMY, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
         "shown": OFFERS_SHOWN,
         "measured": tables.measurements(),
