@@ -40,6 +40,7 @@ class Operators(Record):
     library: Mapping = field(default_factory=dict)
     blocks: Mapping = field(default_factory=dict)
     lenders: Mapping = field(default_factory=dict)  # (kind, format) not timed -> chip of the kernel
+    block_chips: Mapping = field(default_factory=dict)  # kind of block -> chip that was timed
     chip: str = ""
 
     def timed(self, kind, name):
@@ -198,7 +199,12 @@ def operators(chip):
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(whose, kind) for kind in LINKS}
     share = load_operators()["exchange"]["share"][0]
-    return Operators(share, **found, **links, blocks=blocks_of(chip), lenders=lenders, chip=chip)
+    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
+    block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}
+    blocks = blocks_of(block_chips)
+    return Operators(
+        share, **found, **links, blocks=blocks, lenders=lenders, block_chips=block_chips, chip=chip
+    )
 
 
 def timed_kernels(chip, kind):
@@ -279,11 +285,14 @@ def block_fallback_chip(chip, kind):
     return chip if has(chip) else kin_of(fallback_chip(chip), has)
 
 
-def blocks_of(chip):
-    """All timed blocks of a chip; for kinds not timed on it, the blocks of its fallback chip."""
-    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
-    lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
-    return {of: block_of(row) for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
+def blocks_of(chips):
+    """All timed blocks of each kind, from the chip given for it."""
+    return {
+        of: block_of(row)
+        for kind, chip in chips.items()
+        for of, row in timed_blocks()[chip].items()
+        if of[0] == kind
+    }
 
 
 def stored_bytes(name):

@@ -116,7 +116,7 @@ def timed():
     """Return the kinds of timed blocks: name to the fields that any timing states."""
     found = {}
     for chip in calibration.timed_blocks():
-        for (name, *_), block in calibration.blocks_of(chip).items():
+        for (name, *_), block in calibration.operators(chip).blocks.items():
             stated = {f.name for f in fields(block) if getattr(block, f.name) != f.default}
             found.setdefault(name, {"start", "share"}).update(stated)
     return {name: [f.name for f in fields(Block) if f.name in found[name]] for name in sorted(found)}

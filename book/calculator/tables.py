@@ -147,7 +147,7 @@ def kernels():
             links = getattr(known, kind)
             last = (links[min(n, max(links))] for n in DEGREES)
             entry[kind] = [[link.latency, link.bandwidth] for link in last]
-        entry["lends"] = {kind: calibration.block_fallback_chip(name, kind) for kind in javascript.timed()}
+        entry["lends"] = {kind: known.block_chips[kind] for kind in javascript.timed()}
         own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
         for (kind, engine, width, weights, cached), block in known.blocks.items():
             if kind in own:
