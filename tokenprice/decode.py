@@ -109,9 +109,8 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
-        tuned = calibration.is_tuned(self.model, self.formats)
         total = {}
-        slower = calibration.correction_factor(self.chip.name, tuned)
+        slower = calibration.correction_factor(self.chip.name, self.deployment.tuned)
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

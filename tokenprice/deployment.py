@@ -107,6 +107,11 @@ class Deployment(Record):
         chips = at.tp * (at.dp if travel else 1)
         return travel, chips, chips / at.ep if spread else at.tp
 
+    @cached_property
+    def tuned(self) -> bool:
+        """Whether AMD tunes its builds for this model in these formats: see :func:`tokenprice.calibration.slower`."""
+        return calibration.is_tuned(self.model, self.formats)
+
     @property
     def in_step(self):
         """Number of attention copies that run in lockstep, because they share experts."""

@@ -142,11 +142,10 @@ def chip_facts(name, tuned=False):
     }  # fmt: skip
 
 
-def format_facts(weights):
-    """Return the facts about a number format."""
-    name = calibration.format_name(weights)
-    known = [calibration.format_name(format) for format in load_calibration()["formats"]]
-    return {"format": name, "new_format": float(name not in known)}
+def format_facts(format):
+    """Return the facts about the number format whose kernels serve the weights."""
+    known = [calibration.format_name(name) for name in load_calibration()["formats"]]
+    return {"format": format, "new_format": float(format not in known)}
 
 
 def new_model(model):
@@ -157,9 +156,9 @@ def new_model(model):
     return float(not sparse_attention.in_catalogue_group(model, names))
 
 
-def sentences(held, facts):
-    """Return the texts of the cautions that hold."""
-    return tuple(caution.text.format(**facts) for caution in held)
+def sentences(model, held, facts):
+    """Return the texts of the cautions that hold, and of those about the model's kind of attention."""
+    return tuple(caution.text.format(**facts) for caution in held) + sparse_attention.cautions(model)
 
 
 def facts(deployment, batch, context, step=None):
@@ -170,6 +169,7 @@ def facts(deployment, batch, context, step=None):
     lenders = sparse_attention.block_fallbacks(deployment)
     unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
+    format = calibration.format_name(deployment.weights)
     found = {
         "stages": at.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "not_timed": len(untimed), "untimed": ", ".join(untimed),
@@ -181,9 +181,8 @@ def facts(deployment, batch, context, step=None):
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    tuned = calibration.is_tuned(model, deployment.formats)
-    found |= limits() | chip_facts(system.chip.name, tuned) | format_facts(deployment.weights)
-    return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
+    found |= limits() | chip_facts(system.chip.name, deployment.tuned) | format_facts(format)
+    return found | {"widened": float(format.startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 
 def step_interval(deployment, batch, context, step=None):
@@ -192,4 +191,4 @@ def step_interval(deployment, batch, context, step=None):
     found = facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
-    return factor, sentences(beyond, found) + sparse_attention.cautions(model)
+    return factor, sentences(model, beyond, found)

@@ -82,6 +82,8 @@ def uncached_tokens(prompt, cached) -> list:
 
 def prefill_chunks(prompt, cached, chunk):
     """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; a fraction if several prompts fit in one."""
+    if chunk is None:
+        return 1
     steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
     return sum(steps) / len(steps)
 

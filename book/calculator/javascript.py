@@ -258,12 +258,16 @@ def glue():
     at = Deployment(_Lengths(), system(), _Copies(), engine=engine, scheduler=policy, operators=operators())
     keeps, named = at.in_step, SimpleNamespace
     prompts = named(
-        tokens=tokens, cached=cached, full=_Total("read", read), fresh=fresh, uneven=number("uneven")
+        tokens=tokens,
+        cached=cached,
+        full=_Total("read", read),
+        fresh=fresh,
+        uneven=number("uneven"),
+        chunks=number("pieces"),
     )
     with as_written():
         asked = request.request_of(
-            at, _Total("step", step), prompts, output, running, price=price, asking=users, pieces=number("pieces"),
-            protocol=_Loop(),
+            at, _Total("step", step), prompts, output, running, price=price, users=users, protocol=_Loop()
         )  # fmt: skip
         drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
@@ -340,7 +344,7 @@ class _Lengths:
 class _Loop:
     """Arrivals of a closed loop: the share of requests in the burst, and the prompts prefilled in a row."""
 
-    requests_per_user = 1 / number("burst")
+    burst = number("burst")
     group = number("group")
     batching_wait_iters = 0
 

@@ -167,7 +167,7 @@ def formats():
     for name in (*WEIGHTS, "fp32", "fp8 block"):
         known = FORMATS[name]
         parts = [list(calibration.formats(model, name).values()) for model in models]
-        facts = format_facts(name)
+        facts = format_facts(calibration.format_name(name))
         found[name] = [known.stored / 8, known.multiplied, facts["format"], facts["new_format"], parts]
     return {"each": found, "kinds": calibration.KINDS, "cache": {name: format_bytes(name) for name in CACHES}}
 
