@@ -108,9 +108,9 @@ class Deployment(Record):
         return travel, chips, chips / at.ep if spread else at.tp
 
     @cached_property
-    def tuned(self) -> bool:
-        """Whether AMD tunes its builds for this model in these formats: see :func:`tokenprice.calibration.slower`."""
-        return calibration.is_tuned(self.model, self.formats)
+    def slower(self) -> tuple | None:
+        """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
+        return calibration.slower(self.machine.chip.name, calibration.is_tuned(self.model, self.formats))
 
     @property
     def in_step(self):

@@ -333,20 +333,16 @@ def request_of(
     scheduler = deployment.scheduler
     budget = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
-    in_step = deployment.in_step if reader is None else 1
-    balanced = scheduler.dp_balance and in_step > 1  # all copies prefill in the same steps
+    lockstep = deployment.in_step if reader is None else 1
+    balanced = scheduler.dp_balance and lockstep > 1  # all copies prefill in the same steps
+    in_step = 1 if balanced else lockstep
     whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    met = minimum(1 if balanced else in_step, running)  # copies without a user do not prefill
+    met = minimum(in_step, running)  # copies without a user do not prefill
     own = prefill_until_first_token(deployment, read.total, whole)
     added = added_time(read, step, among - 1) if reader is None else read.total
-    balance = 0.0
-    if balanced:
-        begun = among / output_tokens
-        balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * added)
-        in_step = 1
     fresh_tokens = prompts.tokens - prompts.cached
     most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
@@ -362,6 +358,10 @@ def request_of(
         1 / reader.layout.lanes if reader else lane_time(1.0, whole * among, output_tokens, copies, in_step)
     )
     share = lane * added / read.total
+    balance = 0.0
+    if balanced:
+        begun = among / output_tokens
+        balance = balance_steps(begun, lockstep, scheduler.dp_balance) * (step.total + begun * added)
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     return Request(
         step=step,

@@ -33,7 +33,7 @@ def error_bar(model, layout=None, engine=None):
 
 def stated_factor(engine=None):
     """Return the factor on one chip, for an engine or any, and the part by which each doubling of chips widens it."""
-    old = calibration.engine(engine).name == "python-2024"
+    old = getattr(engine, "name", engine) == "python-2024"
     known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
     return load_calibration()["factor"][known]
 
@@ -127,18 +127,17 @@ def limits():
     return most | {"least_params": seen["params"]}
 
 
-def chip_facts(name, tuned=False):
-    """Return the facts about a chip, for dense models in fp8 (``tuned``) or for others."""
-    lender = calibration.fallback_chip(name)
-    by = calibration.slower(name, tuned)
-    other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
+def chip_facts(operators, slower=None):
+    """Return the facts about a chip, from its operators and its measured slowdown (:func:`.calibration.slower`)."""
+    chip = operators.chip
     known = ""
-    if by:
-        known = f"; its times are {by[0]:.3g} times those of their kernels, the median of public rows"
-        other = math.log(by[3]) / math.log(load_calibration()["widen"]["maker"])
+    other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
+    if slower:
+        known = f"; its times are {slower[0]:.3g} times those of their kernels, the median of public rows"
+        other = math.log(slower[3]) / math.log(load_calibration()["widen"]["maker"])
     return {
-        "chip": name, "new_chip": float(name not in load_calibration()["chips"]), "lender": lender,
-        "slower": known, "lent": float(lender != name), "other_maker": other,
+        "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
+        "slower": known, "lent": float(operators.lender != chip), "other_maker": other,
     }  # fmt: skip
 
 
@@ -181,7 +180,7 @@ def facts(deployment, batch, context, step=None):
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    found |= limits() | chip_facts(system.chip.name, deployment.tuned) | format_facts(format)
+    found |= limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
     return found | {"widened": float(format.startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 

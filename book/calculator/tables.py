@@ -111,9 +111,11 @@ def chips():
     """Return every chip of the catalogue: its numbers, peaks, and the chip whose kernels it uses."""
     found = {}
     for name in catalog.chips():
-        chip, facts = catalog.load_chip(name), chip_facts(name)
+        chip, known = catalog.load_chip(name), calibration.operators(name)
+        facts = chip_facts(known)
         made = [
-            (chip_facts(name, tuned), calibration.correction_factor(name, tuned)) for tuned in (False, True)
+            (chip_facts(known, calibration.slower(name, tuned)), calibration.correction_factor(name, tuned))
+            for tuned in (False, True)
         ]
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
