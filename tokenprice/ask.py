@@ -25,10 +25,9 @@ from tokenprice.formatting import (
     values,
 )
 from tokenprice.predictors import KERNELS
-from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import Question, given, list_fields, recorded
 from tokenprice.queueing import Fleet, fleet
-from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, closed_loop, decode_step
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
 
@@ -476,7 +475,7 @@ def ask_kernel_model(q, simulated=True):
         request = many.request
         step = many.request.step
     else:
-        request = _request(q, step, running) if q.is_request else None
+        request = closed_loop(q, step, running) if q.is_request else None
     if request is None:
         factor, cautions = step_interval(served, running, q.workload.context, step)
         broken = invariants.of_step(step.total, factor)
@@ -539,17 +538,6 @@ def _overload_reason(q):
     some = "machines" if q.replicas > 1 else "machine"
     said = {"machines": q.replicas, "some": some, "enough": enough.replicas}
     return OVERLOAD_MESSAGE.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
-
-
-def _request(q, step, running):
-    """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
-    users = q.workload.batch
-    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
-    made = request_for(q, prefill_profile(q), step, running, asking=users, protocol=protocol)
-    if q.prefill_replicas:  # users wait until these machines have prefilled the prompts of all users
-        wait = users * made.prompt.total / q.prefill_replicas - (made.output_tokens - 1) * made.tpot
-        made = replace(made, ttft=max(made.ttft, wait))
-    return with_cautions(made, q, users)
 
 
 def _no_answer(q, status, reason, apart=False):

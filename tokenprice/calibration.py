@@ -40,6 +40,8 @@ class Operators(Record):
     library: Mapping = field(default_factory=dict)
     blocks: Mapping = field(default_factory=dict)
     lenders: Mapping = field(default_factory=dict)  # (kind, format) not timed -> chip of the kernel
+    block_chips: Mapping = field(default_factory=dict)  # kind of block -> chip that was timed
+    lender: str = ""  # chip of all other kernels: itself, if it was timed
     chip: str = ""
 
     def timed(self, kind, name):
@@ -183,22 +185,26 @@ def operators(chip):
     >>> operators("H100 SXM").kernel("gemm", "bf16").share
     0.8736
     """
-    whose = fallback_chip(chip)
-
-    found = {kind: timed_kernels(whose, kind) for kind in KINDS}
+    lender = fallback_chip(chip)
+    found = {kind: timed_kernels(lender, kind) for kind in KINDS}
     lenders = {}
     for kind, known in found.items():
         every = {timed: timed_kernels(timed, kind) for timed in GENERATION}
         for name in dict.fromkeys(name for of_chip in every.values() for name in of_chip):
-            kin = kin_of(whose, lambda other: name in every[other])  # noqa: B023
-            if kin != whose:
+            kin = kin_of(lender, lambda other: name in every[other])  # noqa: B023
+            if kin != lender:
                 lenders[kind, name] = kin
-                known[name] = _multiplying(every[kin][name], name, kin, whose, known)
+                known[name] = _multiplying(every[kin][name], name, kin, lender, known)
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
-    links = {kind: timed_kernels(whose, kind) for kind in LINKS}
+    links = {kind: timed_kernels(lender, kind) for kind in LINKS}
     share = load_operators()["exchange"]["share"][0]
-    return Operators(share, **found, **links, blocks=blocks_of(chip), lenders=lenders, chip=chip)
+    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
+    block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}
+    return Operators(
+        share, **found, **links, blocks=blocks_of(block_chips), lenders=lenders, block_chips=block_chips,
+        lender=lender, chip=chip,
+    )  # fmt: skip
 
 
 def timed_kernels(chip, kind):
@@ -279,11 +285,14 @@ def block_fallback_chip(chip, kind):
     return chip if has(chip) else kin_of(fallback_chip(chip), has)
 
 
-def blocks_of(chip):
-    """All timed blocks of a chip; for kinds not timed on it, the blocks of its fallback chip."""
-    kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
-    lent = {kind: timed_blocks()[block_fallback_chip(chip, kind)] for kind in kinds}
-    return {of: block_of(row) for kind, known in lent.items() for of, row in known.items() if of[0] == kind}
+def blocks_of(chips):
+    """All timed blocks of each kind, from the chip given for it."""
+    return {
+        of: block_of(row)
+        for kind, chip in chips.items()
+        for of, row in timed_blocks()[chip].items()
+        if of[0] == kind
+    }
 
 
 def stored_bytes(name):

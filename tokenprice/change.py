@@ -320,8 +320,7 @@ def _token(served, q, batch, request):
         return step.total
     tokens = request.prompt_tokens
     cached = request.cached_tokens
-    read = served.prefill(tokens, cached)
-    prompts = PrefillProfile(tokens, cached, read, read.total, (tokens,), (tokens - cached,), (read.total,))
+    prompts = PrefillProfile.of(served, tokens, cached)
     return request_of(
         served, step, prompts, request.output_tokens, request.concurrency, protocol=request.arrival_process
     ).tpot

@@ -12,7 +12,7 @@ from inferlib.transformer import (
     causal_pairs,
     visible_context,
 )
-from tokenprice import calibration, kernels, operators, sparse_attention
+from tokenprice import kernels, operators, sparse_attention
 from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 from tokenprice.kernels import Engine
 
@@ -109,9 +109,8 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
-        tuned = calibration.is_tuned(self.model, self.formats)
         total = {}
-        slower = calibration.correction_factor(self.chip.name, tuned)
+        slower = (self.deployment.slower or (1.0,))[0]
         for count, op in step(self):
             for term, seconds in op.terms(slower * count).items():
                 total[term] = total[term] + seconds if term in total else seconds

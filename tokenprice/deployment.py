@@ -107,6 +107,11 @@ class Deployment(Record):
         chips = at.tp * (at.dp if travel else 1)
         return travel, chips, chips / at.ep if spread else at.tp
 
+    @cached_property
+    def slower(self) -> tuple | None:
+        """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
+        return calibration.slower(self.machine.chip.name, calibration.is_tuned(self.model, self.formats))
+
     @property
     def in_step(self):
         """Number of attention copies that run in lockstep, because they share experts."""

@@ -95,9 +95,9 @@ def of_request(q, request, fleet=None):
     deployment = q.deployment
     copies = deployment.layout.lanes
     policy = deployment.scheduler
-    pieces = max(workload.prefill_chunks(q.prompt_tokens, q.cached or 0, r.max_num_batched_tokens), 1)
+    pieces = max(q.prefill_chunks, 1)
     in_step = 1 if policy.dp_balance else deployment.in_step
-    among = maximum(r.concurrency / copies, 1)
+    among = max(r.concurrency / copies, 1)
     lanes = (pieces * among, r.output_tokens, copies, in_step)
     added = added_time(r.prompt, r.step, among - 1)
     if r.prefill_machine:
@@ -116,22 +116,22 @@ def of_request(q, request, fleet=None):
     }  # fmt: skip
     kinds = ["request"]
     if fleet is None:
-        asking = maximum(q.concurrency or 1, r.concurrency)
+        users = max(q.concurrency or 1, r.concurrency)
         read = prefill_until_first_token(deployment, r.prompt.total, pieces)
         door = (
             deployment.software.door + policy.batching_wait_iters * r.step.total + policy.dp_balance * r.tpot
         )
         reading = chunked_time(pieces, read, r.step.total)
-        among = copies, asking, r.concurrency
+        among = copies, users, r.concurrency
         if r.prefill_machine is not None:  # prefill machines do not decode
-            among = minimum(q.prefill_replicas or r.concurrency, r.concurrency), asking, r.concurrency
+            among = min(q.prefill_replicas or r.concurrency, r.concurrency), users, r.concurrency
         found |= {
             "everybody": time_to_drain(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
-            "tokens": r.throughput(asking), "made": r.made, "received": asking * r.output_tokens / r.seconds,
+            "tokens": r.throughput(users), "made": r.made, "received": users * r.output_tokens / r.seconds,
         }  # fmt: skip
         # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
-        paced = asking * r.output_tokens / (r.seconds + r.tpot)
-        found["paced"] = minimum(paced, r.made) if q.requests_per_user else paced
+        paced = users * r.output_tokens / (r.seconds + r.tpot)
+        found["paced"] = min(paced, r.made) if q.requests_per_user else paced
         kinds.append("loop")
     else:
         full = fleet.estimate.load

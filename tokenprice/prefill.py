@@ -6,8 +6,6 @@ from numbers import Real
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt, where
 from inferlib.transformer import Attention
-from tokenprice import calibration
-from tokenprice.decode import whole_layers
 from tokenprice.uncertainty import load_calibration
 
 equation = partial(equation, "serving", chapter="price")
@@ -46,11 +44,17 @@ def prefill_interference(users, output_tokens, prompt_time):
     return (users - 1) / output_tokens * prompt_time
 
 
-def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1):
-    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each; ``seen``: prompts waited for
-    before the first token."""
+def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1, most=None):
+    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each.
+
+    ``seen``: prompts waited for before the first token. ``most``: answers decoded at once; if more users ask, each step
+    prefills all prompts that fit.
+    """
     own = prefill_interference(maximum(users - seen, 1), output_tokens, pieces)
-    return interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
+    waits = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
+    if most is None:
+        return waits
+    return where(users > maximum(most, 1), prompt_time * most / output_tokens, waits)
 
 
 @equation(unit="s", step="s", others="s")
@@ -75,6 +79,11 @@ class ArrivalProcess(Record):
 
     requests_per_user: float | None = None
     fixed_lengths: bool = False
+
+    @property
+    def burst(self):
+        """Share of all requests that are in the burst at the start."""
+        return 1 / self.requests_per_user if self.requests_per_user else 0
 
     @property
     def group(self):
@@ -180,14 +189,14 @@ def added_time(read, step, beside=1):
     return seconds
 
 
-def launch_floor(model, engine=None):
+def launch_floor(deployment):
     """Lower bound of a prefill in seconds, from kernels that the host launches one by one.
 
     Plain attention is one kernel and never waits for the host.
     """
-    if all(isinstance(attention, Attention) for _, attention in model.attentions):
+    if all(isinstance(attention, Attention) for _, attention in deployment.model.attentions):
         return 0.0
-    return calibration.engine(engine).host * whole_layers(model)
+    return deployment.software.host * deployment.layers
 
 
 def prefill_until_first_token(deployment, prompt_time, pieces=1):
@@ -195,8 +204,9 @@ def prefill_until_first_token(deployment, prompt_time, pieces=1):
 
     A mixture of experts takes longer than its kernels, and no prefill is faster than the host can launch it.
     """
+    floor = pieces * launch_floor(deployment)
     late = where(deployment.model.sparse, load_calibration()["first_token"]["late"], 1)
-    return maximum(late * prompt_time, pieces * launch_floor(deployment.model, deployment.engine))
+    return maximum(late * prompt_time, floor)
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):
@@ -228,9 +238,10 @@ def time_to_first_token(
     answers decoded at once.
     """
     group = minimum(users, group)
-    ahead = prompts_ahead(burst, group, users)
     # a step also has tokens of decoding sequences
     taken = pieces if most is None else maximum(pieces, output_tokens / most)
+    whole = maximum(pieces, 1)
+    ahead = prompts_ahead(burst, group, users)
     reading = chunked_time(taken, prompt_time, step)
     # there are no random arrivals in the burst
     at_random = (1 - burst) * (users - group)
@@ -242,5 +253,5 @@ def time_to_first_token(
     # an arriving request waits for another copy's prefill too, if its own copy has none
     busy = minimum(users / (between + seen + 1), 1)
     beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
-    passes = chunked_time(maximum(pieces, 1) - 1, own, step)
+    passes = chunked_time(whole - 1, own, step)
     return seen, first_token_time(door, ahead, passes, met * reading + beside, step)

@@ -5,11 +5,11 @@ from functools import partial
 from operator import itemgetter
 
 from inferlib.equation import equation, frozen
-from inferlib.ops import maximum, minimum, symbolic, where
+from inferlib.ops import maximum, minimum
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import energy, sparse_attention, workload
+from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_interval, format_number, format_time, values
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
@@ -95,15 +95,14 @@ class Request(Screen):
     tpot: float
     fresh_seconds: float
     cached_seconds: float
-    step_factor: float
-    first_factor: float
     price_per_chip_hour: float | None
     paid_hours_used: float
+    step_factor: float | None = None  # of an interval of TPOT, see :func:`with_cautions`
+    first_factor: float | None = None  # of an interval of TTFT
     warnings: tuple = ()
     reading: float | None = None  # utilisation of the prefill machines, if different
     read_rate: float | None = None  # dollars per chip-hour of the prefill machines
     price_ratio: float = 1.0  # the most expensive seller's price over the usual one
-    max_num_batched_tokens: int | None = None  # prompt tokens prefilled per step
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
 
@@ -112,9 +111,9 @@ class Request(Screen):
         """Request latency in seconds, from the question to the last token."""
         return self.ttft + (self.output_tokens - 1) * self.tpot
 
-    def throughput(self, asking):
-        """Tokens per second of ``asking`` users, by Little's law, limited by the machine's maximum."""
-        return minimum(asking * self.output_tokens / self.seconds, self.made)
+    def throughput(self, users):
+        """Tokens per second of all users, by Little's law, limited by the machine's maximum."""
+        return minimum(users * self.output_tokens / self.seconds, self.made)
 
     @property
     def made(self):
@@ -253,7 +252,8 @@ class PrefillProfile:
     """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
 
     ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
-    ``each``: breakdowns of all; ``order`` sorts them in that order.
+    ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
+    of all; ``order`` sorts them in that order.
     """
 
     tokens: float
@@ -263,8 +263,17 @@ class PrefillProfile:
     prompts: tuple
     fresh_tokens: tuple
     passes: tuple
+    chunks: float = 1
     each: Breakdown | None = None
     order: tuple = ()
+
+    @classmethod
+    def of(cls, deployment, tokens, cached=0):
+        """Prefill of equal prompts by a deployment."""
+        read = deployment.prefill(tokens, cached)
+        chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
+        seconds = read.total
+        return cls(tokens, cached, read, seconds, (tokens,), (tokens - cached,), (seconds,), chunks)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
@@ -287,12 +296,14 @@ def prefix_cache(q, machines=1):
 
 def prefill_profile(q, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    cached = prefix_cache(q, machines) or 0
-    each = prefill_of(q, cached)
+    deployment = q.prefills
+    cached = prefix_cache(q, machines)
+    prompt, held = workload.array(q.prompt_tokens), workload.array(cached)
+    each = deployment.prefill(prompt, held)
     alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
     mean = (lambda one: one) if alone else workload.mean_breakdown
-    whole = mean(each)
-    fresh = mean(prefill_of(q, cached, fresh=True)).total if cached else whole.total
+    full = mean(each)
+    fresh = mean(deployment.prefill(prompt - held)).total if cached else full.total
     passes = [each.total] if alone else np.ravel(each.total).tolist()
     kinds = zip(
         workload.uncached_tokens(q.prompt_tokens, cached),
@@ -303,103 +314,100 @@ def prefill_profile(q, machines=1) -> PrefillProfile:
     )
     # in the order in which a link groups the prompts of a trace
     tokens, prompts, seconds, order = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
-    return PrefillProfile(q.prompt_tokens, cached, whole, fresh, prompts, tokens, seconds, each, order)
-
-
-def prefill_of(q, cached, fresh=False) -> Breakdown:
-    """Prefill breakdown of the prompt, or of each equally likely prompt; ``fresh``: of the uncached tokens only."""
-    whole, cached = workload.array(q.prompt_tokens), workload.array(cached)
-    return q.prefills.prefill(*((whole - cached, 0) if fresh else (whole, cached)))
+    chunks = workload.prefill_chunks(q.prompt_tokens, cached, deployment.scheduler.max_num_batched_tokens)
+    return PrefillProfile(q.prompt_tokens, cached, full, fresh, prompts, tokens, seconds, chunks, each, order)
 
 
 def request_of(
     deployment, step, prompts, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
-    asking=None, protocol=STEADY, pieces=None,
+    users=None, protocol=STEADY,
 ):  # fmt: skip
     """Combine a step of ``running`` users (a number or an array) and a prefill profile to a request.
 
     Copies of the attention, and pipeline stages, prefill one prompt each at the same time: a prompt takes its share of
-    the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``pieces``:
-    chunks of a prompt, if the scheduler does not define them.
+    the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``users``: all
+    who ask, if memory does not hold them all.
     """
     read = prompts.full
-    prompt_tokens = prompts.tokens
-    cached_tokens = prompts.cached
+    pieces = prompts.chunks
     scheduler = deployment.scheduler
-    chunk = (reader or deployment).scheduler.max_num_batched_tokens
+    budget = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
-    asking = running if asking is None else asking
-    if pieces is None:
-        pieces = workload.prefill_chunks(prompt_tokens, cached_tokens, chunk) if chunk else 1
+    lockstep = deployment.in_step if reader is None else 1
+    balanced = scheduler.dp_balance and lockstep > 1  # all copies prefill in the same steps
+    in_step = 1 if balanced else lockstep
     whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
         among = minimum(among, 1)
-    own = prefill_until_first_token(deployment, read.total, whole)
-    wait = scheduler.batching_wait_iters * step.total
-    added = added_time(read, step, among - 1) if reader is None else read.total
-    each = added, own, pieces, output_tokens, step.total, deployment.software.door + wait
-    in_step = deployment.in_step if reader is None else 1
-    balance = 0.0
-    if scheduler.dp_balance and in_step > 1:  # all copies prefill in the same steps
-        begun = among / output_tokens
-        balance = balance_steps(begun, in_step, scheduler.dp_balance) * (step.total + begun * added)
-        in_step = 1
     met = minimum(in_step, running)  # copies without a user do not prefill
-    burst = 1 / protocol.requests_per_user if protocol.requests_per_user else 0
-    new = prompt_tokens - cached_tokens
-    most = None if chunk is None else chunk / (1 + new / output_tokens)
-    seen, first = time_to_first_token(burst, protocol.group, among, *each, prompts.uneven, met, most)
-    together = decode_batch(deployment, running, output_tokens, new, reader)
+    own = prefill_until_first_token(deployment, read.total, whole)
+    added = added_time(read, step, among - 1) if reader is None else read.total
+    fresh_tokens = prompts.tokens - prompts.cached
+    most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
+    door = deployment.software.door + scheduler.batching_wait_iters * step.total
+    seen, first = time_to_first_token(
+        protocol.burst, protocol.group, among, added, own, pieces, output_tokens, step.total, door,
+        prompts.uneven, met, most,
+    )  # fmt: skip
+    together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
     # prompts that delay the first token do not also delay the tokens after it
-    others = inter_token_wait(among, output_tokens, added, met, seen, whole)
-    if chunk is not None and reader is None:  # with a queue, each step prefills all prompts that fit
-        others = where(among > maximum(most, 1), added * most / output_tokens, others)
-    each = maximum(running / copies, 1)
-    share = (
-        1 / reader.layout.lanes if reader else lane_time(1.0, whole * each, output_tokens, copies, in_step)
+    others = inter_token_wait(among, output_tokens, added, met, seen, whole, None if reader else most)
+    tpot = token_time(step.total, others)
+    lane = (
+        1 / reader.layout.lanes if reader else lane_time(1.0, whole * among, output_tokens, copies, in_step)
     )
-    share = share * added / read.total
+    share = lane * added / read.total
+    balance = 0.0
+    if balanced:
+        begun = among / output_tokens
+        balance = balance_steps(begun, lockstep, scheduler.dp_balance) * (step.total + begun * added)
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
-    # symbols have no measurements
-    bar = {} if symbolic(copies) else error_bar(deployment.model, deployment.layout, deployment.engine)
     return Request(
         step=step,
         prompt=read,
         system=deployment.machine,
         prefill_machine=reader and reader.machine,
-        prompt_tokens=prompt_tokens,
-        cached_tokens=cached_tokens,
+        prompt_tokens=prompts.tokens,
+        cached_tokens=prompts.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=first + balance + queue_time(asking, running, done),
+        ttft=first + balance + queue_time(running if users is None else users, running, done),
         decode_batch=together,
-        tpot=token_time(step.total, others),
+        tpot=tpot,
         fresh_seconds=prompts.fresh * share,
         cached_seconds=(read.total - prompts.fresh) * share,
-        step_factor=bar.get("factor"),
-        first_factor=bar.get("first"),
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
-        max_num_batched_tokens=chunk,
         arrival_process=protocol,
     )
 
 
-def decode_step(q, users) -> Breakdown:
-    """The step of a closed loop in which ``users`` (or an array of them) are answered."""
-    fresh = q.prompt_tokens - (q.cached or 0)
-    together = decode_batch(q.deployment, users, q.output_tokens, fresh, q.reader)
+def decode_step(q, running) -> Breakdown:
+    """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    together = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
     return q.deployment.step(together, q.workload.context)
 
 
-def request_for(q, prompts, step, users, **other):
-    """Return the request of a question with its prices, for ``users`` (or an array of them) in a step."""
+def closed_loop(q, step, running) -> Request:
+    """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
+    users = q.workload.batch
+    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
+    request = request_for(q, prefill_profile(q), step, running, users=users, protocol=protocol)
+    if q.prefill_replicas:  # users wait until these machines have prefilled the prompts of all users
+        wait = users * request.prompt.total / q.prefill_replicas - (request.output_tokens - 1) * request.tpot
+        request = replace(request, ttft=max(request.ttft, wait))
+    return with_cautions(request, q, users)
+
+
+def request_for(q, prompts, step, running, **other):
+    """Return the request of a question with its prices, for ``running`` users (or an array of them) in a step."""
     paid = {"price": q.hourly(q.machine.chip), "utilisation": q.paid_hours_used or 1}
     if q.reader:
         paid["read_price"] = q.hourly(q.prefill_machine.chip)
-    return request_of(q.deployment, step, prompts, q.output_tokens, users, reader=q.reader, **paid, **other)
+    return request_of(q.deployment, step, prompts, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
 def with_cautions(request, q, users):
@@ -414,10 +422,11 @@ def with_cautions(request, q, users):
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
+    bar = error_bar(q.model, deployment.layout, deployment.engine)
     return replace(
         request,
-        warnings=sentences(first, found) + sparse_attention.cautions(q.model),
+        step_factor=widen_interval(bar["factor"], steps),
+        first_factor=widen_interval(bar["first"], first),
+        warnings=sentences(q.model, first, found),
         price_ratio=q.price_ratio(request.system.chip),
-        step_factor=widen_interval(request.step_factor, steps),
-        first_factor=widen_interval(request.first_factor, first),
     )

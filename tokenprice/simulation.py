@@ -14,7 +14,7 @@ from tokenprice.parsing import parse_int
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
-from tokenprice.request import prefill_of, prefill_profile, prefix_cache
+from tokenprice.request import prefill_profile, prefix_cache
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
@@ -179,7 +179,8 @@ def _trace(q, many, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
     server = many.server.slower(slower)
     cached = prefix_cache(q, many.prefill_replicas or many.replicas)
-    passes = (slower * np.ravel(prefill_of(q, cached).total)).tolist()
+    read = q.prefills.prefill(workload.array(q.prompt_tokens), workload.array(cached))
+    passes = (slower * np.ravel(read.total)).tolist()
     fresh = tuple(workload.uncached_tokens(q.prompt_tokens, cached))
     own = {"prompts": workload.support(q.prompt_tokens), "fresh": fresh, "passes": passes}
     begins, number = np.divmod(np.arange(count), len(passes))

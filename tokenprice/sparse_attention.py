@@ -226,11 +226,11 @@ def timed_kinds(attention):
     return tuple(filter(None, (kind_of(attention), *streams)))
 
 
-def block_fallbacks(model, chip):
-    """Return the other chips whose timings stand in for a model's attention blocks on this chip."""
-    kinds = sorted({kind for _, attention in model.attentions for kind in timed_kinds(attention)})
-    names = dict.fromkeys(calibration.block_fallback_chip(chip, kind) for kind in kinds)
-    return [name for name in names if name != chip]
+def block_fallbacks(deployment):
+    """Return the other chips whose timings stand in for the attention blocks of a deployment's model."""
+    kinds = {kind for _, attention in deployment.model.attentions for kind in timed_kinds(attention)}
+    names = dict.fromkeys(deployment.operators.block_chips[kind] for kind in sorted(kinds))
+    return [name for name in names if name != deployment.machine.chip.name]
 
 
 def stand_ins(deployment):

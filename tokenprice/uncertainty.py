@@ -33,7 +33,7 @@ def error_bar(model, layout=None, engine=None):
 
 def stated_factor(engine=None):
     """Return the factor on one chip, for an engine or any, and the part by which each doubling of chips widens it."""
-    old = calibration.engine(engine).name == "python-2024"
+    old = getattr(engine, "name", engine) == "python-2024"
     known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
     return load_calibration()["factor"][known]
 
@@ -127,26 +127,24 @@ def limits():
     return most | {"least_params": seen["params"]}
 
 
-def chip_facts(name, tuned=False):
-    """Return the facts about a chip, for dense models in fp8 (``tuned``) or for others."""
-    lender = calibration.fallback_chip(name)
-    by = calibration.slower(name, tuned)
-    other = float(name.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
+def chip_facts(operators, slower=None):
+    """Return the facts about a chip, from its operators and its measured slowdown (:func:`.calibration.slower`)."""
+    chip = operators.chip
     known = ""
-    if by:
-        known = f"; its times are {by[0]:.3g} times those of their kernels, the median of public rows"
-        other = math.log(by[3]) / math.log(load_calibration()["widen"]["maker"])
+    other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
+    if slower:
+        known = f"; its times are {slower[0]:.3g} times those of their kernels, the median of public rows"
+        other = math.log(slower[3]) / math.log(load_calibration()["widen"]["maker"])
     return {
-        "chip": name, "new_chip": float(name not in load_calibration()["chips"]), "lender": lender,
-        "slower": known, "lent": float(lender != name), "other_maker": other,
+        "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
+        "slower": known, "lent": float(operators.lender != chip), "other_maker": other,
     }  # fmt: skip
 
 
-def format_facts(weights):
-    """Return the facts about a number format."""
-    name = calibration.format_name(weights)
-    known = [calibration.format_name(format) for format in load_calibration()["formats"]]
-    return {"format": name, "new_format": float(name not in known)}
+def format_facts(format):
+    """Return the facts about the number format whose kernels serve the weights."""
+    known = [calibration.format_name(name) for name in load_calibration()["formats"]]
+    return {"format": format, "new_format": float(format not in known)}
 
 
 def new_model(model):
@@ -157,9 +155,9 @@ def new_model(model):
     return float(not sparse_attention.in_catalogue_group(model, names))
 
 
-def sentences(held, facts):
-    """Return the texts of the cautions that hold."""
-    return tuple(caution.text.format(**facts) for caution in held)
+def sentences(model, held, facts):
+    """Return the texts of the cautions that hold, and of those about the model's kind of attention."""
+    return tuple(caution.text.format(**facts) for caution in held) + sparse_attention.cautions(model)
 
 
 def facts(deployment, batch, context, step=None):
@@ -167,9 +165,10 @@ def facts(deployment, batch, context, step=None):
     model = deployment.model
     system = deployment.machine
     at = deployment.layout
-    lenders = sparse_attention.block_fallbacks(model, system.chip.name)
+    lenders = sparse_attention.block_fallbacks(deployment)
     unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
+    format = calibration.format_name(deployment.weights)
     found = {
         "stages": at.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "not_timed": len(untimed), "untimed": ", ".join(untimed),
@@ -181,9 +180,8 @@ def facts(deployment, batch, context, step=None):
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    tuned = calibration.is_tuned(model, deployment.formats)
-    found |= limits() | chip_facts(system.chip.name, tuned) | format_facts(deployment.weights)
-    return found | {"widened": float(found["format"].startswith("fp8") and "fp8" not in system.chip.peaks)}
+    found |= limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
+    return found | {"widened": float(format.startswith("fp8") and "fp8" not in system.chip.peaks)}
 
 
 def step_interval(deployment, batch, context, step=None):
@@ -192,4 +190,4 @@ def step_interval(deployment, batch, context, step=None):
     found = facts(deployment, batch, context, step)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
-    return factor, sentences(beyond, found) + sparse_attention.cautions(model)
+    return factor, sentences(model, beyond, found)

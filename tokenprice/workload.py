@@ -82,7 +82,10 @@ def uncached_tokens(prompt, cached) -> list:
 
 def prefill_chunks(prompt, cached, chunk):
     """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; a fraction if several prompts fit in one."""
-    steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in uncached_tokens(prompt, cached)]
+    if chunk is None:
+        return 1
+    fresh = uncached_tokens(prompt, cached)
+    steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in fresh]
     return sum(steps) / len(steps)
 
 

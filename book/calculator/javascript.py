@@ -116,7 +116,7 @@ def timed():
     """Return the kinds of timed blocks: name to the fields that any timing states."""
     found = {}
     for chip in calibration.timed_blocks():
-        for (name, *_), block in calibration.blocks_of(chip).items():
+        for (name, *_), block in calibration.operators(chip).blocks.items():
             stated = {f.name for f in fields(block) if getattr(block, f.name) != f.default}
             found.setdefault(name, {"start", "share"}).update(stated)
     return {name: [f.name for f in fields(Block) if f.name in found[name]] for name in sorted(found)}
@@ -258,12 +258,16 @@ def glue():
     at = Deployment(_Lengths(), system(), _Copies(), engine=engine, scheduler=policy, operators=operators())
     keeps, named = at.in_step, SimpleNamespace
     prompts = named(
-        tokens=tokens, cached=cached, full=_Total("read", read), fresh=fresh, uneven=number("uneven")
+        tokens=tokens,
+        cached=cached,
+        full=_Total("read", read),
+        fresh=fresh,
+        uneven=number("uneven"),
+        chunks=number("pieces"),
     )
     with as_written():
         asked = request.request_of(
-            at, _Total("step", step), prompts, output, running, price=price, asking=users, pieces=number("pieces"),
-            protocol=_Loop(),
+            at, _Total("step", step), prompts, output, running, price=price, users=users, protocol=_Loop()
         )  # fmt: skip
         drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
@@ -340,7 +344,7 @@ class _Lengths:
 class _Loop:
     """Arrivals of a closed loop: the share of requests in the burst, and the prompts prefilled in a row."""
 
-    requests_per_user = 1 / number("burst")
+    burst = number("burst")
     group = number("group")
     batching_wait_iters = 0
 

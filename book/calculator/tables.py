@@ -111,9 +111,11 @@ def chips():
     """Return every chip of the catalogue: its numbers, peaks, and the chip whose kernels it uses."""
     found = {}
     for name in catalog.chips():
-        chip, facts = catalog.load_chip(name), chip_facts(name)
+        chip, known = catalog.load_chip(name), calibration.operators(name)
+        facts = chip_facts(known)
         made = [
-            (chip_facts(name, tuned), calibration.correction_factor(name, tuned)) for tuned in (False, True)
+            (chip_facts(known, calibration.slower(name, tuned)), calibration.correction_factor(name, tuned))
+            for tuned in (False, True)
         ]
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
@@ -147,7 +149,7 @@ def kernels():
             links = getattr(known, kind)
             last = (links[min(n, max(links))] for n in DEGREES)
             entry[kind] = [[link.latency, link.bandwidth] for link in last]
-        entry["lends"] = {kind: calibration.block_fallback_chip(name, kind) for kind in javascript.timed()}
+        entry["lends"] = {kind: known.block_chips[kind] for kind in javascript.timed()}
         own = {kind: [] for kind, lender in entry["lends"].items() if lender == name}
         for (kind, engine, width, weights, cached), block in known.blocks.items():
             if kind in own:
@@ -167,7 +169,7 @@ def formats():
     for name in (*WEIGHTS, "fp32", "fp8 block"):
         known = FORMATS[name]
         parts = [list(calibration.formats(model, name).values()) for model in models]
-        facts = format_facts(name)
+        facts = format_facts(calibration.format_name(name))
         found[name] = [known.stored / 8, known.multiplied, facts["format"], facts["new_format"], parts]
     return {"each": found, "kinds": calibration.KINDS, "cache": {name: format_bytes(name) for name in CACHES}}
 

@@ -39,7 +39,6 @@ from tokenprice.prefill import (
 )
 from tokenprice.request import PrefillProfile, request_of
 from tokenprice.scheduler import Scheduler
-from tokenprice.workload import prefill_chunks
 
 CONFIDENCE = 0.8
 FROZEN = "2026-11-28"  # rows of later days are a trial of all constants
@@ -118,18 +117,12 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
     in_step, pieces, reading, others, added = served.in_step, 1, 0.0, 0.0, 0.0
     if prompt:
-        at, read = (
-            Deployment.of(model, system, workload, layout, engine=engine, **told),
-            served.prefill(prompt),
-        )
-        pieces, reading, here = (
-            prefill_chunks(prompt, 0, budget),
-            read.total,
-            at.step(workload.batch, workload.context),
-        )
-        prompts = PrefillProfile(prompt, 0, read, reading, (prompt,), (prompt,), (reading,))
+        at = Deployment.of(model, system, workload, layout, engine=engine, **told)
+        prompts = PrefillProfile.of(at, prompt)
+        pieces, reading = prompts.chunks, prompts.full.total
+        here = at.step(workload.batch, workload.context)
         made = request_of(at, here, prompts, output, running, protocol=more.pop("protocol", STEADY))
-        others, added = made.tpot - here.total, added_time(read, here, sequences - 1)
+        others, added = made.tpot - here.total, added_time(prompts.full, here, sequences - 1)
     if balance and in_step > 1:
         begun = sequences / output
         balance, in_step = balance_steps(begun, in_step, balance) * (here.total + begun * added), 1
@@ -208,7 +201,7 @@ def _closed():
             dp_balance=row.hold,
             protocol=protocol,
             group=protocol.group,
-            hosted=launch_floor(model, Engine(host=1.0)) * (engine == "serving"),
+            hosted=launch_floor(served.replace(engine=Engine(host=1.0))) * (engine == "serving"),
         )
 
 

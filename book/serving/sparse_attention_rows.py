@@ -74,8 +74,8 @@ def _errors(row):
     served = Deployment.of(model, system, work, layout, **how)
     places = served.max_sequences(work.context, prompt + output)
     running = min(work.batch, max(places, layout.dp))
-    step, read = served.step(running, work.context), served.prefill(prompt)
-    prompts = PrefillProfile(prompt, 0, read, read.total, (prompt,), (prompt,), (read.total,))
+    step = served.step(running, work.context)
+    prompts = PrefillProfile.of(served, prompt)
     found = request_of(served, step, prompts, output, running, protocol=PROTOCOL)
     first = found.ttft / (1e-3 * row.ttft_ms)
     first = first if row.concurrency <= min(load_calibration()["first_token"]["users"], places) else np.nan

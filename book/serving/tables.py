@@ -195,7 +195,7 @@ def kin(most=8):
     """Return the timed operators farthest from the same operator on other chips, and the timings that replace them."""
     found = []
     for (chip, of), times in doubts.against_kin().items():
-        lent = calibration.block_fallback_chip(chip, of[0]) if (chip, of) in doubts.doubted() else ""
+        lent = calibration.operators(chip).block_chips[of[0]] if (chip, of) in doubts.doubted() else ""
         found.append((chip, " ".join(map(str, filter(None, of))), times, lent))
     return sorted(found, key=lambda row: -abs(np.log(max(row[2], 1e-9))))[:most]
 
