@@ -41,9 +41,13 @@ def test_the_search_is_the_minimum_over_layouts():
             context, new = float(random.integers(0, 5000)), int(random.integers(1, 4))
             for assumptions in READINGS:
                 times = [
-                    e.layout_latency(shape, chip, cut, n_gpu, batch, context, new, assumptions)
-                    for cut in search.cuts(shape, n_gpu, batch, True, assumptions)
-                    if not search.infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions)
+                    e.layout_latency(
+                        shape, chip, e.Cut(stages, down, kind), n_gpu, batch, context, new, assumptions
+                    )
+                    for stages in search.pipeline_degrees(shape.n_layers, batch, True, assumptions)
+                    for down, _ in search.scale_downs(n_gpu / stages, assumptions)
+                    for kind in assumptions.kinds
+                    if not search.infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
                 ]
                 at = {"context": context, "new_tokens": new, "assumptions": assumptions}
                 found = e.token_latency(e.load_model(name), H100, n_gpu, batch, **at)

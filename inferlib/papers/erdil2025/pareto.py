@@ -96,9 +96,11 @@ def frontier(
     if draft is not None:
         table["gamma"] = gamma[points]
         verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
-        drafts = search.layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
+        degrees = search.pipeline_degrees(small.n_layers, b, pipeline, assumptions)
+        drafts = search.layouts_at(small, small_gpu, n, b, context, 1, degrees, assumptions)
         table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
-    return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
+    degrees = search.pipeline_degrees(shape.n_layers, b, pipeline, assumptions)
+    return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, degrees, assumptions))
 
 
 def cheapest_below(latency, cost):

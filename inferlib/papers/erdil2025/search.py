@@ -6,8 +6,6 @@ a point as soon as what it has added up exceeds the best layout found there, or 
 frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
@@ -26,9 +24,7 @@ equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 _LESS = 1 - 1e-9
 _MORE = 1 + 1e-9
 _FEW = 0.8  # share of the points below which it is faster to continue with those alone
-# Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
-_BLOCK = 131072
-_THREADS = 4
+_BLOCK = 131072  # points searched at a time, which bounds the memory
 
 
 @equation()
@@ -85,16 +81,6 @@ def scale_downs(group, assumptions=DEFAULT):
     step = group ** (1 / steps)
     between = list(accumulate([step] * (steps - 1), mul))
     return [(1.0, group), *((z, group / z) for z in between), (group, 1.0)]
-
-
-def cuts(shape, n_gpu, batch, pipeline, assumptions=DEFAULT):
-    """Every layout that is searched for an instance, in the order of the search."""
-    return [
-        Cut(stages=float(stages), scale_down=float(z), kind=kind)
-        for kind in assumptions.kinds
-        for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
-        for z, _ in scale_downs(n_gpu / stages, assumptions)
-    ]
 
 
 def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
@@ -254,8 +240,7 @@ def _over_points(function, *values):
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     if lazy:
         forbid_override("a search that dask runs later")
-    # Dask has threads of its own
-    over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
+    over = partial(_in_blocks, function)
     if any(hasattr(value, "dims") for value in values):
         from inferlib.optional_imports import xarray as xr
 
@@ -268,25 +253,16 @@ def _over_points(function, *values):
     return float(result) if np.ndim(result) == 0 else result
 
 
-def _in_blocks(function, threads, n_gpu, batch, context):
+def _in_blocks(function, n_gpu, batch, context):
     """The same over NumPy arrays, block by block."""
     for name, value in (("n_gpu", n_gpu), ("batch", batch)):
         validation.number(name, value)
     validation.number("context", context, zero=True)
     values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
     result = np.empty(values[0].shape)
-
-    def compute(start):
+    for start in range(0, result.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         result.flat[block] = function(*(value.flat[block] for value in values))
-
-    starts = range(0, result.size, _BLOCK)
-    if threads == 1 or len(starts) <= 1:
-        for start in starts:
-            compute(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(compute, starts))
     return result
 
 
@@ -404,9 +380,12 @@ def speculated(
     return seconds, gamma
 
 
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions=DEFAULT):
-    """``kind``, ``stages`` and ``scale_down`` of the best layout at given points; ties go to the first searched."""
-    degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
+    """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
+
+    ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;
+    so does a point where nothing fits.
+    """
     stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
     possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions)
     downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
