@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 
 from book.frames import labelled
+from book.papers.erdil2025.readings import PRINTED_EQUATIONS
 from book.synthesis import comparison
 from inferlib import load_model
-from inferlib.papers.erdil2025 import PRINTED_EQUATIONS, load_chip
+from inferlib.papers.erdil2025 import load_chip
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.source import BOUND, versions
 from tokenprice import predictors
