@@ -11,6 +11,7 @@ import timeit
 
 import numpy as np
 
+from book.papers.erdil2025 import frontiers
 from inferlib.papers import erdil2025
 
 MODEL, CHIP = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
@@ -28,7 +29,7 @@ def latency(n_gpu, batch):
 
 def frontier(name):
     """A frontier of the complete model over the paper's grid."""
-    return erdil2025.frontier(MODEL, CHIP, **FRONTIERS[name][0])
+    return frontiers.frontier(MODEL, CHIP, **FRONTIERS[name][0])
 
 
 def points(count=10**6):

@@ -309,8 +309,9 @@ def decode_model(source):
             for name, value in (*zip(names, args, strict=False), *kwargs.items()):
                 kind = kinds.get(name, object)
                 if not isinstance(value, kind):
-                    wanted = getattr(kind, "__name__", str(kind))
-                    raise TypeError(f"{name} is a {type(value).__name__}, but must be a {wanted}")
+                    allowed = getattr(kind, "__args__", (kind,))
+                    wanted = " or ".join(one.__name__.removesuffix("Type") for one in allowed)
+                    raise TypeError(f"{name} is {validation.shown(value)}, but must be {wanted}")
             try:
                 stages = function(*args, **kwargs)
             except (NotDescribed, DoesNotFit) as why:

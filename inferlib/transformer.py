@@ -419,9 +419,8 @@ class Transformer(Record):
 
     def state_bytes(self):
         """Bytes per sequence that do not grow with its context; states and tokens not yet pooled have 32 bits."""
-        values = self.state_values()
-        wide = values.get("state", 0) + values.get("waiting", 0)
-        return wide * format_bytes("fp32") + values.get("convolution", 0) * format_bytes("bf16")
+        formats = {"state": "fp32", "waiting": "fp32", "convolution": "bf16"}
+        return sum(n * format_bytes(formats[what]) for what, n in self.state_values().items())
 
     def cache_bytes(self, context=1, format="bf16"):
         """Bytes of the cache of one sequence of ``context`` tokens; ``format`` is a name or bytes per value.

@@ -13,10 +13,11 @@ from hypothesis import given, strategies as st
 import book  # noqa: F401, refused_calls.tsv
 import inferlib
 from book import audit
+from book.papers.pope2022 import two_constants
 from inferlib import Accelerator, Breakdown, Layout, System, Workload, catalog, units, validation  # noqa: F401, rows.tsv
 from inferlib.attention import Indexer
 from inferlib.equation import quantities
-from inferlib.papers import erdil2025, liminal2025, mazurek2025, pope2022, steinhardt2022
+from inferlib.papers import erdil2025, liminal2025, mazurek2025, steinhardt2022
 from inferlib.papers.erdil2025.records import GPU, Model
 from inferlib.papers.erdil2025.shape import Shape
 from inferlib.papers.steinhardt2022.equations import Machine
@@ -25,7 +26,12 @@ from tokenprice.attention import DeltaAttention, StateSpace
 
 SHAPES = [Attention, LatentAttention, DeltaAttention, StateSpace, Indexer, FeedForward, Experts]
 RECORDS = [Accelerator, Workload, *SHAPES, Model, Shape, GPU, Machine, erdil2025.ToyAssumptions]
-RECORDS += [liminal2025.Assumptions, mazurek2025.Deployment, pope2022.Constants, steinhardt2022.Assumptions]
+RECORDS += [
+    liminal2025.Assumptions,
+    mazurek2025.Deployment,
+    two_constants.Constants,
+    steinhardt2022.Assumptions,
+]
 NOT_A_NUMBER = st.sampled_from([math.nan, math.inf, [1, "a"]])
 NOT_A_NUMBER |= st.floats(max_value=-1e-300) | st.text() | st.booleans()
 

@@ -22,11 +22,10 @@ from matplotlib.figure import Figure
 from prose import notebook
 
 from book import verdicts
-from book.papers.erdil2025 import economics
+from book.papers.erdil2025 import economics, frontiers
 from book.serving import services
 from inferlib import load_model, ops, variant
 from inferlib.papers import erdil2025, liminal2025
-from inferlib.papers.erdil2025 import pareto
 from tokenprice import queueing, simulation
 
 DRAWING = """plot scatter bar barh fill_between fill_betweenx contour contourf imshow pcolormesh errorbar hist stackplot
@@ -227,8 +226,8 @@ def run(statement, names):
 @pytest.fixture
 def coarse(monkeypatch):
     """Erdil's frontiers on every sixteenth point of their grid, few loads of a verdict, few simulated requests."""
-    fine = pareto.grid
-    monkeypatch.setattr(pareto, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
+    fine = frontiers.grid
+    monkeypatch.setattr(frontiers, "grid", lambda *given: tuple(axis[::16] for axis in fine(*given)))
     monkeypatch.setattr(economics, "cached", lambda name, make, *patterns: make())
     monkeypatch.setattr(economics, "_FOUND", {})
     monkeypatch.setattr(queueing, "REQUESTS", 100)

@@ -8,24 +8,24 @@ import pytest
 from facts import from_table, lines, refused
 
 from book import audit
-from book.papers.erdil2025 import economics
+from book.papers.erdil2025 import economics, frontiers, readings, speculation
 from book.papers.erdil2025.figures_model import figure_curves
 from inferlib import Layout, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
-from inferlib.papers.erdil2025 import pareto, search
+from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import PROTOCOLS, computing_at
 
 H100 = e.load_chip("H100")
 LLAMA, LLAMA_8, SMALL = (e.load_model(f"Llama 3 {name}") for name in ("70B", "70B 8-bit", "8B"))
-READINGS = e.Assumptions(), e.TABLE_5, e.Assumptions.corrected()
+READINGS = e.Assumptions(), readings.TABLE_5, e.Assumptions.corrected()
 GPT_4, DEEPSEEK = e.load_model("GPT-4"), e.load_model("DeepSeek-V3")
 LL = next(p for p in PROTOCOLS if p.name == "LL")
 
 
 def test_read_literally_equations_29_to_44_give_another_table_4():
     """132, 115 and 95 tokens/s where print has 152, 132 and 105."""
-    literal = economics.table(4, e.PRINTED_EQUATIONS)
+    literal = economics.table(4, readings.PRINTED_EQUATIONS)
     assert literal.tokens_per_second.round().tolist() == [132, 115, 95]
     assert literal.n_gpu.round().tolist() == [16, 24, 40]
 
@@ -41,9 +41,13 @@ def test_the_search_is_the_minimum_over_layouts():
             context, new = float(random.integers(0, 5000)), int(random.integers(1, 4))
             for assumptions in READINGS:
                 times = [
-                    e.layout_latency(shape, chip, cut, n_gpu, batch, context, new, assumptions)
-                    for cut in search.cuts(shape, n_gpu, batch, True, assumptions)
-                    if not search.infeasible(shape, chip, n_gpu, cut.stages, batch, context, assumptions)
+                    e.layout_latency(
+                        shape, chip, e.Cut(stages, down, kind), n_gpu, batch, context, new, assumptions
+                    )
+                    for stages in search.pipeline_degrees(shape.n_layers, batch, True, assumptions)
+                    for down, _ in search.scale_downs(n_gpu / stages, assumptions)
+                    for kind in assumptions.kinds
+                    if not search.infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
                 ]
                 at = {"context": context, "new_tokens": new, "assumptions": assumptions}
                 found = e.token_latency(e.load_model(name), H100, n_gpu, batch, **at)
@@ -65,17 +69,17 @@ def test_no_all_reduce_is_faster_than_its_bound():
 @from_table
 def test_no_cell_left_out_is_on_the_frontier(name, options, monkeypatch):
     """Every cell of a grid searched, against the few that the bounds let through."""
-    monkeypatch.setattr(pareto, "GRID", 200)
+    monkeypatch.setattr(frontiers, "GRID", 200)
     model = e.load_model(name)
-    curve = e.frontier(model, H100, **options)
+    curve = frontiers.frontier(model, H100, **options)
     shape, assumptions = model.shape, options.get("assumptions", e.Assumptions())
-    n_gpu, batch = np.meshgrid(*pareto.grid(shape, computing_at(H100, shape), assumptions), indexing="ij")
+    n_gpu, batch = np.meshgrid(*frontiers.grid(shape, computing_at(H100, shape), assumptions), indexing="ij")
     options = {name: value for name, value in options.items() if name != "draft"}
     if "acceptance" in options:
-        latency = e.speculative_latency(model, SMALL, H100, n_gpu, batch, **options)
+        latency = speculation.speculative_latency(model, SMALL, H100, n_gpu, batch, **options)
     else:
         latency = e.token_latency(model, H100, n_gpu, batch, **options)
-    points = pareto.cheapest_below(latency, n_gpu / batch * latency)
+    points = frontiers.cheapest_below(latency, n_gpu / batch * latency)
     for column, values in (("tokens_per_second", 1 / latency), ("n_gpu", n_gpu), ("batch", batch)):
         np.testing.assert_allclose(curve[column], values.ravel()[points], rtol=1e-12)
 
@@ -126,7 +130,7 @@ def test_speculation_never_hurts_and_needs_acceptance():
     plain = e.token_latency(LLAMA_8, H100, 24, 8)
 
     def drafted(acceptance, **more):
-        return e.speculative_latency(LLAMA_8, SMALL, H100, 24, 8, acceptance=acceptance, **more)
+        return speculation.speculative_latency(LLAMA_8, SMALL, H100, 24, 8, acceptance=acceptance, **more)
 
     assert drafted(0.0) == pytest.approx(plain, rel=1e-14)
     speeds = [drafted(a) for a in (0.3, 0.6, 0.8, 0.9)]

@@ -7,7 +7,7 @@ import pytest
 from facts import from_table
 
 from book.audit import grading, strata
-from book.papers.erdil2025 import economics, program
+from book.papers.erdil2025 import economics, program, readings
 from book.papers.erdil2025.claims import context, long_contexts, model
 from book.papers.erdil2025.claims.economics import cells_as_printed
 from book.papers.erdil2025.figures import served_points
@@ -31,7 +31,7 @@ def test_rents_are_those_that_the_text_rounds(chip):
 
 def printed_latency(shape, chip, n_gpu, batch, context):
     """Equation 29 put together from equations 30 to 44, each as printed."""
-    assumed = e.PRINTED_EQUATIONS
+    assumed = readings.PRINTED_EQUATIONS
     chip, (protocol,) = chip.capped(), assumed.protocols
     nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumed.kernels
     sparse = model_equations.sparsity(shape, assumed)
@@ -50,7 +50,9 @@ def printed_latency(shape, chip, n_gpu, batch, context):
 
 
 def general_latency(shape, chip, n_gpu, batch, context):
-    return e.layout_latency(shape, chip, e.Cut(kind="2D"), n_gpu, batch, context, 1, e.PRINTED_EQUATIONS)
+    return e.layout_latency(
+        shape, chip, e.Cut(kind="2D"), n_gpu, batch, context, 1, readings.PRINTED_EQUATIONS
+    )
 
 
 @pytest.mark.parametrize("name", ["GPT-3", "GPT-J 6B", "Falcon 180B"])

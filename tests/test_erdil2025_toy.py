@@ -7,7 +7,7 @@ import pytest
 from facts import from_table, refused
 
 from book import audit
-from book.papers.erdil2025 import figures, limits, tables
+from book.papers.erdil2025 import figures, frontiers, limits, readings, tables
 from inferlib import Breakdown, System, Workload, load_chip, load_model
 from inferlib.papers import erdil2025 as e
 from inferlib.papers.erdil2025.equations import toy
@@ -64,7 +64,7 @@ def test_capacity_counts_weights_and_the_cache_of_the_whole_batch():
     tokens = free / (320 * 1024)
     assert toy.toy_fits(LLAMA, H100, 2, 1, tokens * 0.999) and toy.toy_fits(LLAMA, H100, 2, tokens * 0.999, 1)
     assert not toy.toy_fits(LLAMA, H100, 2, 1, tokens * 1.001) and not toy.toy_fits(LLAMA, H100, 1.7, 1, 0)
-    short, long = (e.toy_frontier(LLAMA, H100, context=c).usd_per_million.iloc[-1] for c in (1, 1e4))
+    short, long = (frontiers.toy_frontier(LLAMA, H100, context=c).usd_per_million.iloc[-1] for c in (1, 1e4))
     assert long > short
 
 
@@ -79,7 +79,7 @@ def test_parallel_attention_changes_one_row_of_table_1():
 
 
 def test_frontier_respects_demand_capacity_and_order():
-    frontier = e.toy_frontier(LLAMA, H100, demand=1e4)
+    frontier = frontiers.toy_frontier(LLAMA, H100, demand=1e4)
     assert (frontier.tokens_per_second.diff().dropna() < 0).all()
     assert (frontier.usd_per_million.diff().dropna() < 0).all()
     assert (frontier.batch * frontier.tokens_per_second <= 1e4 * (1 + 1e-9)).all()
@@ -90,7 +90,7 @@ def test_frontier_respects_demand_capacity_and_order():
 @from_table
 def test_frontier_extremes(model, options, price, bandwidth, flops):
     """Fastest: equation 14 and 6 us more in each all-reduce. Cheapest: arithmetic alone, if demand is no limit."""
-    frontier = e.toy_frontier(model, H100, **options)
+    frontier = frontiers.toy_frontier(model, H100, **options)
     waits, reading = model.n_layers * 4, 2 * model.n_params / bandwidth
     hops = waits * HOP
     fastest = 3 * hops ** (2 / 3) * reading ** (1 / 3) - 2 * hops + waits * 6e-6
@@ -100,8 +100,8 @@ def test_frontier_extremes(model, options, price, bandwidth, flops):
 
 
 def test_figure_1_has_no_fraction_of_a_gpu_when_corrected():
-    readings = e.FIGURE_1, e.FIGURE_1.replace(least_gpus=1.0)
-    printed, corrected = (e.toy_frontier(SMALL, H100, demand=1e4, assumptions=a) for a in readings)
+    assumed = readings.FIGURE_1, readings.FIGURE_1.replace(least_gpus=1.0)
+    printed, corrected = (frontiers.toy_frontier(SMALL, H100, demand=1e4, assumptions=a) for a in assumed)
     assert printed.n_gpu.min() < 0.3 and corrected.n_gpu.min() == pytest.approx(1)
     assert corrected.usd_per_million.min() > 4 * printed.usd_per_million.min()
 

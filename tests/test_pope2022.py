@@ -14,6 +14,7 @@ from book.papers.pope2022 import (
     benchmarks,
     evidence,
     schedules,
+    two_constants,
 )
 from inferlib.papers import pope2022 as p
 from inferlib.papers.pope2022 import CORRECTED, derivations, stated
@@ -210,7 +211,9 @@ def test_bound_never_exceeds_the_measurement_and_ideal_constants_give_its_sum():
     assert found.binds.value_counts().to_dict() == {"arithmetic": 6, "memory": 2}
     at = evidence.configurations()["Table 2", "low-latency decode"]
     need = evidence.pass_bound(at)
-    step = p.step_time(at["model"], TPU, p.Mesh(4, 4, 4), p.Constants(), at["tokens"], at["seen"], at["held"])
+    step = two_constants.step_time(
+        at["model"], TPU, p.Mesh(4, 4, 4), two_constants.Constants(), at["tokens"], at["seen"], at["held"]
+    )
     assert step == pytest.approx(need["weights"] + need["cache"] + need["network"])
 
 
@@ -233,11 +236,13 @@ def test_fit_is_a_minimum():
     cells, constants = evidence.cells(), evidence.fitted()
 
     def error(efficiency, overhead):
-        return evidence.rms(evidence.errors(cells, p.Constants(efficiency, overhead)))
+        return evidence.rms(evidence.errors(cells, two_constants.Constants(efficiency, overhead)))
 
     near, best = (0.99, 1, 1.01), error(constants.efficiency, constants.overhead)
     assert all(error(e * constants.efficiency, o * constants.overhead) >= best for e in near for o in near)
-    made_up = evidence.fit(cells.assign(measured=evidence.predicted(cells, p.Constants(0.6, 2e-4))))
+    made_up = evidence.fit(
+        cells.assign(measured=evidence.predicted(cells, two_constants.Constants(0.6, 2e-4)))
+    )
     assert (made_up.efficiency, made_up.overhead) == pytest.approx((0.6, 2e-4))
 
 
@@ -245,8 +250,8 @@ def test_axis_by_axis_is_the_volume_at_each_axis_bandwidth():
     """With every axis at full bandwidth the axis-wise time is the volume over the bandwidth."""
     at = PALM, TPU, p.Mesh(4, 4, 4), 64
     for layout, time in (({}, p.ws2d_time), ({"layout": "WS 1D"}, p.ws1d_time)):
-        assert p.exchange_time(*at, **layout) == pytest.approx(time(*at, CORRECTED))
-    ratio = p.exchange_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, CORRECTED)
+        assert two_constants.exchange_time(*at, **layout) == pytest.approx(time(*at, CORRECTED))
+    ratio = two_constants.exchange_time(PALM, TPU, MESH, 64) / p.ws2d_time(PALM, TPU, MESH, 64, CORRECTED)
     assert ratio == pytest.approx(3)
 
 
@@ -256,7 +261,7 @@ def test_gathering_is_bound_by_the_links_at_few_tokens():
     for n, layout, axes in ((4, "WG X", 1), (16, "WG XY", 2), (64, "WG XYZ", 3)):
         gather = 118 * layer * n / 64 * (1 - 1 / n) / (axes * 90e9)
         left = 118 * 64 * 2 * 18432 / n * 2 * (1 - n / 64) / 90e9
-        time = p.step_time(PALM, TPU, MESH, p.Constants(), 64, 1, 0, layout=layout)
+        time = two_constants.step_time(PALM, TPU, MESH, two_constants.Constants(), 64, 1, 0, layout=layout)
         assert time == pytest.approx(gather + left)
 
 
@@ -328,11 +333,13 @@ def test_ways_count_bytes_of_all_layers_and_every_new_token():
 
 
 def test_every_step_pays_the_fixed_time_once_a_layer_and_every_assumption_it_states():
-    none, some = p.Constants(), p.Constants(overhead=1e-3)
+    none, some = two_constants.Constants(), two_constants.Constants(overhead=1e-3)
     at = PALM, TPU, MESH
     for layout in p.LAYOUTS:
-        slow, quick = (p.step_time(*at, constants, 10, 1, 1e6, layout=layout) for constants in (some, none))
+        slow, quick = (
+            two_constants.step_time(*at, constants, 10, 1, 1e6, layout=layout) for constants in (some, none)
+        )
         assert slow - quick == pytest.approx(0.118)
     # twice the work for a weight doubles what arithmetic needs, where arithmetic binds
-    double = p.multiply_time(*at, none, 2**17, p.PRINTED.replace(flop_per_weight=4.0))
-    assert double == pytest.approx(2 * p.multiply_time(*at, none, 2**17))
+    double = two_constants.multiply_time(*at, none, 2**17, p.PRINTED.replace(flop_per_weight=4.0))
+    assert double == pytest.approx(2 * two_constants.multiply_time(*at, none, 2**17))

@@ -14,11 +14,11 @@ from facts import from_table
 import inferlib
 from book.audit import explain
 from book.audit.number_format import format_value
+from book.papers.erdil2025.frontiers import frontier
 from inferlib import ops
 from inferlib.papers import erdil2025, liminal2025, steinhardt2022 as st
 from inferlib.papers.erdil2025 import derivations as erdil_derivations
 from inferlib.papers.erdil2025.equations import model as erdil_model
-from inferlib.papers.erdil2025.pareto import frontier
 from inferlib.papers.steinhardt2022 import derivations
 
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)

@@ -226,7 +226,8 @@ def test_who_does_not_describe_a_kind_answers_na_with_the_reason(name, who):
 def test_a_state_does_not_grow_and_sparse_attention_keeps_all_and_reads_some():
     model = load_model(QWEN36)
     assert model.flops(10**6)["state"] == model.flops(1)["state"]
-    assert model.bytes_read(3, 10)["state"] == 3 * model.state_bytes()
+    heads, inputs = 48 * 128**2, (2 * 16 + 48) * 128 * 3  # of one layer; states in 32 bits, inputs in 16
+    assert model.bytes_read(3, 10)["state"] == 3 * 48 * (4 * heads + 2 * inputs)
     model = load_model(V32)
     kept, read = (getattr(model.layers[0].attention, what)(100_000) for what in ("kept", "read"))
     assert kept == 100_000 * (576 + 128) and read == 2048 * 576 + 100_000 * 128

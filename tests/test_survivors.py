@@ -9,6 +9,7 @@ import pytest
 from facts import from_table
 
 import inferlib
+from book.papers.erdil2025 import frontiers
 from book.serving import energy as watts
 from inferlib import Layout, System, Workload, frontier
 from inferlib.formats import FORMATS
@@ -80,7 +81,7 @@ def test_a_frontier_of_the_toy_model_keeps_one_token_when_nothing_is_said():
     """Where the cache of a token is as large as all weights, memory for b sequences is 1 + b times the weights."""
     weights = LLAMA.weight_bytes * LLAMA.n_params
     greedy = LLAMA.replace(cache_bytes=weights)
-    points = e.toy_frontier(greedy, H100.replace(price=2.0))
+    points = frontiers.toy_frontier(greedy, H100.replace(price=2.0))
     room = points.n_gpu * H100.memory_capacity / weights
     assert (room >= 1 + points.batch).all() and (room < 1 + 1.5 * points.batch).any()
 
@@ -113,14 +114,14 @@ def test_a_pattern_stands_for_a_tensor_or_a_module_that_holds_it(name, kept):
 
 def test_the_grid_of_the_toy_frontier_is_that_of_the_published_notebook():
     """400 steps, even in the logarithm, from what the weights need (and one sequence) to 2^18 of each."""
-    points = e.toy_frontier(LLAMA, H100.replace(price=2.0), context=0)
+    points = frontiers.toy_frontier(LLAMA, H100.replace(price=2.0), context=0)
     least = LLAMA.weight_bytes * LLAMA.n_params / H100.memory_capacity
     for axis, first in ((points.n_gpu, least), (points.batch, 1)):
         steps = np.log(axis / first) / (np.log(2**18 / first) / 399)
         np.testing.assert_allclose(steps, np.round(steps), atol=1e-6)
     huge = LLAMA.replace(n_params=1e18)
     with pytest.raises(ValueError, match=r"the largest instance tried has 262144"):
-        e.toy_frontier(huge, H100.replace(price=2.0))
+        frontiers.toy_frontier(huge, H100.replace(price=2.0))
 
 
 def test_a_batch_of_one_is_the_largest_where_no_second_fits():

@@ -126,7 +126,7 @@ def touched_experts():
     return derivation_steps(
         "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
         "the other ones: it misses that expert with probability",
-        sp.Eq(missed, sp.Eq(without, one, evaluate=False), evaluate=False),
+        sp.Eq(missed, sp.Eq(without, one)),
         "With r = k/E, the fraction of the experts that a token goes to, this is the same as",
         sp.Eq(missed, share),
         "Tokens choose independently: all of the batch miss it with probability",

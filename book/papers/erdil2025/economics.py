@@ -8,11 +8,11 @@ import pandas as pd
 
 from book.build_cache import cached
 from book.frames import frame
+from book.papers.erdil2025 import frontiers
+from book.papers.erdil2025.readings import TABLE_5
 from inferlib.frontier import preferred
-from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations.model import layout_latency
 from inferlib.papers.erdil2025.records import (
-    TABLE_5,
     Assumptions,
     Cut,
     computing_at,
@@ -44,16 +44,17 @@ SOUND = DEFAULT.replace(cache_of_micro_batch=False)  # the cache of the whole ba
 # Inputs of a frontier besides its model and GPU.
 SEARCH = (
     "inferlib/*.py", "inferlib/papers/*.py", "inferlib/papers/erdil2025/**/*.py", "inferlib/papers/erdil2025/*.toml",
+    "book/papers/erdil2025/frontiers.py", "book/papers/erdil2025/readings.py", "book/papers/erdil2025/speculation.py",
 )  # fmt: skip
 _FOUND: dict = {}  # inputs of this process's frontiers, as text, to the frontiers
 
 
 def frontier(model, chip, *, context=0, assumptions=DEFAULT, **options):
-    """Return the result of :func:`inferlib.papers.erdil2025.frontier`, cached in the build."""
+    """Return the result of :func:`book.papers.erdil2025.frontiers.frontier`, cached in the build."""
     options |= {"context": context, "assumptions": assumptions}
     asked = repr((model, chip, sorted(options.items())))
     if asked not in _FOUND:
-        make = partial(pareto.frontier, model, chip, **options)
+        make = partial(frontiers.frontier, model, chip, **options)
         _FOUND[asked] = cached(f"frontier of {asked}", make, *SEARCH)
     return _FOUND[asked]
 

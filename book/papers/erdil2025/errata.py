@@ -3,7 +3,7 @@
 import numpy as np
 
 from book.audit.grading import Reader, published
-from book.papers.erdil2025 import economics, program
+from book.papers.erdil2025 import economics, frontiers, program
 from book.papers.erdil2025.claims import (
     context,
     long_contexts,
@@ -17,16 +17,17 @@ from book.papers.erdil2025.claims.economics import SEVENTY, cells_as_printed
 from book.papers.erdil2025.claims.model import DEEPSEEK, DEFAULT, H100
 from book.papers.erdil2025.claims.toy import beyond_critical, palm_power
 from book.papers.erdil2025.economics import DRAFT, SOUND
+from book.papers.erdil2025.readings import FIGURE_1, PRINTED_EQUATIONS, TABLE_5
 from inferlib import catalog
 from inferlib.papers.erdil2025 import records
-from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import FIGURE_1, TABLE_5, ToyAssumptions, load_chip, load_model
+from inferlib.papers.erdil2025.equations import model as m, printed
+from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
 
 def of_section_2():
     small, read = load_model("Llama 3 8B"), Reader("erdil2025", "Text 2.2.3")
-    curves = (toy.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
+    curves = (frontiers.toy_frontier(small, H100, assumptions=a) for a in (ToyAssumptions(), FIGURE_1))
     without, based = (curve.tokens_per_second.max() for curve in curves)
     served = Reader("erdil2025", "Text 2.2.2")("Llama 3 8B at Fireworks", "tokens per second")
     latency, cost = beyond_critical(load_model("Llama 3 70B"), 16)
@@ -76,7 +77,7 @@ def of_captions():
 
 def of_printed_equations():
     literal, coded = section_3.literal_and_coded()
-    printed = economics.table(4, records.PRINTED_EQUATIONS)
+    printed = economics.table(4, PRINTED_EQUATIONS)
     return {
         "literal": ", ".join(f"{speed:.0f}" for speed in printed.tokens_per_second),
         "literal_gpus": ", ".join(f"{n:.0f}" for n in printed.n_gpu),

@@ -4,9 +4,11 @@ import pandas as pd
 
 from book import style
 from book.audit.grading import Reader
+from book.papers.erdil2025 import frontiers
+from book.papers.erdil2025.readings import FIGURE_1, FIGURE_1_CAPPED
 from inferlib import axis
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, FIGURE_1_CAPPED, ToyAssumptions, load_chip, load_model
+from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
 
 H100 = load_chip("H100")
 SMALL, LARGE = load_model("Llama 3 8B"), load_model("Llama 3 70B")
@@ -19,7 +21,7 @@ def figure_1_data(assumptions=FIGURE_1, shown=(SMALL, LARGE), chip=H100):
     parts = []
     for model in shown:
         for demand in (read("total demand", "large"), read("total demand", "small")):
-            curve = toy.toy_frontier(model, chip, demand=demand, assumptions=assumptions)
+            curve = frontiers.toy_frontier(model, chip, demand=demand, assumptions=assumptions)
             parts.append(curve.assign(model=model.name, demand=demand))
     return pd.concat(parts, ignore_index=True)
 

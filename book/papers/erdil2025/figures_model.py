@@ -7,7 +7,7 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.beyond import one_box_by_batch
 from book.papers.erdil2025.economics import DEFAULT, DRAFT, HALVED, LONG, SOUND, switched
 from book.papers.erdil2025.figures import served_points
-from inferlib.papers.erdil2025.records import PRINTED_EQUATIONS, TABLE_5
+from book.papers.erdil2025.readings import PRINTED_EQUATIONS, TABLE_5
 
 
 def figure_settings(number):

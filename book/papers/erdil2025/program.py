@@ -13,7 +13,8 @@ from book import stored
 from book.audit.grading import published
 from book.audit.strata import counted as counts, strata
 from book.papers.erdil2025 import economics
-from inferlib.papers.erdil2025.records import TABLE_5, Assumptions
+from book.papers.erdil2025.readings import TABLE_5
+from inferlib.papers.erdil2025.records import Assumptions
 
 DEFAULT = Assumptions()
 FIRST, FIXED = (

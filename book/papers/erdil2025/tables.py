@@ -6,10 +6,11 @@ import pandas as pd
 
 from book.audit.explanations import inputs, named
 from book.audit.grading import Reader, WithNote, reproduces
-from book.papers.erdil2025 import economics
+from book.papers.erdil2025 import economics, frontiers
 from book.papers.erdil2025.figures import READINGS
+from book.papers.erdil2025.readings import FIGURE_1
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_chip, load_model
+from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
 from inferlib.units import factor
 
 H100, PRINTED = load_chip("H100"), ToyAssumptions()
@@ -51,7 +52,9 @@ def served(name, assumptions=FIGURE_1, demand="small"):
     speed, price = read(place, "tokens per second"), read(place, "price of a million tokens")
     demand = read("total demand", demand, artefact="Figure 1")
     rent = read("rent of one GPU") / factor("usd/h")
-    frontier = toy.toy_frontier(load_model(name), H100, demand=demand, price=rent, assumptions=assumptions)
+    frontier = frontiers.toy_frontier(
+        load_model(name), H100, demand=demand, price=rent, assumptions=assumptions
+    )
     fastest = frontier.tokens_per_second.max()
     cost = frontier.usd_per_million[frontier.tokens_per_second >= speed].min()
     over_cost = price / factor("usd/Mtok") / cost

@@ -3,15 +3,15 @@
 from functools import partial
 
 from book.frames import labelled
-from book.papers.pope2022 import evidence
+from book.papers.pope2022 import evidence, two_constants
 from book.papers.pope2022.evidence import SLICE, TPU, palm
 from inferlib.ops import maximum
 from inferlib.papers import pope2022 as pope
 
 ALL_LINKS = partial(pope.ws2d_time, assumptions=pope.CORRECTED)
 FORMS = {  # name: time of a layer's exchanges, whether multiplies hide them, how the cache is cut
-    "as chosen": (pope.exchange_time, False, "Head"),
-    "cache cut over the batch": (pope.exchange_time, False, "Batch"),
+    "as chosen": (two_constants.exchange_time, False, "Head"),
+    "cache cut over the batch": (two_constants.exchange_time, False, "Batch"),
     "all links at once": (ALL_LINKS, False, "Head"),
     "all links, hidden behind the rest": (ALL_LINKS, True, "Head"),
 }
@@ -21,10 +21,10 @@ def times(exchange, hidden, rows, constants):
     """Seconds of each of :func:`book.papers.pope2022.evidence.cells` by a form of the model."""
     model, mesh = palm(), pope.load_mesh(SLICE)
     tokens, seen, held, passes = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held", "passes"))
-    multiply = pope.multiply_time(model, TPU, mesh, constants, tokens)
+    multiply = two_constants.multiply_time(model, TPU, mesh, constants, tokens)
     moved = model.layers * exchange(model, TPU, mesh, tokens)
     busy = maximum(multiply, moved) if hidden else multiply + moved
-    attention = pope.attention_time(model, TPU, mesh, constants, tokens, seen, held)
+    attention = two_constants.attention_time(model, TPU, mesh, constants, tokens, seen, held)
     return passes * (busy + attention + model.layers * constants.overhead)
 
 

@@ -13,7 +13,7 @@ import xarray as xr
 from book import style
 from book.audit.grading import Reader
 from book.frames import frame
-from book.papers.pope2022 import evidence
+from book.papers.pope2022 import evidence, two_constants
 from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.papers.pope2022.figures import dotted, layout_colours
 from inferlib import axis
@@ -122,7 +122,7 @@ def figure_6_data():
     for chips in (64, 128, 256):
         held = pope.cache_over_batch(model, chips, batch, context)
         at = model, TPU, pope.load_mesh(chips), fitted(), batch, context, held
-        rows[chips] = {name: 1e3 * pope.step_time(*at, layout=f"WS {name}") for name in ("1D", "2D")}
+        rows[chips] = {name: 1e3 * two_constants.step_time(*at, layout=f"WS {name}") for name in ("1D", "2D")}
     return pd.DataFrame(rows).T.rename_axis("chips")
 
 
@@ -144,7 +144,7 @@ def prefill_time(model, chip, mesh, constants, sequences, layout):
     """Seconds of prefill of a number of sequences in a layout, by the two-constant model."""
     held = pope.cache_over_batch(model, mesh.chips, sequences, LENGTH)
     at = model, chip, mesh, constants, sequences * LENGTH, LENGTH, held
-    return pope.step_time(*at, layout=layout)
+    return two_constants.step_time(*at, layout=layout)
 
 
 def figure_7_data(model, chip, mesh, constants):

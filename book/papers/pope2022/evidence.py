@@ -6,7 +6,7 @@ import numpy as np
 
 from book.audit.grading import Reader
 from book.frames import frame, labelled
-from book.papers.pope2022 import benchmarks
+from book.papers.pope2022 import benchmarks, two_constants
 from book.papers.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import validation
 from inferlib.papers import pope2022 as pope
@@ -51,7 +51,9 @@ def palm():
 def predicted(rows, constants):
     """Seconds of each of :func:`cells` by the two-constant model."""
     at = (rows[name].to_numpy(float) for name in ("tokens", "seen", "held"))
-    return rows.passes.to_numpy(float) * pope.step_time(palm(), TPU, pope.load_mesh(SLICE), constants, *at)
+    return rows.passes.to_numpy(float) * two_constants.step_time(
+        palm(), TPU, pope.load_mesh(SLICE), constants, *at
+    )
 
 
 def fit(rows, times=predicted):
@@ -59,12 +61,12 @@ def fit(rows, times=predicted):
     from scipy.optimize import least_squares
 
     def misses(logarithms):
-        return times(rows, pope.Constants(*np.exp(logarithms))) / rows.measured.to_numpy() - 1
+        return times(rows, two_constants.Constants(*np.exp(logarithms))) / rows.measured.to_numpy() - 1
 
     exact = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-14)
     found = least_squares(misses, np.log([0.7, 1e-4]), bounds=(np.log(1e-9), 0), **exact)
     # six digits: sums on another CPU may be in another order, and the search may end elsewhere
-    return pope.Constants(*(float(f"{value:.6g}") for value in np.exp(found.x)))
+    return two_constants.Constants(*(float(f"{value:.6g}") for value in np.exp(found.x)))
 
 
 @cache
@@ -202,10 +204,10 @@ def parts_of(case, constants):
     model, chip, mesh = run_of(case)
     batch, seen = case.workload.batch, case.workload.context + 64 / 2  # halfway through the paper's answers
     held, at = pope.cache_over_batch(model, mesh.chips, batch, seen), (model, chip, mesh, constants, batch)
-    exchanges = model.layers * pope.exchange_time(model, chip, mesh, batch)
+    exchanges = model.layers * two_constants.exchange_time(model, chip, mesh, batch)
     return {
-        "weights, read while multiplying": (pope.multiply_time(*at), "weights"),
-        "cache": (pope.attention_time(*at, seen, held), "cache"),
+        "weights, read while multiplying": (two_constants.multiply_time(*at), "weights"),
+        "cache": (two_constants.attention_time(*at, seen, held), "cache"),
         "exchanges": (exchanges, "network"),
         "fixed time of the layers": (model.layers * constants.overhead, "overhead"),
     }
@@ -257,7 +259,7 @@ def configuration(name, chips, batch, layout, attention, weights, context, answe
 def pass_time(at, constants):
     """Seconds of one forward pass of a configuration by the two-constant model."""
     work = at["tokens"], at["seen"], at["held"]
-    return pope.step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
+    return two_constants.step_time(at["model"], at["chip"], at["mesh"], constants, *work, layout=at["layout"])
 
 
 def pass_bound(at):
@@ -326,7 +328,7 @@ def megatron(table, batch, constants):
     """Seconds of a total of MT-NLG 530B by the two-constant model: prefill and all steps."""
     read, model = Reader("pope2022", table), pope.load_model("MT-NLG 530B")
     given, made = lengths(read, table)
-    step = partial(pope.step_time, model, TPU, pope.load_mesh(SLICE), constants)
+    step = partial(two_constants.step_time, model, TPU, pope.load_mesh(SLICE), constants)
     held = partial(pope.CACHES["Head"], model, SLICE)
     prefill = step(batch * given, given, held(batch, given))
     context = given + made / 2

@@ -4,7 +4,7 @@ import math
 from functools import partial
 
 from book.audit.grading import WithNote, reproduces
-from book.papers.pope2022 import evidence
+from book.papers.pope2022 import evidence, two_constants
 from book.papers.pope2022.benchmarks import TABLES, batches, reckoned_parameters, utilisation
 from book.papers.pope2022.evidence import SLICE, TPU, configuration, fitted, pass_time
 from book.papers.pope2022.tables import gain, printed_utilisation
@@ -123,7 +123,7 @@ def attention_share(batch, context):
     model = evidence.palm()
     held = pope.cache_over_batch(model, SLICE, batch, context)
     at = model, TPU, MESH, fitted(), batch, context, held
-    return pope.attention_time(*at) / pope.step_time(*at)
+    return two_constants.attention_time(*at) / two_constants.step_time(*at)
 
 
 @reproduces("Text 4.2")
@@ -142,7 +142,10 @@ def _text_4_2(read):
 def _text_4_3(read):
     model, batch = evidence.palm(), read("serial block", "batch")
     held = pope.cache_over_batch(model, SLICE, batch, 2048)
-    steps = [pope.step_time(m, TPU, MESH, fitted(), batch, 2048, held) for m in (pope.serial(model), model)]
+    steps = [
+        two_constants.step_time(m, TPU, MESH, fitted(), batch, 2048, held)
+        for m in (pope.serial(model), model)
+    ]
     note = "two-constant model: one more gather and scatter of BLE/X a layer"
     return {"a serial block takes longer by": WithNote(steps[0] / steps[1] - 1, note)}
 

@@ -4,7 +4,6 @@ from inferlib.frontier import preferred
 from inferlib.papers.erdil2025.decode import *
 from inferlib.papers.erdil2025.equations.model import *
 from inferlib.papers.erdil2025.equations.toy import *
-from inferlib.papers.erdil2025.pareto import *
 from inferlib.papers.erdil2025.records import *
 from inferlib.papers.erdil2025.search import *
 from inferlib.papers.erdil2025.shape import *

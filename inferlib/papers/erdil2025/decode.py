@@ -1,7 +1,5 @@
 """Erdil 2025: the complete model's answer to one question, split into named terms."""
 
-from itertools import groupby
-
 import numpy as np
 
 from inferlib.equation import forbid_override
@@ -15,7 +13,7 @@ from inferlib.papers.erdil2025.records import (
     load_chip,
     load_model,
 )
-from inferlib.papers.erdil2025.search import cuts, infeasible, opened
+from inferlib.papers.erdil2025.search import infeasible, layouts_at, opened, pipeline_degrees
 from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
 
@@ -33,29 +31,23 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
     ('1D', 'weights')
     """
     shape, chip, assumptions = opened(model, chip, assumptions)
-    searched = cuts(shape, n_gpu, batch, pipeline, assumptions)
+    degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
     try:
-        return _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions)
+        return _fastest(shape, chip, degrees, n_gpu, batch, context, new_tokens, assumptions)
     except DoesNotFit as reason:
         return None, Breakdown(status="infeasible", reason=str(reason), source="erdil2025")
 
 
-def _fastest(shape, chip, searched, n_gpu, batch, context, new_tokens, assumptions):
+def _fastest(shape, chip, degrees, n_gpu, batch, context, new_tokens, assumptions):
     """Return the fastest of the feasible layouts, and its terms; ``explain`` shows these, not the search."""
     forbid_override("the best layout, whose time is split into terms,", m.layout_latency)
-    reasons = {
-        stages: infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
-        for stages in dict.fromkeys(cut.stages for cut in searched)
-    }
-    possible = [cut for cut in searched if not reasons[cut.stages]]
-    if not possible:
-        raise DoesNotFit(next(iter(reasons.values())))
+    reasons = [infeasible(shape, chip, n_gpu, stages, batch, context, assumptions) for stages in degrees]
+    if all(reasons):
+        raise DoesNotFit(reasons[0])
+    point = np.array([n_gpu]), np.array([batch])
+    found = layouts_at(shape, chip, *point, context, new_tokens, degrees, assumptions)
+    cut = Cut(**{name: values.item() for name, values in found.items()})
     at = (n_gpu, batch, context, new_tokens, assumptions)
-    seconds = []
-    for kind, same in groupby(possible, key=lambda cut: cut.kind):
-        stages, downs = np.array([(cut.stages, cut.scale_down) for cut in same]).T
-        seconds.extend(m.layout_latency(shape, chip, Cut(stages, downs, kind), *at))
-    cut = possible[np.argmin(seconds)]
     origin = (m.layout_latency, shape, chip, cut, *at)
     return cut, Breakdown(terms(shape, chip, cut, *at), source="erdil2025", origin=origin)
 
@@ -103,7 +95,7 @@ def decode_step(
     n_gpu = system.count
     batch = workload.batch
     if layout is None:
-        searched = cuts(shape, n_gpu, batch, True, assumptions)
+        degrees = pipeline_degrees(shape.n_layers, batch, True, assumptions)
     else:
         if layout.tp * layout.pp * layout.ep * layout.dp != n_gpu:
             raise ValueError(f"layout is {layout}, but tp x pp x ep x dp must be the system's {n_gpu} GPUs")
@@ -113,6 +105,5 @@ def decode_step(
             raise NotDescribed(
                 f"the paper's rule spreads the experts over {groups:g} groups here, not {layout.ep}"
             )
-        within = cuts(shape, n_gpu / layout.pp, batch, False, assumptions)
-        searched = [Cut(float(layout.pp), cut.scale_down, cut.kind) for cut in within]
-    return _fastest(shape, chip, searched, n_gpu, batch, workload.context, 1, assumptions)[1]
+        degrees = [float(layout.pp)]
+    return _fastest(shape, chip, degrees, n_gpu, batch, workload.context, 1, assumptions)[1]

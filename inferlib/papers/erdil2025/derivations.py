@@ -81,7 +81,7 @@ def even_split():
         "column, each output is summed over the N/r of a row: the traffic of one of each, in activations:",
         let("V", traffic),
         "It is least where its derivative vanishes.",
-        sp.Eq(sp.diff(traffic, rows), 0, evaluate=False),
+        sp.Eq(sp.diff(traffic, rows), 0),
         "So the matrix is cut evenly, and this many GPUs share one sum.",
         equals("n_ranks", best),
         "They pass it along a ring twice: once to add up, once to hand out.",

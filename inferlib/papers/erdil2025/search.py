@@ -6,8 +6,6 @@ a point as soon as what it has added up exceeds the best layout found there, or 
 frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
@@ -20,15 +18,11 @@ from inferlib.equation import equation, forbid_override, unchecked
 from inferlib.ops import minimum
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computing_at, load_chip, load_model
-from inferlib.system import count
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
-_LESS = 1 - 1e-9
-_MORE = 1 + 1e-9
+LESS, MORE = 1 - 1e-9, 1 + 1e-9  # room for rounding in comparisons
 _FEW = 0.8  # share of the points below which it is faster to continue with those alone
-# Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
-_BLOCK = 131072
-_THREADS = 4
+_BLOCK = 131072  # points searched at a time, which bounds the memory
 
 
 @equation()
@@ -60,12 +54,6 @@ def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
 
-def rounds(gamma_max, assumptions=DEFAULT):
-    """The rounds that speculative decoding may choose from: (draft passes, tokens verified) for each gamma."""
-    free = 1 if assumptions.free_token else 0
-    return [(gamma, gamma + free) for gamma in range(2 - free, gamma_max + 1)]
-
-
 def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
     """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
     if not (pipeline and assumptions.pipelines):
@@ -87,19 +75,9 @@ def scale_downs(group, assumptions=DEFAULT):
     return [(1.0, group), *((z, group / z) for z in between), (group, 1.0)]
 
 
-def cuts(shape, n_gpu, batch, pipeline, assumptions=DEFAULT):
-    """Every layout that is searched for an instance, in the order of the search."""
-    return [
-        Cut(stages=float(stages), scale_down=float(z), kind=kind)
-        for kind in assumptions.kinds
-        for stages in pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
-        for z, _ in scale_downs(n_gpu / stages, assumptions)
-    ]
-
-
 def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
     """Why a number of pipeline stages cannot be run, or an empty text where it can."""
-    if stages * _LESS > min(n_gpu, batch):
+    if stages * LESS > min(n_gpu, batch):
         return (
             f"{stages:.3g} pipeline stages need as many GPUs and sequences, not {n_gpu:.3g} and {batch:.3g}"
         )
@@ -119,7 +97,7 @@ def _needed(shape, stages, batch, context, assumptions, beside=None):
 def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, beside=None):
     """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
     needed = _needed(shape, stages, batch, context, assumptions, beside)
-    return (stages * _LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
+    return (stages * LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
 class Points(SimpleNamespace):
@@ -148,7 +126,7 @@ def pass_times(
     forbid_override("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
     if not n_gpu.size:
         return np.full(n_gpu.shape, np.inf)
-    limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
+    limit = np.broadcast_to(limit, n_gpu.shape) * MORE
     best = limit.copy()
     for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
         possible = np.flatnonzero(
@@ -249,13 +227,12 @@ def opened(model, chip, assumptions=DEFAULT):
     return shape, computing_at(load_chip(chip), shape), assumptions
 
 
-def _over_points(function, *values):
+def over_points(function, *values):
     """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     if lazy:
         forbid_override("a search that dask runs later")
-    # Dask has threads of its own
-    over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
+    over = partial(_in_blocks, function)
     if any(hasattr(value, "dims") for value in values):
         from inferlib.optional_imports import xarray as xr
 
@@ -268,25 +245,16 @@ def _over_points(function, *values):
     return float(result) if np.ndim(result) == 0 else result
 
 
-def _in_blocks(function, threads, n_gpu, batch, context):
+def _in_blocks(function, n_gpu, batch, context):
     """The same over NumPy arrays, block by block."""
     for name, value in (("n_gpu", n_gpu), ("batch", batch)):
         validation.number(name, value)
     validation.number("context", context, zero=True)
     values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
     result = np.empty(values[0].shape)
-
-    def compute(start):
+    for start in range(0, result.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         result.flat[block] = function(*(value.flat[block] for value in values))
-
-    starts = range(0, result.size, _BLOCK)
-    if threads == 1 or len(starts) <= 1:
-        for start in starts:
-            compute(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(compute, starts))
     return result
 
 
@@ -312,101 +280,15 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     def search(n_gpu, batch, context):
         return pass_times(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions)
 
-    return _over_points(search, n_gpu, batch, context)
+    return over_points(search, n_gpu, batch, context)
 
 
-def speculative_latency(
-    target,
-    draft,
-    chip,
-    n_gpu,
-    batch,
-    *,
-    acceptance,
-    gamma_max=5,
-    context=0,
-    pipeline=True,
-    assumptions=DEFAULT,
-):
-    """Mean time per token with speculative decoding, at the best number of drafts and the best layouts.
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
+    """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
 
-    Parameters are :func:`token_latency`'s, for two models; a drafted token is accepted with the probability
-    ``acceptance`` (below 1), and a round has at most ``gamma_max`` tokens. Not above :func:`token_latency`, since a
-    round without drafts is one of the choices.
-
-    Examples
-    --------
-    >>> from inferlib.papers.erdil2025 import load_chip, load_model
-    >>> llama, small, h100 = load_model("Llama 3 70B 8-bit"), load_model("Llama 3 8B"), load_chip("H100")
-    >>> round(1 / speculative_latency(llama, small, h100, 23.9, 1, acceptance=0.8))
-    186
+    ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;
+    so does a point where nothing fits.
     """
-    shape, gpu, assumptions = opened(target, chip, assumptions)
-    small, small_gpu, _ = opened(draft, chip, assumptions)
-    check_rounds(acceptance, gamma_max)
-
-    def search(n_gpu, batch, context):
-        return speculated(
-            shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline, assumptions
-        )[0]
-
-    return _over_points(search, n_gpu, batch, context)
-
-
-def check_rounds(acceptance, gamma_max):
-    """Raise if the acceptance is not a probability below one, or the tokens of a round are not a whole number."""
-    validation.number("acceptance", acceptance, zero=True)
-    if not acceptance < 1:
-        raise ValueError(f"acceptance is {acceptance}, but must be at least 0 and below 1")
-    count("gamma_max", gamma_max)
-
-
-def speculated(
-    shape, gpu, small, small_gpu, n_gpu, batch, context, acceptance, gamma_max, pipeline,
-    assumptions=DEFAULT, *, limit=np.inf,
-):  # fmt: skip
-    """Return the best mean time and its gamma at every point where the time is within a limit.
-
-    Scoring more tokens never takes less time than scoring fewer: that, and the time of the drafts, leave few points for
-    most numbers of drafts.
-    """
-    beside = (small, shape) if assumptions.joint_capacity else (None, None)
-    choices = rounds(int(gamma_max), assumptions)
-    yields = [expected_tokens(acceptance, verified) for _, verified in choices]
-    at = (n_gpu, batch, context)
-    limit = np.broadcast_to(limit, n_gpu.shape) * _MORE
-    plain = pass_times(
-        shape, gpu, *at, 1, pipeline, assumptions, beside=beside[0], limit=limit * max([1, *yields])
-    )
-    points = np.flatnonzero(np.isfinite(plain))
-    at, plain, limit = [one[points] for one in at], plain[points], np.minimum(limit, plain * _MORE)[points]
-    # time left in a round whose scoring is as fast as that of a single token
-    left = [(limit * y - plain) / drafts for (drafts, _), y in zip(choices, yields, strict=True)]
-    most = reduce(np.maximum, left, np.zeros(points.shape))
-    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside=beside[1], limit=most)
-    means = np.full((1 + len(choices), points.size), np.inf)
-    means[0] = plain
-    for i, (drafts, verified) in reversed(list(enumerate(choices))):
-        allowed = limit * yields[i] - drafts * drafting
-        some = np.flatnonzero(plain <= allowed)
-        verifying = pass_times(
-            shape, gpu, *(one[some] for one in at), verified, pipeline, assumptions,
-            beside=beside[0], limit=allowed[some],
-        )  # fmt: skip
-        means[1 + i, some] = speculative_time(acceptance, drafts, verified, verifying, drafting[some])
-        limit = np.minimum(limit, means[1 + i] * _MORE)
-    gammas = np.array([0 if assumptions.free_token else 1, *(drafts for drafts, _ in choices)])
-    seconds = np.full(n_gpu.shape, np.inf)
-    gamma = np.full(n_gpu.shape, gammas[0])
-    best = means.min(axis=0)
-    seconds[points] = np.where(best <= limit, best, np.inf)
-    gamma[points] = gammas[means.argmin(axis=0)]
-    return seconds, gamma
-
-
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions=DEFAULT):
-    """``kind``, ``stages`` and ``scale_down`` of the best layout at given points; ties go to the first searched."""
-    degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
     stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
     possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions)
     downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
@@ -415,7 +297,7 @@ def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumpt
     seconds = [m.layout_latency(shape, chip, Cut(stages, downs, kind), *at) for kind in assumptions.kinds]
     seconds = np.where(possible[:, None, None], np.stack(seconds, axis=2), np.inf)
     layouts = seconds.reshape(-1, n_gpu.size)
-    first = np.argmax(layouts * _LESS <= layouts.min(axis=0), axis=0)
+    first = np.argmax(layouts * LESS <= layouts.min(axis=0), axis=0)
     stage, down, kind = np.unravel_index(first, seconds.shape[:3])
     point = np.arange(n_gpu.size)
     return {

@@ -38,7 +38,7 @@ def experts_reached():
     bend = sp.diff(1 - batch, APP.routed_share, 2)
     return derivation_steps(
         "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
-        sp.Eq(choices, counted, evaluate=False),
+        sp.Eq(choices, counted),
         "With p for k/E, the chance that a token reaches an expert, it misses it with:",
         sp.Eq(missed(1), share),
         "Every further token must miss it too: a recurrence, solved by:",

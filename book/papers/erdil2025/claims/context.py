@@ -4,11 +4,10 @@ from functools import cache
 
 from book.audit.explanations import inputs, named
 from book.audit.grading import format_items, reproduces
-from book.papers.erdil2025 import economics, limits
+from book.papers.erdil2025 import economics, frontiers, limits
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.economics import LONG
 from inferlib import catalog
-from inferlib.papers.erdil2025 import pareto
 from inferlib.papers.erdil2025.equations import model as m, printed
 from inferlib.papers.erdil2025.records import chips, computing_at, load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values, printed_parameters
@@ -81,7 +80,7 @@ def cheaper_with_released_cache():
     deepseek, plain = load_model("DeepSeek-V3"), cache_values.equation.function
     layer = released_cache() / deepseek.shape.activation_bytes / deepseek.n_layers
     with cache_values.replaced(lambda shape: layer if shape.latent else plain(shape)):
-        curve = pareto.frontier(deepseek, H100, context=LONG, pipeline=False)
+        curve = frontiers.frontier(deepseek, H100, context=LONG, pipeline=False)
     return cheap_ends("Mistral Large 2", LONG) / curve.usd_per_million.min()
 
 

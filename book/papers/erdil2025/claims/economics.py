@@ -12,7 +12,8 @@ from book.papers.erdil2025 import economics
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost, common_costs, gains, table_2_batches
 from book.papers.erdil2025.claims.toy import speed_up
-from inferlib.papers.erdil2025.records import TABLE_5, load_chip, load_model
+from book.papers.erdil2025.readings import TABLE_5
+from inferlib.papers.erdil2025.records import load_chip, load_model
 from inferlib.units import factor
 
 SEVENTY = "Llama 3 70B 8-bit"

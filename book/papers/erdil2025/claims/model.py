@@ -10,21 +10,16 @@ import numpy as np
 
 from book.audit.explanations import named
 from book.audit.grading import reproduces
-from book.papers.erdil2025 import economics
+from book.papers.erdil2025 import economics, speculation
+from book.papers.erdil2025.readings import PRINTED_EQUATIONS
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025 import decode, search
 from inferlib.papers.erdil2025.equations import model as m, printed, toy
-from inferlib.papers.erdil2025.records import (
-    PRINTED_EQUATIONS,
-    PROTOCOLS,
-    ToyAssumptions,
-    load_chip,
-    load_model,
-)
+from inferlib.papers.erdil2025.records import PROTOCOLS, ToyAssumptions, load_chip, load_model
 from inferlib.papers.erdil2025.shape import cache_values
 
 # Searches try thousands of layouts, which do not explain a cell.
-token_latency, speculative_latency = untraced(search.token_latency), untraced(search.speculative_latency)
+token_latency, speculative_latency = untraced(search.token_latency), untraced(speculation.speculative_latency)
 best_layout, terms = untraced(decode.best_layout), untraced(decode.terms)
 H100, DEFAULT = load_chip("H100"), economics.DEFAULT
 LL = next(protocol for protocol in PROTOCOLS if protocol.name == "LL")

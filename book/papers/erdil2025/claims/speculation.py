@@ -8,9 +8,10 @@ from book.papers.erdil2025 import economics, program
 from book.papers.erdil2025.claims.economics import SEVENTY, drafting_gains
 from book.papers.erdil2025.claims.model import DEFAULT, H100, token_latency
 from book.papers.erdil2025.claims.parallel import at_cost
+from book.papers.erdil2025.readings import TABLE_5
 from inferlib.equation import untraced
 from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import TABLE_5, load_model
+from inferlib.papers.erdil2025.records import load_model
 
 
 @untraced

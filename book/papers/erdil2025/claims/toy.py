@@ -6,10 +6,11 @@ import numpy as np
 
 from book.audit.grading import format_items, reproduces
 from book.papers.erdil2025.economics import widths
+from book.papers.erdil2025.readings import FIGURE_1
 from book.papers.erdil2025.tables import H100, MODELS, SERVED, served
 from inferlib.papers.erdil2025 import derivations
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import FIGURE_1, ToyAssumptions, load_model
+from inferlib.papers.erdil2025.records import ToyAssumptions, load_model
 
 T_HOP, SEVENTY = ToyAssumptions().t_hop, load_model("Llama 3 70B")
 PALM = ("PaLM 8B", "PaLM 62B", "PaLM 540B")

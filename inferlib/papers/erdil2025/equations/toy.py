@@ -6,14 +6,11 @@ else takes time. Equations 1 to 19 of the paper.
 
 from functools import partial
 
-from inferlib import validation
 from inferlib.equation import Minimum, equation
-from inferlib.frontier import pareto
 from inferlib.ops import cbrt, maximum, sqrt, where
-from inferlib.papers.erdil2025.records import FIGURE_1, Model, ToyAssumptions, load_model
+from inferlib.papers.erdil2025.records import Model, ToyAssumptions, load_model
 from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
-from inferlib.units import factor
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
 
@@ -159,45 +156,6 @@ def toy_fits(model, chip, n_gpu, batch, context):
     """Whether the weights and the KV cache of the whole batch fit into the instance's memory."""
     needed = model.weight_bytes * model.n_params + model.cache_bytes * context * batch
     return n_gpu * chip.memory_capacity >= needed
-
-
-def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, assumptions=FIGURE_1):
-    """The Pareto frontier of speed for one user against cost, in the toy model (section 2.2.2, Figure 1).
-
-    ``chip``: with ``memory_capacity``, and a price unless ``price`` gives one (dollars per GPU and hour).
-    ``demand``: tokens per second that all users together ask for; an instance cannot make more. ``context``:
-    for the capacity test only. Returns a frame, fastest first: ``tokens_per_second`` of one user,
-    ``usd_per_million``, ``n_gpu``, ``batch``. Raises ValueError if an argument is not positive, the chip has no
-    price, or nothing fits.
-    """
-    import numpy as np
-
-    from inferlib.optional_imports import xarray as xr
-
-    model = load_model(model)
-    if demand != float("inf"):
-        validation.number("demand", demand)
-    validation.number("context", context, zero=True)
-    price = validation.number("price", chip.price if price is None else price)
-    capacity = validation.number("chip.memory_capacity", chip.memory_capacity)
-    model, chip = assumptions.applied_to(model, chip)
-    # The paper's own grid: even logarithms from where the weights fit, which for a small model is less than one GPU.
-    smallest = max(model.weight_bytes * model.n_params / capacity, assumptions.least_gpus)
-    if smallest > 2**18:
-        raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
-    n_gpu = xr.DataArray(np.geomspace(smallest, 2**18, 400), dims="n_gpu")
-    batch = xr.DataArray(np.geomspace(1, 2**18, 400), dims="batch")
-    n_gpu = n_gpu.assign_coords(n_gpu=n_gpu)
-    batch = batch.assign_coords(batch=batch)
-    # Fewer than one GPU would make the hops negative.
-    t_reduce = assumptions.t_base + grid_all_reduce_time(maximum(n_gpu, 1), assumptions.t_hop)
-    latency = toy_latency(model, chip, n_gpu, batch, t_reduce)
-    gpu_seconds = toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
-    possible = toy_fits(model, chip, n_gpu, batch, context) & (throughput(batch, latency) <= demand)
-    usd_per_second = price * factor("usd/h", "usd/s")
-    speed = (1 / latency).where(possible)
-    cost = gpu_seconds * usd_per_second * 1e6
-    return pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
 
 
 def stages(model, chip, n_gpu, batch, t_reduce):

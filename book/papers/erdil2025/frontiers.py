@@ -1,14 +1,20 @@
-"""Erdil 2025: the frontier of speed against cost, over the paper's grid of instances and batches.
+"""Erdil 2025: the frontiers of speed against cost, over the paper's own grids of instances and batches.
 
-A frontier has a few hundred points. Bounds exclude most cells of the grid before they are searched.
+A frontier of the complete model has a few hundred points; bounds exclude most cells of its grid before the search.
 """
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
+from book.papers.erdil2025 import speculation
+from book.papers.erdil2025.readings import FIGURE_1
 from inferlib import validation
+from inferlib.frontier import pareto
+from inferlib.ops import maximum
 from inferlib.papers.erdil2025 import search
-from inferlib.papers.erdil2025.equations import model as m
-from inferlib.papers.erdil2025.records import DEFAULT, load_chip
+from inferlib.papers.erdil2025.equations import model as m, toy
+from inferlib.papers.erdil2025.records import DEFAULT, load_chip, load_model
 from inferlib.papers.erdil2025.shape import parameter_count
 from inferlib.units import factor
 
@@ -19,6 +25,41 @@ GRID, THRESHOLDS, LARGEST = (
 )  # points per axis, points, and the logarithm of the largest instance
 DECADES = 2  # decades from the fastest to the slowest latency of a frontier
 _STEPS, _BLOCK = (8, 3, 1), 32768  # strides of rows and columns, one after the other; cells at a time
+
+
+def toy_frontier(model, chip, *, demand=float("inf"), price=None, context=1, assumptions=FIGURE_1):
+    """The Pareto frontier of speed for one user against cost, in the toy model (section 2.2.2, Figure 1).
+
+    ``chip``: with ``memory_capacity``, and a price unless ``price`` gives one (dollars per GPU and hour).
+    ``demand``: tokens per second that all users together ask for; an instance cannot make more. ``context``:
+    for the capacity test only. Returns a frame, fastest first: ``tokens_per_second`` of one user,
+    ``usd_per_million``, ``n_gpu``, ``batch``. Raises ValueError if an argument is not positive, the chip has no
+    price, or nothing fits.
+    """
+    model = load_model(model)
+    if demand != float("inf"):
+        validation.number("demand", demand)
+    validation.number("context", context, zero=True)
+    price = validation.number("price", chip.price if price is None else price)
+    capacity = validation.number("chip.memory_capacity", chip.memory_capacity)
+    model, chip = assumptions.applied_to(model, chip)
+    # The paper's own grid: even logarithms from where the weights fit, which for a small model is less than one GPU.
+    smallest = max(model.weight_bytes * model.n_params / capacity, assumptions.least_gpus)
+    if smallest > 2**18:
+        raise ValueError(f"the weights need {smallest:.3g} GPUs, but the largest instance tried has {2**18}")
+    n_gpu = xr.DataArray(np.geomspace(smallest, 2**18, 400), dims="n_gpu")
+    batch = xr.DataArray(np.geomspace(1, 2**18, 400), dims="batch")
+    n_gpu = n_gpu.assign_coords(n_gpu=n_gpu)
+    batch = batch.assign_coords(batch=batch)
+    # Fewer than one GPU would make the hops negative.
+    t_reduce = assumptions.t_base + toy.grid_all_reduce_time(maximum(n_gpu, 1), assumptions.t_hop)
+    latency = toy.toy_latency(model, chip, n_gpu, batch, t_reduce)
+    gpu_seconds = toy.toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce)
+    possible = toy.toy_fits(model, chip, n_gpu, batch, context) & (toy.throughput(batch, latency) <= demand)
+    usd_per_second = price * factor("usd/h", "usd/s")
+    speed = (1 / latency).where(possible)
+    cost = gpu_seconds * usd_per_second * 1e6
+    return pareto(xr.Dataset({"tokens_per_second": speed, "usd_per_million": cost}))
 
 
 def grid(shape, chip, assumptions=DEFAULT):
@@ -50,13 +91,10 @@ def frontier(
 
     Examples
     --------
-    >>> from inferlib.papers.erdil2025 import load_chip, load_model
     >>> fastest = frontier(load_model("Llama 3 70B 8-bit"), load_chip("H100")).iloc[0]
     >>> round(fastest.tokens_per_second), round(fastest.n_gpu)
     (152, 24)
     """
-    from inferlib.optional_imports import pandas as pd
-
     shape, gpu, assumptions = search.opened(model, chip, assumptions)
     price = validation.number("price", load_chip(chip).price if price is None else price)
     validation.number("context", context, zero=True)
@@ -70,12 +108,12 @@ def frontier(
             return search.pass_times(*at, pipeline, assumptions, limit=limit), 1
 
     else:
-        search.check_rounds(acceptance, gamma_max)
+        speculation.check_rounds(acceptance, gamma_max)
         small, small_gpu, _ = search.opened(draft, chip, assumptions)
 
         def fastest(n_gpu, batch, limit):
             at = (shape, gpu, small, small_gpu, n_gpu, batch, np.full(n_gpu.shape, context))
-            return search.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit=limit)
+            return speculation.speculated(*at, acceptance, gamma_max, pipeline, assumptions, limit=limit)
 
     latency, gamma = _latencies(fastest, n_gpu, batch)
     points = cheapest_below(latency, n_gpu / batch * latency)
@@ -96,9 +134,11 @@ def frontier(
     if draft is not None:
         table["gamma"] = gamma[points]
         verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
-        drafts = search.layouts_at(small, small_gpu, n, b, context, 1, pipeline, assumptions)
+        degrees = search.pipeline_degrees(small.n_layers, b, pipeline, assumptions)
+        drafts = search.layouts_at(small, small_gpu, n, b, context, 1, degrees, assumptions)
         table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
-    return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, pipeline, assumptions))
+    degrees = search.pipeline_degrees(shape.n_layers, b, pipeline, assumptions)
+    return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, degrees, assumptions))
 
 
 def cheapest_below(latency, cost):
