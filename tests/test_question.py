@@ -23,7 +23,7 @@ from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
 from tokenprice.parsing import parse_layout, parse_machine
-from tokenprice.question import group_of
+from tokenprice.question import given, group_of
 from tokenprice.terminal import as_option, main
 
 MODELS = (
@@ -318,6 +318,12 @@ def test_a_list_is_not_one_number_and_of_prices_the_lowest_its_seller_and_the_hi
     listed = {"H100": "$2", "H200": (2, 4), "B200": {"dear": 6, "cheap": 5}, "mine": [1]}
     told = {"H100 SXM": (2, "", None), "H200": (2, "", 4), "B200": (5, "cheap", 6), "mine": (1, "", None)}
     assert parsing.parse_prices(listed, ["mine"]) == told
+
+
+def test_a_chip_of_ones_own_has_a_price_too():
+    mine = load_chip("H100").replace(name="mine")
+    asked = {"model": L8, "machine": "8x mine", "prices": {"mine": 2}}
+    assert given(asked, {"mine": mine})[0]["price"] == 2
 
 
 def test_work_and_dollars_by_hand():

@@ -294,3 +294,8 @@ def test_the_first_machine_that_meets_a_percentile_need_not_be_the_cheapest(monk
         decide("Llama 3.3 70B", chips="B200", counts=counts, **asked).best for counts in ((2, 4), 4)
     )
     assert both.fleet.chips == four.fleet.chips
+
+
+def test_each_of_several_prompts_has_its_own_cached_part():
+    prompts, cached = map(workload.LengthDistribution, ((100, 300), (50, 100)))
+    assert workload.uncached_tokens(prompts, cached) == [50, 200]
