@@ -245,6 +245,10 @@ class Server:
         """Keep what :meth:`found` finds: a search asks for one load many times."""
         return cache(unchecked(self.found))
 
+    def __getstate__(self):
+        """Leave :attr:`balance` out of a pickle, which holds no function made at run time."""
+        return {name: value for name, value in vars(self).items() if name != "balance"}
+
     def found(self, each):
         """Find the fixed point at ``each`` requests per second per copy.
 
@@ -337,15 +341,22 @@ def step_table(q, tokens):
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
     base = (low - each * ends[0]).tolist()
-    each = each.tolist()
-    return lambda n: (base[n - 1], each[n - 1])
+    return partial(_step_of_table, base, each.tolist())
+
+
+def _step_of_table(base, each, n):
+    return base[n - 1], each[n - 1]
+
+
+def _constant_step(seconds, _):
+    return seconds, 0.0
 
 
 def prefill_server(read, deployment) -> Server:
     """A prefill-only machine: answers of one token, with steps of negligible time."""
     soon = NEGLIGIBLE_STEP * read.full.total
     costs = Costs(
-        lambda _: (soon, 0.0), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
+        partial(_constant_step, soon), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
         in_step=int(deployment.in_step),
     )  # fmt: skip
     return Server(costs, deployment.scheduler, 1.0, 1.0, deployment.layout.lanes)

@@ -9,6 +9,7 @@ Nothing is fitted here: times come from :class:`Costs`. The page runs the same l
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf, sqrt
@@ -57,12 +58,13 @@ class Costs:
 
     def slower(self, by):
         """Return the same costs with every time multiplied by a factor."""
+        passes = tuple(by * one for one in self.passes)
+        return replace(self, step=partial(_slower_step, self.step, by), passes=passes, late=by * self.late)
 
-        def step(n):
-            base, each = self.step(n)
-            return by * base, by * each
 
-        return replace(self, step=step, passes=tuple(by * one for one in self.passes), late=by * self.late)
+def _slower_step(step, by, n):
+    base, each = step(n)
+    return by * base, by * each
 
 
 @dataclass(slots=True, eq=False)
