@@ -99,6 +99,8 @@ def second(name, text):
     if name == "cached" and (unit == "%" or unit == "" and 0 < value <= 1):
         share = value if unit else 100 * value
         return f"{share:.6g}%" if 0 < share < 100 else None if share else 0.0
+    if name == "cached" and unit == "" and 1 < value < 2:
+        return None
     if units[unit] == -1:
         return 1 / value if value else None
     value, bare = value * units[unit], name in ("tpot", "ttft") and unit

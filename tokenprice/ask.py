@@ -25,7 +25,7 @@ from tokenprice.formatting import (
     values,
 )
 from tokenprice.predictors import KERNELS
-from tokenprice.question import Question, given, list_fields, recorded
+from tokenprice.question import Question, given, list_fields, merged, recorded
 from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, closed_loop, decode_step
 from tokenprice.signatures import AskOptions
@@ -421,7 +421,7 @@ def ask(
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        fields, notes = given({"model": question, "machine": machine, **options}, chips)
+        fields, notes = given(merged({"model": question, "machine": machine}, options), chips)
         question = Question(**fields)
     question.needs_machine()
     question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown

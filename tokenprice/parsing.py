@@ -94,7 +94,7 @@ def parse_tokens(name, value) -> float:
         allowed = "a number such as 8192 or 8k" if name in LENGTHS else "a number such as 32 or 1k"
         value, unit = _measured(name, value, _TOKENS if name in LENGTHS else _LARGE, allowed)
         value *= _TOKENS[unit]
-    value = _number(name, value, zero=name in ("cached", "context"), maximum=1e12)
+    value = _number(name, value, zero=name in ("cached", "context", "seed"), maximum=1e12)
     return int(value) if value == int(value) else value
 
 
@@ -107,7 +107,7 @@ def _mixed(name, value):
         (middle, sign, part) = re.sub(r"\+/?-", "±", value).partition("±")
         if sign:
             middle = parse_tokens(name, middle)
-            part = parse_fraction(name, part)
+            part = parse_fraction(f"the part of {name} after ±", part)
             value = middle * (1 - part), middle * (1 + part)
         else:
             value = re.split(r"(?<=\w)(?<!\de)\s*-", value)
@@ -135,9 +135,9 @@ def parse_count(name, value) -> float:
     return parse_int(name, value)
 
 
-def parse_int(name, value) -> int:
-    """Parse a whole number of at least 1."""
-    taken = _number(name, parse_tokens(name, value), minimum=1)
+def parse_int(name, value, least=1, most=1e12) -> int:
+    """Parse a whole number from ``least`` to ``most``."""
+    taken = _number(name, parse_tokens(name, value), zero=not least, minimum=least, maximum=most)
     if taken != int(taken):
         raise ValueError(f"{name} is {value!r}, but must be a whole number")
     return int(taken)
@@ -189,7 +189,7 @@ def parse_fraction(name, value) -> float:
 def parse_cached(name, value) -> float | str:
     """Parse the cached tokens of a prompt; a share of the prompt is kept as text.
 
-    A bare number up to 1 is a share of the prompt, never one token.
+    A bare number up to 1 is a share of the prompt, never one token; 1.5 is neither.
 
     Examples
     --------
@@ -201,11 +201,11 @@ def parse_cached(name, value) -> float | str:
     bare = value.strip().rstrip("%") == value.strip() if isinstance(value, str) else True
     taken = parse_tokens(name, value) if bare else 0.0
     alone = not isinstance(value, str) or re.fullmatch(_NUMBER, value.strip().lower())
-    if bare and not (alone and 0 < taken <= 1):
+    if bare and not (alone and 0 < taken < 2):
         return taken
     if isinstance(value, str) and _measured(name, value, _SHARE, "like 0.4 or 40%")[0] == 0:
         return 0.0
-    part = parse_fraction(name, value)
+    part = 1 if taken >= 1 else parse_fraction(name, value)
     if part == 1:
         raise ValueError(
             f"{name} is {value!r}, but must be below the whole prompt: a share such as 95%, or tokens"

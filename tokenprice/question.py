@@ -33,7 +33,6 @@ from tokenprice.parsing import (  # fmt: skip
     parse_layout,
     parse_machine,
     parse_model,
-    parse_positive,
     parse_rate,
     parse_seconds,
     parse_times,
@@ -315,7 +314,7 @@ class Question(ParsedRecord):
         parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
     )
     pue: float | None = parsed_field(
-        parse_positive, "power of the site over that of its chips (default 1)", "1", "1.3"
+        parse_times, "power of the site over that of its chips (default 1)", "1", "1.3"
     )
     paid_hours_used: float | None = parsed_field(
         parse_fraction, "part of the paid hours that is used (default 1)", "1", "40%"
@@ -329,8 +328,10 @@ class Question(ParsedRecord):
             self._record()
         if self.pue is not None and self.electricity is None:
             raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
-        if self.price and self.price_max and self.price_max < self.price:
-            raise ValueError(f"price_max is {self.price_max:g}, but must be at least price, {self.price:g}")
+        price = self.price or (self.machine and self.machine.chip.price)
+        if price and self.price_max and self.price_max < price:
+            whose = "price" if self.price else f"the catalogue's price of {self.machine.chip.name}"
+            raise ValueError(f"price_max is {self.price_max:g}, but must be at least {whose}, {price:g}")
         step, request, served = (
             [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST, SERVING)
         )
@@ -379,7 +380,7 @@ class Question(ParsedRecord):
             part = parsing.parse_fraction("cached", self.cached)
             held = [part * prompt for prompt in prompts]
             mixed = workload.LengthDistribution(held, self.cached)
-            alone = held[0] if held[0] > 1 else 0  # a cache holds whole tokens only
+            alone = held[0] if held[0] >= 2 else 0  # a cache holds whole tokens only
             object.__setattr__(self, "cached", mixed if len(prompts) > 1 else alone)
         if min(workload.support(self.cached)) >= min(prompts):
             which = "the shortest prompt" if len(prompts) > 1 else "prompt"
@@ -576,13 +577,27 @@ def list_fields(indent):
     return f"\n{indent}".join(lines)
 
 
+def merged(*parts):
+    """Merge the options that a verb takes in several places; ValueError if one is given twice."""
+    found = {}
+    for part in parts:
+        for name, value in part.items():
+            if value is None:
+                continue
+            if name in found:
+                both = " and ".join(validation.short(repr, one) for one in (found[name], value))
+                raise ValueError(f"{name} is given twice: {both}")
+            found[name] = value
+    return found
+
+
 def given(options, chips=None, kinds=(Question,), leave_out=()):
     """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices; also return notes.
 
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
     chooses itself, ignored where only a launch command gives them.
     """
-    options = aliases.resolve({name: value for name, value in options.items() if value is not None})
+    options = aliases.resolve(merged(options))
     launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
     prices = parsing.parse_prices(options.pop("prices", {}), chips or ())
     known = [name for kind in kinds for name in kind.names()]
@@ -600,6 +615,11 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
         found = Question.parse(settings) | found | machine
     machine, reader = found.get("machine"), found.get("prefill_machine")
     if machine and machine.chip.name in prices:
+        for name in ("price", "price_max"):
+            if name in found:
+                raise ValueError(
+                    f"{name} is {found[name]:g}, but prices holds {machine.chip.name} too: give one"
+                )
         found["price"], _, found["price_max"] = prices[machine.chip.name]
     if reader and reader.chip.name in prices:
         chip = reader.chip.replace(price=prices[reader.chip.name][0])
@@ -614,12 +634,17 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
     """
     if isinstance(machine, SLO):
         machine, promise = None, machine
+    if not isinstance(promise, SLO | None):
+        said = validation.shown(promise)
+        raise TypeError(
+            f"promise is {said}, but must be an SLO; targets in words are options, such as tpot='50 ms'"
+        )
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
         found, _ = given(options, kinds=(SLO,))
     else:
-        options = {"model": question, "machine": machine, **options}
+        options = merged({"model": question, "machine": machine}, options)
         found, _ = given(options, chips, (Question, SLO), leave_out or ())
         question = Question(**{name: found.pop(name) for name in Question.names() if name in found})
     if promise is None:

@@ -19,6 +19,7 @@ from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}
 PERCENTILES = (50, 90, 99)
+MOST_REQUESTS = 10**7
 WARM_UP = 3  # answers per user before requests are counted
 
 
@@ -126,9 +127,9 @@ def simulate(
     question, machine, promise, chips, **options
         As for :func:`tokenprice.change`; a request, with ``request_rate``, a trace or ``concurrency``.
     requests : int
-        Number of requests counted.
+        Number of requests counted, at most ten million.
     seed : int
-        Seed of the random numbers.
+        Seed of the random numbers, at least 0.
 
     Raises
     ------
@@ -136,13 +137,15 @@ def simulate(
         Naming what is missing, or the field, its value and what is allowed.
     """
     q, promise = question_and_slo(question, machine, promise, options, chips)
+    count = parse_int("requests", requests, most=MOST_REQUESTS)
+    seed = parse_int("seed", seed, least=0)
     if not q.is_request:
         raise ValueError("prompt_tokens and output_tokens are missing: requests are simulated, not a step")
     q.needs_machine()
     found = ask_kernel_model(q)
     if not found.feasible:
         raise ValueError(f"nothing to simulate: {found.reason}")
-    return simulate_requests(found, promise, parse_int("requests", requests), seed)
+    return simulate_requests(found, promise, count, seed)
 
 
 def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:

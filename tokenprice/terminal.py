@@ -188,8 +188,8 @@ def _command(name):
     if name in ("ask", "decide"):
         add("--link", action="store_true", help="print the calculator's address for this question")
     if name == "simulate":
-        add("--requests", type=int, help="requests that count (default 5000), e.g. 20000")
-        add("--seed", type=int, help="seed of the random numbers (default 0), e.g. 1")
+        add("--requests", help="requests that count (default 5000), e.g. 20000")
+        add("--seed", help="seed of the random numbers (default 0), e.g. 1")
     if name == "ask":
         mine = "measurements, a benchmark's printout, or a CSV (default none), e.g. 'users 32: 21.3 ms'"
         add("--measured", action="append", help=mine)
@@ -337,9 +337,8 @@ def _prices(pairs, path):
     found = validation.read_toml(path) if path is not None else {}
     for text in pairs:
         name, sign, price = text.partition("=")
-        if not (name.strip() and sign and price.strip()):
-            raise ValueError(
-                f"prices is {validation.short(repr, text)}, but must be like H100=2.5 or H100=2-4"
-            )
+        if not (name.strip() and sign and price.strip()) or "=" in price:
+            said = validation.short(repr, text)
+            raise ValueError(f"prices is {said}, but must be like H100=2.5 or H100=2-4, once for each chip")
         found[name.strip()] = price
     return found

@@ -407,7 +407,7 @@ globalThis.inferlibAsk = function (D) {
     const alike = S.fixed_lengths ?? !S.request_rate, outputs = alike || said.length > 1 ? said
       : drawnLengths(said[0]);
     const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
-    const held = (n) => (prompts.length > 1 || n * share > 1 ? n * share : 0); // no parts of a token
+    const held = (n) => (prompts.length > 1 || n * share >= 2 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
     const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), least = Math.min(...prompts);
     const few = (n) => +(+n).toPrecision(6), differ = prompts.length > 1 && share === false;
@@ -1023,6 +1023,7 @@ globalThis.inferlibAsk = function (D) {
     const found = new RegExp(`^(${number})([^]*)$`).exec(paid ? said.slice(1).trim() : said);
     const unit = found && found[2].replace(/\s+/g, ""), value = found && +found[1].replace(/[,_]/g, "");
     if (!found || !has(c.units, unit) || (paid && /^(\$|usd)/.test(unit))) return NaN;
+    if (c.shares && !unit && value > 1 && value < 2) return NaN; // neither a share nor tokens
     if (c.units[unit] === "share" || (c.shares && !unit && value > 0 && value <= 1)) {
       const part = +(unit ? value : 100 * value).toPrecision(12);
       return part > 0 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;

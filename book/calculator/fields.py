@@ -75,7 +75,7 @@ def reads(read, name):
                 limits = (n for n in (1e12, 1e9, 60, 1) if asked(f"{int(n / by)} {unit}".strip()) is not None)
                 units[unit] = [by, 1, next(limits)] if each[1] > each[0] else [by, -1, 1e12]
     least = next(n for n in (0, 1e-9, 1) if asked(n) is not None)
-    found = {"units": units, "least": least, "whole": asked(1.5) is None and asked(2) is not None}
+    found = {"units": units, "least": least, "whole": asked(2.5) is None and asked(3) is not None}
     if "share" in units.values():
         found["shares"] = True  # a bare number up to 1 is a fraction
     return found | ({"commas": True} if asked("8,192") is not None else {})
@@ -94,7 +94,7 @@ def numbers():
             parsing.parse_seconds,
             parsing.parse_dollars,
             parsing.parse_acceptance_length,
-            parsing.parse_positive,
+            parsing.parse_times,
             parsing.parse_rate,
         ):
             shown = re.sub(r"[\d.$]+\s*", "", about["example"])
