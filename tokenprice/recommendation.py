@@ -407,6 +407,9 @@ def decide(
         raise ValueError(
             "decide takes no drafts, prefill_machine, max_num_batched_tokens or price; give prices with prices="
         )
+    for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
+        if isinstance(value, (list, tuple)) and not value:
+            raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
     offers, left_out = _offered(chips, prices)
     given = [parse_int("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
 
@@ -432,6 +435,9 @@ def decide(
                 yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
 
     search = searched(offers, sure)
+    if offers and not (search.offers or search.misses):
+        said = validation.short(repr, layouts)
+        raise ValueError(f"layouts is {said}, but none of them uses all chips of any machine that is tried")
     found = sorted(search.offers, key=search.place)
     if promise.percentiles:
         found = search.played(found)
