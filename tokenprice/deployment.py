@@ -123,10 +123,10 @@ class Deployment(Record):
         at = self.layout
         if reason := unsupported_reason(self.model):
             return reason
-        if at.tp * at.pp * at.dp != self.machine.count:
-            return "the degrees of the layout must multiply to the chips of the system"
+        if (chips := at.tp * at.pp * at.dp) != self.machine.count:
+            return f"{format_layout(at)} takes {chips} chips, but the machine has {self.machine.count}"
         if at.ep > 1 and at.dp * at.tp % at.ep:
-            return "experts must divide the chips of an instance evenly"
+            return f"{format_layout(at)} cannot split {at.dp * at.tp} chips evenly into {at.ep} groups of experts"
         if at.pp > 1 and at.pp > self.model.n_layers:
             return f"{at.pp} stages, but the model has {self.model.n_layers} layers"
         return "the kernel model describes stages or copies, not both" if at.pp > 1 and at.dp > 1 else ""

@@ -195,9 +195,10 @@ globalThis.inferlibAsk = function (D) {
       return none("electricity has a price, but the power of " + dark + " is not known");
     if (cut(m, l)) return none(cut(m, l), { l, m });
     if (l.ep > 1 && !sparse(m)) return none(words(l) + " spreads experts, but the model has none", { l, m });
-    if (l.tp * l.pp * l.dp !== n)
-      return none("the degrees of the layout must multiply to the chips of the system");
-    if ((l.dp * l.tp) % l.ep) return none("experts must divide the chips of an instance evenly");
+    const taken = l.tp * l.pp * l.dp, share = l.dp * l.tp;
+    if (taken !== n) return none(`${words(l)} takes ${taken} chips, but the machine has ${n}`);
+    if (share % l.ep)
+      return none(`${words(l)} cannot split ${share} chips evenly into ${l.ep} groups of experts`);
     if (l.ep > 1 && l.ep < l.dp * l.tp) return none("this page spreads experts over all chips or over none");
     if (l.pp > layers(m)) return none(l.pp + " stages, but the model has " + layers(m) + " layers");
     if (l.pp > 1 && l.dp > 1) return none("the kernel model describes stages or copies, not both");
