@@ -211,9 +211,10 @@ def command(monkeypatch):
     return run
 
 
-def test_keys_never_lie_in_the_clone(command):
-    with pytest.raises(SystemExit, match="must not lie in the clone"):
-        command(session=5, keys=assignment.ROOT / "_build")
+@from_table
+def test_a_wrong_option_is_refused(options, words, command):
+    with pytest.raises((SystemExit, ValueError), match=words):
+        command(session=5, **options)
 
 
 def test_sheets_are_written_and_marked_by_command(command, tmp_path):

@@ -1,5 +1,8 @@
 """Tables of the models and chips in the catalogue."""
 
+import re
+
+from inferlib import validation
 from tokenprice import catalog, sparse_attention
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.decode import unsupported_reason
@@ -18,11 +21,12 @@ class Table(Screen, list):
         """Return the table's cells; an asterisk marks rows beyond the measurements."""
         if not self:
             return "none", [], []
+        below = ["* beyond the measurements"] if any(row.get("beyond") for row in self) else []
         cells = [[*self.columns, ""]]
         for row in self:
             marks = ["*" if row.get("beyond") else ""]
             cells.append([_cell(row[name], scale) for name, scale in self.columns.items()] + marks)
-        return "", cells, []
+        return "", cells, below
 
 
 def _cell(value, scale):
@@ -34,20 +38,29 @@ def _cell(value, scale):
     return f"{value:,.0f}" if value >= 1e4 else f"{value:.4g}"
 
 
+def _containing(word, names):
+    """Return the names that contain a word, whatever the case, blanks and dashes of both."""
+    validation.instance("word", word, str)
+
+    def plain(text):
+        return re.sub(r"[\s_-]+", "", text.lower())
+
+    return [name for name in names if plain(word) in plain(name)]
+
+
 def chips(word: str = "") -> Table:
     """List chips whose name contains a word: SI units, price, and the chip whose kernel timings each uses."""
     from tokenprice.calibration import fallback_chip
 
     rows = []
-    for name in sorted(catalog.chips()):
-        if word.lower() in name.lower():
-            chip = catalog.load_chip(name)
-            peak = chip.peaks.get("bf16") or chip.peaks.get("fp16")
-            timed = "itself" if fallback_chip(name) == name else fallback_chip(name)
-            rows.append(
-                {"chip": name, "memory": chip.memory_capacity, "bandwidth": chip.memory_bandwidth, "16-bit peak": peak,
-                 "price": chip.price, "kernels timed on": timed, "price from": chip.sources.get("price")}
-            )  # fmt: skip
+    for name in _containing(word, sorted(catalog.chips())):
+        chip = catalog.load_chip(name)
+        peak = chip.peaks.get("bf16") or chip.peaks.get("fp16")
+        timed = "itself" if fallback_chip(name) == name else fallback_chip(name)
+        rows.append(
+            {"chip": name, "memory": chip.memory_capacity, "bandwidth": chip.memory_bandwidth, "16-bit peak": peak,
+             "price": chip.price, "kernels timed on": timed, "price from": chip.sources.get("price")}
+        )  # fmt: skip
     units = {"memory": 1e9, "bandwidth": 1e12, "16-bit peak": 1e12, "price": 1}
     return Table(rows, {"chip": None, **units, "kernels timed on": None})
 
@@ -57,8 +70,8 @@ def models(word: str = "") -> Table:
 
     ``beyond``: why an answer is beyond the measurements; ``missing``: why the model has no answer.
     """
-    names = {*catalog.models(), *catalog.same_shapes(), *catalog.served()}
-    rows = [_model(name) for name in sorted(names, key=str.lower) if word.lower() in name.lower()]
+    names = sorted({*catalog.models(), *catalog.same_shapes(), *catalog.served()}, key=str.lower)
+    rows = [_model(name) for name in _containing(word, names)]
     shown = {"model": None, "parameters": 1e9, "active": 1e9, "format": None, "context": 1, "kind": None}
     return Table(rows, shown)
 

@@ -26,8 +26,10 @@ from book.teaching.problems.chains import SESSIONS, chain, followed, follows
 from book.teaching.problems.export import export, put
 from book.teaching.problems.marking import mark, near, told
 from inferlib.units import factor
+from tokenprice.parsing import parse_int
 
 ROOT = Path(__file__).parents[3]
+MOST_VARIANTS = 1000
 PREDICTIONS = 6  # the session whose sheet asks for measured times
 FORM = """Write each answer with its unit between the quotation marks, such as `"12.3 ms"`, with a decimal point and
 three digits. The last cell says how your answers are read; run it before you hand the sheet in."""
@@ -277,7 +279,7 @@ def main():
         sys.exit(f"SESSION is {args.session!r}, but must be a number from 1 to {PREDICTIONS}")
     keys = outside(args.keys)
     if args.variants:
-        return export(keys, session, int(args.variants))
+        return export(keys, session, parse_int("VARIANTS", args.variants, most=MOST_VARIANTS))
     if args.mark:
         files = sorted(keys.glob("session-*.json")) or sys.exit(
             f"no key file in {keys}: give KEYS= their folder"
