@@ -162,7 +162,7 @@ def one_of(name, value, allowed):
 
 
 def instance(name, value, kind):
-    """Return a ``value`` of this class, else raise TypeError.
+    """Return a ``value`` of this class, or of one of a tuple of classes, else raise TypeError.
 
     Examples
     --------
@@ -172,8 +172,9 @@ def instance(name, value, kind):
     TypeError: keep is a int, but must be a dict
     """
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {kind.__name__}")
+        allowed = [one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,))]
+        article = "an" if allowed[0][0] in "AEIOU" else "a"
+        raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {' or '.join(allowed)}")
     return value
 
 

@@ -59,7 +59,7 @@ def read(text):
     >>> read("TPOT 20 ms, TTFT 400 ms, 64 users").measured
     {'tpot': 0.02, 'ttft': 0.4}
     """
-    said = text.strip()
+    said = validation.instance("measured", text, str).strip()
     if not said:
         raise ValueError(f"the benchmark is empty: give a printout, JSON, or {SUCH[5:]}")
     if said.startswith(("{", "[")):

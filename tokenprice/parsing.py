@@ -94,7 +94,8 @@ def parse_tokens(name, value) -> float:
         allowed = "a number such as 8192 or 8k" if name in LENGTHS else "a number such as 32 or 1k"
         value, unit = _measured(name, value, _TOKENS if name in LENGTHS else _LARGE, allowed)
         value *= _TOKENS[unit]
-    value = _number(name, value, zero=name in ("cached", "context", "seed"), maximum=1e12)
+    zero = name in ("cached", "context", "seed")
+    value = _number(name, value, zero=zero, minimum=None if zero else 1, maximum=1e12)
     return int(value) if value == int(value) else value
 
 
@@ -183,7 +184,7 @@ def parse_fraction(name, value) -> float:
     if isinstance(value, str):
         value, unit = _measured(name, value, _SHARE, "like 0.4 or 40%")
         value /= _SHARE[unit]
-    return _number(name, value, maximum=1)
+    return _number(name, value, minimum=1e-9, maximum=1)
 
 
 def parse_cached(name, value) -> float | str:
@@ -225,12 +226,10 @@ def parse_seconds(name, value) -> float:
         allowed = "like '500 ms', '1.2 s' or '50 tokens/s'"
         number, unit = _measured(name, value, (*_SECONDS, *_SPEED), allowed)
         _number(name, number)
-        if unit in _SPEED:
-            return 1 / number
+        value = 1 / number if unit in _SPEED else number * _SECONDS[unit]
         if unit:
-            return number * _SECONDS[unit]
-        value = number
-    value = _number(name, value)
+            return _number(name, value, minimum=1e-9)
+    value = _number(name, value, minimum=1e-9)
     # a bare number this large is not meant in seconds: TPOT is below 1 s, TTFT below a minute
     if value > (1 if name.startswith("tpot") else 60):
         raise ValueError(f"{name} is {value:g} s: did you mean '{value:g} ms', or '{value:g} tokens/s'?")
@@ -248,7 +247,7 @@ def parse_dollars(name, value) -> float:
         except ValueError:
             allowed = f"dollars, like 2.5 or $2 or $2{paid[1]}"
             raise ValueError(f"{name} is {validation.short(repr, value)}, but must be {allowed}") from None
-    return _number(name, value)
+    return _number(name, value, minimum=1e-9, maximum=1e12)
 
 
 def parse_prices(prices, own=()) -> dict:
@@ -331,7 +330,7 @@ def parse_dtype(name, value) -> str | Bytes:
 def parse_layer_formats(name, value) -> dict:
     """Parse the formats of single parts: a mapping, or ``"attention=bf16, head=fp16"``."""
     if isinstance(value, (list, tuple)):
-        value = ",".join(value)
+        value = ",".join(map(str, value))
     if isinstance(value, str):
         pairs = [part.partition("=") for part in value.split(",") if part.strip()]
         if not all(part.strip() and sign and text.strip() for part, sign, text in pairs):
@@ -341,7 +340,7 @@ def parse_layer_formats(name, value) -> dict:
         value = {part.strip().lower(): text for part, _, text in pairs}
     validation.instance(name, value, dict)
     for part in value:
-        validation.one_of("part", part, calibration.PARTS)
+        validation.one_of(f"part of {name}", part, calibration.PARTS)
     return {part: parse_dtype(name, text) for part, text in value.items()}
 
 
@@ -368,5 +367,5 @@ def parse_acceptance_length(name, value) -> float | str:
     except (TypeError, ValueError):
         from tokenprice.speculation import measured_curves
 
-        return validation.one_of("curve", value, measured_curves())
+        return validation.one_of(f"curve of {name}", value, measured_curves())
     return _number(name, number, minimum=1)

@@ -14,6 +14,7 @@ import re
 from dataclasses import replace
 from os.path import isfile
 
+from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from tokenprice import benchmark, invariants, predictors
@@ -82,8 +83,9 @@ def read(measured) -> list:
     [({'concurrency': 32}, {'tpot': 0.0213})]
     """
     rows = []
+    validation.instance("measured", measured, (str, list, tuple))
     for text in [measured] if isinstance(measured, str) else measured:
-        if isfile(text):
+        if isfile(validation.instance("measured", text, str)):
             with open(text, encoding="utf-8", newline="") as file:
                 lines = list(csv.DictReader(file)) if text.endswith(".csv") else [file.read()]
         else:

@@ -597,9 +597,10 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
     chooses itself, ignored where only a launch command gives them.
     """
+    chips = validation.instance("chips", {} if chips is None else chips, Mapping)
     options = aliases.resolve(merged(options))
     launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
-    prices = parsing.parse_prices(options.pop("prices", {}), chips or ())
+    prices = parsing.parse_prices(options.pop("prices", {}), chips)
     known = [name for kind in kinds for name in kind.names()]
     for name in options:
         validation.one_of("option", name, known)

@@ -1,7 +1,7 @@
 """Recommend a machine for a service: all machines that meet the SLO, cheapest first, and why others do not."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import cache
 from math import ceil, inf
@@ -17,7 +17,7 @@ from tokenprice.ask import ask_kernel_model
 from tokenprice.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
-from tokenprice.parsing import parse_int
+from tokenprice.parsing import parse_bool, parse_int
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet, smallest_number
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
@@ -391,6 +391,7 @@ def decide(
     True
     """
     own = chips if isinstance(chips, Mapping) else None
+    sure = parse_bool("sure", sure)
     free = {*CHOSEN, "requests_per_user", "fixed_lengths", "max_num_batched_tokens"} - {"concurrency"}
     shown, promise = question_and_slo(question, None, promise, options, own, free)
     many = shown.concurrency
@@ -436,8 +437,10 @@ def decide(
 
     search = searched(offers, sure)
     if offers and not (search.offers or search.misses):
-        said = validation.short(repr, layouts)
-        raise ValueError(f"layouts is {said}, but none of them uses all chips of any machine that is tried")
+        said = validation.shown(layouts)
+        raise ValueError(
+            f"counts is {given or None} and layouts is {said}, but no layout uses all chips of a machine"
+        )
     found = sorted(search.offers, key=search.place)
     if promise.percentiles:
         found = search.played(found)
@@ -500,7 +503,10 @@ def _offered(chips, prices):
     stated = parsing.parse_prices(prices or {}, own)
     asked = given is not None and not isinstance(chips, Mapping)
     named = given if asked else [*every_chip(), *own.values()]
-    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named]
+    tried = [
+        chip if isinstance(chip, Accelerator) else load_chip(chip)
+        for chip in validation.instance("chips", named, Iterable)
+    ]
     found = []
     left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:

@@ -1,7 +1,7 @@
 """Ask the kernel model, the sources or all of them one question at every point of a grid."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from inferlib import validation
 from inferlib.optional_imports import np, xarray as xr
@@ -10,7 +10,7 @@ from inferlib.system import System
 from tokenprice import predictors
 from tokenprice.ask import ask
 from tokenprice.formatting import align
-from tokenprice.parsing import parse_machine
+from tokenprice.parsing import parse_machine, parse_seconds
 from tokenprice.question import Question, given, merged
 from tokenprice.uncertainty import ratio_factor
 
@@ -37,8 +37,8 @@ class Sweep(sweeps.Sweep):
         of : str
             ``"seconds"`` of a token, ``"ttft"``, ``"usd_per_million"``, ``"usd_per_request"`` or
             ``"joules_per_token"``.
-        tpot : float, optional
-            Seconds of a token at most: only answers that keep this are chosen from.
+        tpot : float or str, optional
+            Seconds of a token at most, or words such as ``"50 tokens/s"``: only answers that keep this are chosen from.
 
         Returns
         -------
@@ -50,6 +50,7 @@ class Sweep(sweeps.Sweep):
         axis = next(name for name in self.dims if name not in ("by", "term")) if axis is None else axis
         validation.one_of("axis", axis, [name for name in self.dims if name != "term"])
         validation.one_of("of", of, LEAST)
+        tpot = tpot if tpot is None else parse_seconds("tpot", tpot)
         asked = self.status.transpose(axis, ...)
         empty = xr.full_like(asked, math.nan, float)  # no point has an answer or a price
         wanted = (of, "seconds", "low", "high", "chip")
@@ -183,7 +184,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     >>> sweep("Llama 3 70B", "8x H100", over={"boxes": boxes, "batch": [1, 64]}).best().squeeze().values.tolist()
     ['one of 8', 'one of 8']
     """
-    choices = {name: values for name, values in dict(over).items() if isinstance(values, Mapping)}
+    validation.instance("over", over, Mapping)
+    choices = {name: values for name, values in over.items() if isinstance(values, Mapping)}
     axes = sweeps.named_axes(over, [*Question.names(), "chips"], choices)
     if isinstance(question, Question):
         asked = question
@@ -198,6 +200,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
             )
         fields, _ = given(options | first, chips)
         asked = Question(**fields)
+    validation.instance("by", by, (str, Iterable))
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
 
     def answer(point):
@@ -209,6 +212,8 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
         here = asked.replace(**fields)
         for name, values in choices.items():
             change = values[point[name]]
+            if not callable(change):
+                validation.instance(f"over[{name!r}][{point[name]!r}]", change, Mapping)
             here = change(here) if callable(change) else here.replace(**change)
         return {key: _found(ask(here, by=key)) for key in keys}
 

@@ -265,7 +265,6 @@ def _answer(name, given):
 
 def _sweep(over=(), of="seconds", tpot=None, **given):
     from tokenprice import sweep
-    from tokenprice.parsing import parse_seconds
 
     axes = {}
     for text in over:
@@ -274,7 +273,7 @@ def _sweep(over=(), of="seconds", tpot=None, **given):
             raise ValueError(f"over is {text!r}, but must be like layout=TP8,PP2 TP4")
         axes[name.strip().replace("-", "_")] = [value.strip() for value in values.split(",")]
     found = sweep(*_records(given), over=axes, **given)
-    return found.best(of=of, tpot=tpot and parse_seconds("tpot", tpot))
+    return found.best(of=of, tpot=tpot)
 
 
 def _decide(model, top, why, **given):

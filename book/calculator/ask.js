@@ -382,7 +382,8 @@ globalThis.inferlibAsk = function (D) {
     const ends = parts.length ? [at(middle) * (1 - share), at(middle) * (1 + share)]
       : String(said).split(/(?<=\w)(?<!\de)\s*-/).map(at);
     if (ends.length < 2) return ends;
-    if (!ends.every((end, k) => end >= (k && ends[k - 1]))) return [NaN];
+    const { least } = D.form.numbers[name];
+    if (!ends.every((end, k) => end >= (k ? ends[k - 1] : least))) return [NaN];
     return Array.from({ length: D.facts.points }, (_, k) => {
       const place = (k + 0.5) / D.facts.points * (ends.length - 1), low = Math.floor(place);
       return ends[low] + (place - low) * (ends[low + 1] - ends[low]);

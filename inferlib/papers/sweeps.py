@@ -96,6 +96,7 @@ def sweep(model, system, workload=None, layout=None, *, over, by="all", constant
     >>> found.reason.values[0, 0, 0]
     'needs 142 GB, but 1 × H100 SXM has 80 GB'
     """
+    validation.instance("by", by, (str, Iterable))
     keys = answerers() if by == "all" else [by] if isinstance(by, str) else list(by)
     for key in keys:
         validation.one_of("source", key, answerers())
