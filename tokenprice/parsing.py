@@ -311,7 +311,7 @@ def parse_dtype(name, value) -> str | Bytes:
     if isinstance(value, Bytes):
         return value
     if isinstance(value, str):
-        plain = value.strip().lower().replace("-", "").replace(" bits", "bit").replace(" bit", "bit")
+        plain = re.sub(r"(?<=\w)-", "", value.strip().lower()).replace(" bits", "bit").replace(" bit", "bit")
         plain = SPELLED.get(plain, plain).removesuffix("bit")
         if not re.fullmatch(r"\d[\d.]*", plain):
             if re.match(r"i?q\d(_|$)", plain):

@@ -128,6 +128,8 @@ def _of_engines(name, words):
     words = list(words)
     while words:
         flag, sign, value = (word := words.pop(0)).partition("=")
+        if value == "--":  # argparse would drop it
+            raise ValueError(f"{flag} is '--', but must be a value")
         if flag.startswith("--") and (dashes := flag.replace("_", "-")) in own:
             flag = dashes
             word = dashes + sign + value
