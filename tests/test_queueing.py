@@ -249,6 +249,9 @@ def test_what_is_sure_is_the_cheapest_of_its_chip_in_whatever_form():
     told = found.text(most=99)
     assert all(row.endswith("]") for row in told.splitlines()[1:6]) and "slow end too" in told
     assert found.best.sure.dollars_per_hour == sure.fleet.dollars_per_hour
+    for one in found.offers[:5]:
+        meets = one.request.tpot_interval[1] <= 1 / 40 and one.request.ttft_interval[1] <= 1
+        assert meets == one.surely().startswith("This meets")
 
 
 def test_of_fleets_at_one_price_the_one_that_is_sure_is_offered():

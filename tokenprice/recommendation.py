@@ -60,7 +60,7 @@ class Offer(formatting.Screen):
     request: Request
     seller: str = ""
     fleet: Fleet | None = None
-    sure: Fleet | None = None  # the chip's cheapest fleet that meets the SLO at the slow end too
+    sure: Fleet | None = None  # meets the SLO at the slow end too: this fleet, or else the chip's cheapest
     simulations: tuple = ()  # at the estimate, and at both ends of its interval
     replicas: int = 0  # machines for a given number of users
 
@@ -452,7 +452,8 @@ def decide(
             slow = searched([one for one in offers if one[0].name == chip], True)
             cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1)), None)
         found[:OFFERS_SHOWN] = [
-            replace(one, sure=cheapest.get(one.system.chip.name)) for one in found[:OFFERS_SHOWN]
+            replace(one, sure=one.fleet if search.sure_of(one) else cheapest.get(one.system.chip.name))
+            for one in found[:OFFERS_SHOWN]
         ]
     asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
@@ -499,14 +500,12 @@ def _offered(chips, prices):
     """Return chips to try, each at its lowest price (with seller and highest price), and the others with the reason."""
     given = chips.values() if isinstance(chips, Mapping) else chips
     given = [given] if isinstance(given, (str, Accelerator)) else given
+    validation.instance("chips", given, (Iterable, type(None)))
     own = {chip.name: chip for chip in given or () if isinstance(chip, Accelerator)}
     stated = parsing.parse_prices(prices or {}, own)
     asked = given is not None and not isinstance(chips, Mapping)
     named = given if asked else [*every_chip(), *own.values()]
-    tried = [
-        chip if isinstance(chip, Accelerator) else load_chip(chip)
-        for chip in validation.instance("chips", named, Iterable)
-    ]
+    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named]
     found = []
     left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:
@@ -570,11 +569,15 @@ class _Search:
         request = with_cautions(self._served(q, read, users), q, users)
         self._offer(q, request, seller, replicas=replicas)
 
+    def sure_of(self, offer):
+        """Whether the fleet of an offer meets the SLO at the slow end too."""
+        return self._kept(offer.fleet.slow_end)
+
     def place(self, offer):
         """Sort key of offers: price, whatever its rounding; then fleets that meet the SLO at the slow end too."""
         price = float(f"{offer.ranked:.9g}")
         if offer.fleet:
-            return price, not self._kept(offer.fleet.slow_end), offer.request.tpot
+            return price, not self.sure_of(offer), offer.request.tpot
         return price, 0 if offer.replicas else offer.system.count, offer.request.tpot
 
     def _fleet(self, q, seller):
