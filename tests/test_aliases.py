@@ -1,6 +1,5 @@
 """Option names of other programs, and of earlier versions, ask the same question."""
 
-import pytest
 from facts import from_table
 
 from tokenprice import ask, decide
@@ -32,8 +31,3 @@ def test_decide_reads_them_too(asked):
     (question, words), few = asked, {"chips": "H100", "counts": 1}
     own = decide(MODEL, prompt_tokens=500, output_tokens=100, tpot="30 ms", **few)
     assert str(decide(*question, **words, token="30 ms", **few)) == str(own)
-
-
-def test_what_is_given_twice_is_refused():
-    with pytest.raises(ValueError, match="prompt_tokens is given twice: as isl and as prompt_tokens"):
-        ask(MODEL, BOX, isl=100, prompt_tokens=100, osl=10)

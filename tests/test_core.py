@@ -32,19 +32,12 @@ def test_total_is_the_sum_of_the_longest(times):
     assert step.table().ms["total"] == pytest.approx(1e3 * step.total)
 
 
-def test_breakdowns_sweep_over_labelled_axes_without_a_single_binding_term_and_refuse_what_is_malformed():
+def test_breakdowns_sweep_over_labelled_axes_without_a_single_binding_term():
     batch = xr.DataArray([1.0, 4.0], dims="batch")
     step = Breakdown(({"weights": 2.0, "arithmetic": batch}, {"network": 0.5}))
     assert step.total.values.tolist() == [2.5, 4.5]
     with pytest.raises(TypeError, match="differs over the points"):
         step.bottleneck  # noqa: B018
-    for stages, message in (
-        (({},), "needs a term"),
-        (({"x": 1.0}, {"x": 2.0}), "names of their own"),
-        (({"x": math.nan},), "term 'x' is nan"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            Breakdown(stages)
 
 
 POINTS = hnp.arrays(
@@ -78,13 +71,9 @@ def test_frontier_of_a_grid_is_that_of_its_rows(points):
 def test_infeasible_points_are_left_out_and_preferred_moves_to_speed_as_alpha_grows():
     table = pd.DataFrame({"tokens_per_second": [9.0, np.nan, 5.0], "usd_per_million": [np.nan, 1.0, 2.0]})
     assert frontier.pareto(table).tokens_per_second.tolist() == [5.0]
-    with pytest.raises(ValueError, match="no feasible point"):
-        frontier.pareto(table.iloc[:2])
     table = pd.DataFrame({"tokens_per_second": [100.0, 50.0, 10.0], "usd_per_million": [9.0, 2.0, 1.0]})
     points = frontier.pareto(table)
     assert [frontier.preferred(points, a).tokens_per_second for a in (0.1, 1, 3)] == [10.0, 50.0, 100.0]
-    with pytest.raises(ValueError, match="alpha is 0"):
-        frontier.preferred(points, 0)
 
 
 @given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300))
@@ -170,22 +159,6 @@ def test_a_slip_in_a_file_of_the_catalogue_names_file_and_line(tmp_path):
     (tmp_path / "models.toml").write_text('["Mine"]\nsource = "a"\n\n["Mine"]\nsource = "b"\n')
     with pytest.raises(ValueError, match=r"models\.toml is not TOML: .* line 4"):
         validation.read_package_toml(str(tmp_path / "catalog.py"), "models.toml")
-
-
-def test_numbers_need_their_unit_and_dimensions_do_not_mix():
-    with pytest.raises(ValueError, match="3.5 has no unit, expected 'GB/s', as in '3.5 GB/s'"):
-        inferlib.units.parse("3.5", "GB/s")
-    for one, other in (("W", "FLOP/s"), ("B", "FLOP"), ("usd", "tok"), ("B", "s"), ("W", "B")):
-        with pytest.raises(ValueError, match="cannot read"):
-            inferlib.units.factor(one, other)
-
-
-def test_systems_do_not_hold_domains_larger_than_themselves():
-    chip = inferlib.load_chip("H100 SXM")
-    with pytest.raises(ValueError, match="domain is 16"):
-        inferlib.System(chip, 8, domain=16)
-    with pytest.raises(TypeError, match="System.chip is a NoneType"):
-        inferlib.System(None, 8)
 
 
 def test_records_of_plain_numbers_are_equal_by_value():

@@ -60,11 +60,6 @@ def test_grades(text, resolution, value, grade):
     assert grading.grade_of(text, float(resolution), literal_eval(value))[1] == grade
 
 
-def test_a_reproducer_that_returns_nan_is_an_error():
-    with pytest.raises(ValueError, match="returned nan"):
-        grading.grade_of("1", 1, float("nan"))
-
-
 def test_consistent_means_within_the_rounding_of_what_was_read():
     card = audit.scorecard("erdil2025").query("row == 'PaLM 62B' and column == 'latency'")
     assert list(card.grade) == ["consistent"]  # the rounding of 4 ms and 8B allows this much
@@ -142,8 +137,6 @@ def test_explain_shows_equations_inputs_sources_and_branches():
     assert "as printed" in str(audit.explain(derived))
     assert audit.explain(card.iloc[0])._repr_html_().count("<details") >= 2
     assert "peak at fp8 = " in str(audit.explain(inferlib.load_chip("H100 SXM")))
-    with pytest.raises(TypeError, match="cannot explain a list"):
-        audit.explain([3])
 
 
 @pytest.fixture

@@ -64,11 +64,6 @@ def test_a_question_in_words_is_the_question_in_records(key):
     assert (words.summary(), words.terms) == (records.summary(), records.terms)
 
 
-def test_a_wrong_word_of_a_question_is_named():
-    with pytest.raises(LookupError, match="no field of Workload 'bach'; did you mean 'batch'"):
-        papers.ask("pope2022", "Llama 3 70B", "8x H100", bach=32)
-
-
 def test_the_ten_lines_of_the_api_page_give_what_they_show():
     lines = doctest.DocTestParser().get_doctest(
         API.read_text("utf-8").replace("\n```\n", "\n\n"), {}, "api.md", str(API), 0

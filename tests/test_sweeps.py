@@ -93,12 +93,6 @@ def test_a_machine_of_ones_own_chip_is_swept_by_its_name():
     assert found.status.values.ravel().tolist() == ["infeasible", "ok"]
 
 
-@from_table
-def test_an_axis_is_named_and_has_values(over):
-    with pytest.raises((ValueError, LookupError, TypeError), match="axis"):
-        tokenprice.sweep("Llama 3 70B", "8x H100", over=over)
-
-
 REQUEST = tokenprice.Question("Llama 3 70B", "8x H100", prompt_tokens="2k", output_tokens=500, weights="bf16")
 CHOICES = {
     "TP8": {},
@@ -133,11 +127,6 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
         for one in (chips, layouts)
     ]
     assert ties == ["H200 or H100", ""]
-
-
-def test_a_choice_that_nobody_names_is_refused():
-    with pytest.raises((ValueError, LookupError), match="of"):
-        tokenprice.sweep("Llama 3 70B", "8x H100", over={"batch": [1, 2]}).best(of="joy")
 
 
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
