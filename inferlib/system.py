@@ -307,11 +307,7 @@ def decode_model(source):
         @wraps(function)
         def decode_step(*args, **kwargs):
             for name, value in (*zip(names, args, strict=False), *kwargs.items()):
-                kind = kinds.get(name, object)
-                if not isinstance(value, kind):
-                    allowed = getattr(kind, "__args__", (kind,))
-                    wanted = " or ".join(one.__name__.removesuffix("Type") for one in allowed)
-                    raise TypeError(f"{name} is {validation.shown(value)}, but must be {wanted}")
+                validation.instance(name, value, kinds.get(name, object))
             try:
                 stages = function(*args, **kwargs)
             except (NotDescribed, DoesNotFit) as why:

@@ -162,19 +162,19 @@ def one_of(name, value, allowed):
 
 
 def instance(name, value, kind):
-    """Return a ``value`` of this class, or of one of a tuple of classes, else raise TypeError.
+    """Return a ``value`` of a class, or of one of several (a tuple, or ``dict | None``), else raise TypeError.
 
     Examples
     --------
     >>> instance("keep", 5, dict)
     Traceback (most recent call last):
     ...
-    TypeError: keep is a int, but must be a dict
+    TypeError: keep is 5, but must be dict
     """
     if not isinstance(value, kind):
-        allowed = [one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,))]
-        article = "an" if allowed[0][0] in "AEIOU" else "a"
-        raise TypeError(f"{name} is a {type(value).__name__}, but must be {article} {' or '.join(allowed)}")
+        several = kind if isinstance(kind, tuple) else getattr(kind, "__args__", (kind,))
+        allowed = " or ".join(one.__name__.removesuffix("Type") for one in several)
+        raise TypeError(f"{name} is {shown(value)}, but must be {allowed}")
     return value
 
 

@@ -92,7 +92,7 @@ ANSWER = [*(key for key in papers.sources() if key != "erdil2025"), "principles"
 def test_a_decode_step_is_asked_about_records(key, name):
     answer = decode_step if key == "kernels" else papers.source._answerer(key)
     for wrong in ("x", 0, 3.5):
-        with pytest.raises(TypeError, match=f"{name} is a {type(wrong).__name__}, "):
+        with pytest.raises(TypeError, match=f"{name} is {wrong!r}, but must be"):
             answer(**ASKED | {name: wrong})
 
 

@@ -37,7 +37,7 @@ def test_a_loader_takes_a_name_a_record_of_the_catalogue_and_its_own(key, what):
     assert load(of_catalogue(name)) == found and found.name == name
     with pytest.raises(LookupError, match="4711"):
         load("4711")
-    with pytest.raises(TypeError, match=rf"{what} is a float, but must be"):
+    with pytest.raises(TypeError, match=rf"{what} is 4.7, but must be"):
         load(4.7)
 
 
