@@ -103,9 +103,7 @@ class Record:
 
     def __repr__(self):
         values = ((f, getattr(self, f.name)) for f in fields(self))
-        shown = ", ".join(
-            f"{f.name}={_in_signature(value)}" for f, value in values if not _is_default(f, value)
-        )
+        shown = ", ".join(f"{f.name}={value!r}" for f, value in values if not _is_default(f, value))
         return f"{type(self).__qualname__}({shown})"
 
     def __eq__(self, other):
@@ -120,13 +118,6 @@ def _is_default(f, value):
     """Whether a field has its default value; the record's text leaves it out then."""
     default = f.default if f.default_factory is MISSING else f.default_factory()
     return isinstance(value, type(default)) and bool(value == default)
-
-
-def _in_signature(value):
-    """Format a value for the text of a record: a function by its name, not its address."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_in_signature, value))}{',' * (len(value) == 1)})"
-    return getattr(value, "__name__", None) or repr(value)
 
 
 @cache
