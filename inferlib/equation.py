@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
@@ -754,6 +754,11 @@ def equals(source, name, value):
     from inferlib.optional_imports import sympy
 
     return sympy.Eq(symbol(source, name), value)
+
+
+def in_notation(source, chapter=None):
+    """Return :func:`derivation`, :func:`symbol` and :func:`equals` of one source (and chapter)."""
+    return partial(derivation, source, chapter=chapter), partial(symbol, source), partial(equals, source)
 
 
 def let(name, value):
