@@ -300,8 +300,9 @@ class Named:
             term = (
                 _term(whole, entry.symbols()[part]) if isinstance(part, str) else part.equation.expression()
             )
-            mark = sp.Symbol(words)
-            whole, names[mark] = whole.subs(term, mark), brace(kind, words) % latex(term)
+            text = brace(kind, words)
+            mark = sp.Symbol(text)  # its name orders the terms
+            whole, names[mark] = whole.subs(term, mark), text % latex(term)
         self.function = function
         self.shown = displayed(entry.latex_with(latex(whole, names)), entry.number)
 
