@@ -184,11 +184,11 @@ def run(key, answer, model, system, workload, layout, **more):
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
 
 
-def load(what, given, kind, own, view):
+def load(what, given, kind, own, view=None):
     """Load a ``"model"`` or ``"chip"`` as a source's own record ``kind``; every source's loader calls this.
 
     ``own`` has the source's records by name, or the tables of ``source.toml`` from which they are made; any other name
-    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record.
+    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record, if it has one.
     """
     if isinstance(given, str) and given in own:
         entry = own[given]

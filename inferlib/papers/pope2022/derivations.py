@@ -3,15 +3,16 @@
 from inferlib.equation import derivation_steps, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.pope2022 import equations
-from inferlib.papers.pope2022.records import Chip, Mesh, Model
+from inferlib.papers.pope2022.records import Mesh, Model
+from inferlib.system import Accelerator
 
 derivation, symbol, equals = in_notation("pope2022")
 
 
-MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
+MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Accelerator, Mesh))
 E = MODEL.d_model
 F = MODEL.d_ff
-W = CHIP.network_bandwidth
+W = CHIP.scale_up_bandwidth
 ACT = MODEL.activation_bytes
 WEIGHT = MODEL.weight_bytes
 X = MESH.x
