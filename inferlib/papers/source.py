@@ -188,7 +188,8 @@ def load(what, given, kind, own, view=None):
     """Load a ``"model"`` or ``"chip"`` as a source's own record ``kind``; every source's loader calls this.
 
     ``own`` has the source's records by name, or the tables of ``source.toml`` from which they are made; any other name
-    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record, if it has one.
+    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record, if it
+    has one of its own.
     """
     if isinstance(given, str) and given in own:
         entry = own[given]
