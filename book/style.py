@@ -17,6 +17,7 @@ from cycler import cycler
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from inferlib.equation import displayed, latex
 from inferlib.units import factor
 
 # Colours after Okabe and Ito, distinguishable with any colour vision, and of middle lightness, so that they
@@ -286,18 +287,40 @@ def brace(kind, words):
 class Named:
     """An equation whose terms are named under braces, in the colours of their kinds in figures.
 
-    ``terms``: text of a brace, to the equation of the term and its kind in :data:`KINDS`.
+    ``terms``: text of a brace, to the equation of the term (or the name of an argument in it) and its kind in
+    :data:`KINDS`.
     """
 
     def __init__(self, function, terms):
-        wrapped = [(part, brace(kind, words)) for words, (part, kind) in terms.items()]
-        self.function, self.shown = function, function.equation.with_names(wrapped)
+        import sympy as sp
+
+        entry, names = function.equation, {}
+        whole = entry.expression()
+        for words, (part, kind) in terms.items():
+            term = (
+                _term(whole, entry.symbols()[part]) if isinstance(part, str) else part.equation.expression()
+            )
+            text = brace(kind, words)
+            mark = sp.Symbol(text)  # its name orders the terms
+            whole, names[mark] = whole.subs(term, mark), text % latex(term)
+        self.function = function
+        self.shown = displayed(entry.latex_with(latex(whole, names)), entry.number)
 
     def __repr__(self):
         return f"{self.function.equation}"
 
     def _repr_markdown_(self):
         return self.shown
+
+
+def _term(term, symbol):
+    """Return the term of a (nested) sum or maximum that contains a symbol."""
+    import sympy as sp
+
+    split = (sp.Add, sp.Max)
+    while isinstance(term, split) or (term.is_Mul and any(isinstance(one, sp.Max) for one in term.args)):
+        term = next(one for one in term.args if symbol in one.free_symbols)
+    return term
 
 
 class Text:

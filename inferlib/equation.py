@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, field, fields
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from operator import attrgetter
@@ -103,9 +103,7 @@ class Record:
 
     def __repr__(self):
         values = ((f, getattr(self, f.name)) for f in fields(self))
-        shown = ", ".join(
-            f"{f.name}={_in_signature(value)}" for f, value in values if not _is_default(f, value)
-        )
+        shown = ", ".join(f"{f.name}={value!r}" for f, value in values if not _is_default(f, value))
         return f"{type(self).__qualname__}({shown})"
 
     def __eq__(self, other):
@@ -120,13 +118,6 @@ def _is_default(f, value):
     """Whether a field has its default value; the record's text leaves it out then."""
     default = f.default if f.default_factory is MISSING else f.default_factory()
     return isinstance(value, type(default)) and bool(value == default)
-
-
-def _in_signature(value):
-    """Format a value for the text of a record: a function by its name, not its address."""
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_in_signature, value))}{',' * (len(value) == 1)})"
-    return getattr(value, "__name__", None) or repr(value)
 
 
 @cache
@@ -270,43 +261,21 @@ class Equation:
             values |= {name: other.equation.expression() for name, other in self.also[number].items()}
         return self.working(**values)
 
-    def latex(self, number=None, wrapped=()):
-        """Return the equation as LaTeX in the source's notation.
+    def latex(self, number=None):
+        """Return the equation as LaTeX in the source's notation."""
+        return self.latex_with(latex(self.expression(number)))
 
-        ``wrapped``: pairs of another equation (or the name of an argument) and LaTeX text with ``%s``. That equation's
-        value, or the term that contains the argument, is put into the text.
-        """
+    def latex_with(self, right):
+        """Return the equation as LaTeX, with another text on its right-hand side."""
         left = symbols_of(self.source).get(self.name, rf"\text{{{self.name.replace('_', ' ')}}}")
-        whole = self.expression(number)
-        names = {}
-        for part, text in wrapped:
-            term = self._term(whole, part) if isinstance(part, str) else part.equation.expression()
-            mark = type(next(iter(term.free_symbols)))(f"{text} of {self.name}")
-            whole, names[mark] = whole.subs(term, mark), text % latex(term)
-        return f"{left} {_RELATIONS.get(self.form, '=')} {latex(whole, names)}"
-
-    def _term(self, term, argument):
-        """Return the term of a (nested) sum or maximum that contains an argument."""
-        from inferlib.optional_imports import sympy
-
-        symbol = self.symbols()[argument]
-        split = (sympy.Add, sympy.Max)
-        while isinstance(term, split) or (
-            term.is_Mul and any(isinstance(one, split[1]) for one in term.args)
-        ):
-            term = next(one for one in term.args if symbol in one.free_symbols)
-        return term
-
-    def with_names(self, wrapped):
-        """Return the equation as a notebook shows it, with :meth:`latex`'s ``wrapped`` terms."""
-        return _display(self.latex(wrapped=wrapped), self.number)
+        return f"{left} {_RELATIONS.get(self.form, '=')} {right}"
 
     def _repr_markdown_(self):
         try:
-            return _display(self.latex(), self.number)
+            return displayed(self.latex(), self.number)
         except ValueError as why:  # a closed form that no longer holds is shown as it was
             with _holding(_judging, True):
-                return f"{_display(self.latex(), self.number)}\n{why}."
+                return f"{displayed(self.latex(), self.number)}\n{why}."
 
     def __repr__(self):
         return f"{self.source}.{self.name}" + (f" ({self.number})" if self.number else "")
@@ -338,7 +307,7 @@ def _printer():
     return lambda names: Printer({"mul_symbol": r"\, ", "fold_frac_powers": True, "symbol_names": names})
 
 
-def _display(text, number=None):
+def displayed(text, number=None):
     """Return a displayed equation in Markdown, with its printed number."""
     tag = rf" \tag{{{number}}}" if number else ""
     return f"\\begin{{equation*}}\n{text}{tag}\n\\end{{equation*}}\n"
@@ -525,7 +494,7 @@ class Steps(list):
         return self[-1].equation.rhs
 
     def _repr_markdown_(self):
-        steps = (f"**{i}.** {s.caption}\n\n{_display(s.latex, s.number)}" for i, s in enumerate(self, 1))
+        steps = (f"**{i}.** {s.caption}\n\n{displayed(s.latex, s.number)}" for i, s in enumerate(self, 1))
         return "\n".join([*steps, self.broken])
 
     def __repr__(self):
@@ -785,6 +754,11 @@ def equals(source, name, value):
     from inferlib.optional_imports import sympy
 
     return sympy.Eq(symbol(source, name), value)
+
+
+def in_notation(source, chapter=None):
+    """Return :func:`derivation`, :func:`symbol` and :func:`equals` of one source (and chapter)."""
+    return partial(derivation, source, chapter=chapter), partial(symbol, source), partial(equals, source)
 
 
 def let(name, value):

@@ -104,12 +104,15 @@ def test_the_largest_batch_is_the_largest_that_fits():
 
 # --- Readings --------------------------------------------------------------------------------------------
 def test_low_rank_attention_and_windows_are_those_of_the_released_models():
-    model, counting = MODELS["DeepSeekV3"], ablation.counting(lim.multiplied_out, lim.without_routers)
-    low, counted = lim.load_model(model, lim.PRINTED.replace(counting=counting)), model.parameters()
+    model, released = (
+        MODELS["DeepSeekV3"],
+        lim.PRINTED.replace(multiplied_out=False, **ablation.counted("router")),
+    )
+    low, counted = lim.load_model(model, released), model.parameters()
     outside = counted["norms"] + counted["embeddings"] + counted["head"] + 58 * 256  # biases of routers
     assert lim.stored_weights(low) == model.n_params - outside
     # windows cap cache and arithmetic
-    local = lim.PRINTED.replace(counting=ablation.counting(lim.whole_contexts))
+    local = lim.PRINTED.replace(whole_contexts=False)
     oss = lim.load_model(MODELS["GPT-OSS-120B"], local)
     assert lim.cache_size(oss, 128, local) == lim.cache_size(APPS["GPT-OSS-120B"], 128)
     grown = lim.cache_size(oss, 1128, local) - lim.cache_size(oss, 128, local)

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import pydoc
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,11 @@ def test_assumptions_are_optional_and_the_last_that_a_place_gives(key):
         if "assumptions" in placed:
             assert placed[-1] == "assumptions", name
         assert all(one.default is not one.empty for one in known if one.name == "assumptions"), name
+
+
+@each_source
+def test_the_help_of_a_room_shows_no_address(key):
+    assert " at 0x" not in pydoc.render_doc(source_package(key))
 
 
 @each_source

@@ -52,7 +52,7 @@ def test_shapes_are_those_of_table_d1_and_the_chip_that_of_section_4():
         "arithmetic": TPU.flops,
         "memory": TPU.memory_capacity,
         "memory bandwidth": TPU.memory_bandwidth,
-        "interconnect": TPU.network_bandwidth,
+        "interconnect": TPU.scale_up_bandwidth,
     }
 
 
@@ -80,7 +80,7 @@ def moved(steps, mesh, sizes):
 @pytest.mark.parametrize("layout", list(p.LAYOUTS))
 def test_volumes_are_those_of_the_drawn_schedule(layout, mesh):
     """Two independent accounts: the formula, and the pieces on each side of every collective."""
-    tokens, chip = 640.0, p.Chip(1.0, 1.0, 1.0, 1.0)
+    tokens, chip = 640.0, inferlib.Accelerator(1.0, 1.0, 1.0, 1.0)
     model = PALM.replace(weight_bytes=3.0, activation_bytes=5.0)
     plan, sizes = schedules.schedule(layout), {"B": tokens, "E": model.d_model, "F": model.d_ff}
     activations, weights = (moved(plan[part], mesh, sizes) for part in ("activations", "weights"))
@@ -320,9 +320,9 @@ def test_attention_over_the_batch_moves_what_its_drawing_says():
 def test_ways_count_bytes_of_all_layers_and_every_new_token():
     at = OURS, CHIP, p.Mesh(8), "WS 1D"
     heads, batch = (p.pass_needs(*at, cut, 32, 1, 4096, CORRECTED)["network"] for cut in ("Head", "Batch"))
-    extra = 80 * 2 * (32 * 64 * 128 / 8) * (7 / 8) * 2 / CHIP.network_bandwidth
+    extra = 80 * 2 * (32 * 64 * 128 / 8) * (7 / 8) * 2 / CHIP.scale_up_bandwidth
     assert batch - heads == pytest.approx(extra)
-    assert heads == pytest.approx(80 * 4 * 32 * 8192 * (7 / 8) * 2 / CHIP.network_bandwidth)
+    assert heads == pytest.approx(80 * 4 * 32 * 8192 * (7 / 8) * 2 / CHIP.scale_up_bandwidth)
     prompt = "Head", 4, 2048, 0, CORRECTED
     prefill = p.pass_needs(*at, *prompt)["cache"]
     assert prefill == pytest.approx(4 * LLAMA.cache_bytes(2048) / 8 / CHIP.memory_bandwidth)

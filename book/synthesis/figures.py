@@ -6,7 +6,7 @@ from book import style
 from book.audit import grading
 from inferlib import papers
 from inferlib.papers import metadata
-from inferlib.papers.source import BOUND
+from inferlib.papers.source import BOUND, source_package
 from tokenprice import predictors
 
 _WIDE = (BOUND, "erdil2025")  # the other lines run along these
@@ -39,12 +39,20 @@ def printed_ranges(ax, model, system, workload):
     for key in papers.versions():
         if not (step := predictors.ask(key, model, system, workload)).feasible:
             continue
-        if ends := papers.printed_range(key, model, system, workload):
-            low, high = (end.total for end in ends)
+        if ends := printed_ends(key):
+            low, high = (papers.ask(key, model, system, workload, assumptions=end).total for end in ends)
             between(ax, key, low, step.total, high)
             style.words(ax, 1e3 * high, _below(ax, key), " printed range", fontsize=8)
             ax.set_xlim(0, max(ax.get_xlim()[1], 1.2e3 * high))
     return ax
+
+
+def printed_ends(key):
+    """Return the assumptions of a version at both ends of the range that its source prints for its constant."""
+    source, _, version = key.partition(".")
+    entry = papers.metadata(source)["versions"][version]
+    made = getattr(source_package(key).Assumptions, entry["assumptions"])
+    return [made(end) for end in entry.get("ends", ())]
 
 
 def between(ax, key, low, middle, high):

@@ -10,7 +10,6 @@ from inferlib.papers.source import (
     common_terms,
     label,
     metadata,
-    printed_range,
     source_of,
     sources,
     versions,
@@ -18,7 +17,7 @@ from inferlib.papers.source import (
 )
 
 __all__ = [
-    "metadata", "answerers", "ask", "common_name", "common_terms", "label", "printed_range", "source_of", "sources",
+    "metadata", "answerers", "ask", "common_name", "common_terms", "label", "source_of", "sources",
     "sweep", "versions", "vocabulary",
 ]  # fmt: skip
 

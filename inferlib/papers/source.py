@@ -105,6 +105,7 @@ def ask(
     workload: Workload | None = None,
     layout: Layout | None = None,
     *,
+    assumptions: Record | None = None,
     constants: str = "own",
     **work,
 ) -> Breakdown:
@@ -120,6 +121,8 @@ def ask(
     workload : Workload, optional
     layout : Layout, optional
         Each source chooses its own if none is given.
+    assumptions : optional
+        A record of the source's ``Assumptions``, in place of what the source or version prints.
     constants : {"own", "same"}
         ``"own"``: the source's own chip and latencies, if it states them; ``"same"``: the catalogue's chip and the
         latencies of ``vocabulary.toml`` for all.
@@ -157,6 +160,8 @@ def ask(
     more = {}
     if key != BOUND and isinstance(system, System):
         system, more = with_constants(key, answer, system, constants)
+    if assumptions is not None:
+        more["assumptions"] = assumptions
     return run(key, answer, model, system, workload, layout, **more)
 
 
@@ -179,11 +184,12 @@ def run(key, answer, model, system, workload, layout, **more):
         return Breakdown(status="n/a", reason=f"refused: {refusal}", source=key)
 
 
-def load(what, given, kind, own, view):
+def load(what, given, kind, own, view=None):
     """Load a ``"model"`` or ``"chip"`` as a source's own record ``kind``; every source's loader calls this.
 
     ``own`` has the source's records by name, or the tables of ``source.toml`` from which they are made; any other name
-    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record.
+    is looked up in the catalogue. ``view`` converts a Transformer or an Accelerator to the source's record, if it
+    has one of its own.
     """
     if isinstance(given, str) and given in own:
         entry = own[given]
@@ -219,25 +225,6 @@ def public_names(package):
         if not (name.startswith("_") or isinstance(value, (ModuleType, partial)))
         and (getattr(value, "__module__", None) or own).startswith(own)
     )  # fmt: skip
-
-
-def printed_range(key, model, system, workload):
-    """Return the answers of a version at both ends of the range that its source prints for its constant.
-
-    Examples
-    --------
-    >>> import inferlib
-    >>> asked = inferlib.load_model("Llama 3 70B"), inferlib.System(inferlib.load_chip("H100 SXM"), 8)
-    >>> steps = printed_range("liminal2025.eq8", *asked, inferlib.Workload(32, 4096))
-    >>> [f"{1e3 * step.total:.2f} ms" for step in steps]
-    ['14.31 ms', '17.75 ms']
-    """
-    entry = _version(validation.one_of("version", key, versions()))
-    makes = getattr(source_package(key).Assumptions, entry["assumptions"])
-    system = _on_own_chip(source_of(key), system)
-    answer = _answerer(key)
-    ends = entry.get("ends", ())
-    return tuple(answer(model, system, workload, assumptions=makes(end)) for end in ends)
 
 
 def _answerer(key):

@@ -1,20 +1,15 @@
 """Derivations of first principles: when memory and arithmetic take equally long, and the effect of long contexts."""
 
-from functools import partial
-
-from inferlib.equation import derivation, derivation_steps, equals, solved, symbol, symbolic
+from inferlib.equation import derivation_steps, in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
 from inferlib.system import Accelerator
 
-derivation = partial(derivation, "principles")
-
-_left = partial(symbol, "principles")
-equals = partial(equals, "principles")
+derivation, symbol, equals = in_notation("principles")
 MODEL = symbolic(Profile, "principles")
 CHIP = symbolic(Accelerator, "principles")
-BATCH, CONTEXT, TOKENS = (_left(name) for name in ("batch", "context", "tokens"))
+BATCH, CONTEXT, TOKENS = (symbol(name) for name in ("batch", "context", "tokens"))
 # A dense model whose layers all see the whole context.
 DENSE = MODEL.replace(expert_weights=sp.S.Zero, window_values=sp.S.Zero, window_pair_flops=sp.S.Zero)
 
@@ -47,7 +42,7 @@ def long_context():
     group = sp.Symbol("g")
     ceiling = sp.limit(intensity, CONTEXT, sp.oo)
     many = sp.limit(intensity, BATCH, sp.oo)
-    left = _left("decode_intensity")
+    left = symbol("decode_intensity")
     return derivation_steps(
         "Every sequence brings its own cache, and its own arithmetic with it.",
         sp.Eq(left, intensity),
@@ -89,7 +84,7 @@ def two_bounds():
     ceiling = sp.Symbol(r"I_{\infty}")
     alone = sp.limit(roofline.decode_intensity(DENSE, BATCH, CONTEXT), CONTEXT, sp.oo)
     pairs = solved(ceiling, alone, DENSE.pair_flops)
-    balanced = {DENSE.pair_flops: pairs, CHIP.flops: _left("ridge_point") * CHIP.memory_bandwidth}
+    balanced = {DENSE.pair_flops: pairs, CHIP.flops: symbol("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x")
     return derivation_steps(
@@ -114,7 +109,7 @@ def touched_experts():
     """How many expert weights a batch needs."""
     experts, chosen = sp.symbols("E k")
     i, e = sp.symbols("i e")
-    sequences = _left("batch")
+    sequences = symbol("batch")
     without = sp.binomial(experts - 1, chosen) / sp.binomial(experts, chosen)
     one = sp.expand(sp.gammasimp(without.rewrite(sp.gamma)))
     share = one.subs(chosen, MODEL.expert_share * experts)

@@ -1,29 +1,25 @@
 """Erdil 2025: what its complete model implies beyond what the paper prints, derived step by step."""
 
-from functools import partial
-
 import sympy as sp
 
 from book.papers.erdil2025 import limits
-from inferlib.equation import derivation, derivation_steps, equals, symbol, symbolic
+from inferlib.equation import derivation_steps, in_notation, symbolic
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import Shape, cache_values
 
-derivation = partial(derivation, "erdil2025", chapter="erdil2025_model")
-_symbol = partial(symbol, "erdil2025")
-equals = partial(equals, "erdil2025")
+derivation, symbol, equals = in_notation("erdil2025", "erdil2025_model")
 SHAPE, CHIP = symbolic(Shape, "erdil2025"), symbolic(GPU, "erdil2025")
 PROTOCOL = symbolic(Protocol, "erdil2025")
 
 
-N_GPU, BATCH, CONTEXT = map(_symbol, ("n_gpu", "batch", "context"))
+N_GPU, BATCH, CONTEXT = map(symbol, ("n_gpu", "batch", "context"))
 
 
 @derivation(proves=limits.long_context_intensity)
 def long_context_intensity():
     """Arithmetic per byte of cache when attention is all that counts."""
-    flop_per_pair = _symbol("flop_per_pair")
+    flop_per_pair = symbol("flop_per_pair")
     flop = flop_per_pair * SHAPE.n_layers * SHAPE.n_heads * SHAPE.head_dim * CONTEXT
     read = SHAPE.n_layers * cache_values(SHAPE) * SHAPE.activation_bytes * CONTEXT
     return derivation_steps(

@@ -9,17 +9,9 @@ from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, Assumptions
 
 
-def counting(*dropped, keep=()):
-    """Variants of the paper's counting: without some of its readings, or with operators that it leaves out."""
-    kept = [reading for reading in PRINTED.counting if reading not in dropped]
-    if keep:
-        kept = [_keeping(keep) if reading is model.matrices_only else reading for reading in kept]
-    return tuple(kept)
-
-
-@lru_cache
-def _keeping(names):
-    return lambda op: op if op.name in names else model.matrices_only(op)
+def counted(*names):
+    """Return the change that counts operators which the paper leaves out."""
+    return {"left_out": tuple(name for name in PRINTED.left_out if name not in names)}
 
 
 def one_for_each_expert(application, batch, assumptions):
@@ -46,12 +38,12 @@ def readings():
     return {("", "as printed"): AS_PRINTED} | changed
 
 
-def _changed(drop=(), keep=(), assumed=None, latencies=None, single=False, **changes):
+def _changed(keep=(), assumed=None, latencies=None, single=False, **changes):
     """A reading as ``readings.toml`` states it."""
-    if drop or keep:
-        changes["counting"] = counting(*(getattr(model, name) for name in drop), keep=tuple(keep))
     if assumed:
-        changes["counting"] = getattr(Assumptions, assumed)().counting
+        return Reading(getattr(Assumptions, assumed)())
+    if keep:
+        changes |= counted(*keep)
     if single:
         changes["equations"] = ((model.expert_evaluations, one_for_each_expert),)
     return Reading.changed(**changes, **with_latencies(**latencies) if latencies else {})

@@ -2,14 +2,12 @@
 
 from book.audit.grading import Reader
 from book.papers.liminal2025 import ablation, cells, efficiency, speeds, travels
-from book.papers.liminal2025.ablation import counting
 from book.papers.liminal2025.speeds import LARGE, LONG, SHORT, K, gain, speed, written
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import IDEAL, PRINTED, Assumptions, load_model
 
-READ_SHARED, LOCAL = counting(model.shared_unread), counting(model.whole_contexts)
-LOW_RANK = counting(model.multiplied_out)
-LOW_RANK_SHARED = counting(model.multiplied_out, model.shared_unread)
+READ_SHARED, LOCAL = {"shared_unread": False}, {"whole_contexts": False}
+LOW_RANK = {"multiplied_out": False}
 
 
 def _under(name, n, context, **changes):
@@ -37,9 +35,9 @@ def of_models():
         return model.stored_weights(one) / 1e9, (one.used + routed) / 1e9
 
     # without routers, as the printed cells
-    released = PRINTED.replace(counting=LOW_RANK)
+    released = PRINTED.replace(**LOW_RANK)
     total, active = counted("DeepSeekV3", released)
-    shared = PRINTED.replace(counting=READ_SHARED)
+    shared = PRINTED.replace(**READ_SHARED)
     scout = [model.bytes_loaded(load_model("Llama4-Scout", a), 1, SHORT, a) / 1e9 for a in (PRINTED, shared)]
     pairs = [load_model("DeepSeekV3", a).pair_flops for a in (PRINTED, Assumptions.corrected())]
     qwen = load_model("Qwen3-30B")
@@ -48,14 +46,14 @@ def of_models():
     return {
         "scout_read": f"{scout[0]:.1f}",
         "scout_all": f"{scout[1]:.1f}",
-        "shared_lost": _lost(counting=READ_SHARED),
+        "shared_lost": _lost(**READ_SHARED),
         "low_total": f"{total:.0f}",
         "low_active": f"{active:.1f}",
         "kimi_low_active": f"{counted('Kimi-K2', released)[1]:.1f}",
         "wide": f"{pairs[0] / pairs[1] - 1:.1%}",
-        "narrow_lost": _lost(counting=counting(model.values_over_keys)),
-        "local_lost": _lost(counting=LOCAL),
-        "head_cells": ablation.survivors(counting=counting(keep=("head", "embedding"))),
+        "narrow_lost": _lost(values_over_keys=False),
+        "local_lost": _lost(**LOCAL),
+        "head_cells": ablation.survivors(**ablation.counted("head", "embedding")),
         "literal": f"{literal / model.bytes_loaded(qwen, 32, SHORT):.1f}",
     }
 
@@ -64,16 +62,16 @@ def of_speeds():
     """Numbers about speeds, in the paper's writing."""
     return {
         "slow": _under("Llama3-405B", 128, SHORT, pflops=1e12),
-        "maverick_all": _under("Llama4-Maverick", 8, SHORT, counting=READ_SHARED),
-        "deepseek_all": _under("DeepSeekV3", 8, SHORT, counting=READ_SHARED),
-        "deepseek_low": _under("DeepSeekV3", 8, SHORT, counting=LOW_RANK),
-        "deepseek_low_shared": _under("DeepSeekV3", 8, SHORT, counting=LOW_RANK_SHARED),
-        "oss_head": _under("GPT-OSS-120B", 8, SHORT, counting=counting(keep=("head",))),
+        "maverick_all": _under("Llama4-Maverick", 8, SHORT, **READ_SHARED),
+        "deepseek_all": _under("DeepSeekV3", 8, SHORT, **READ_SHARED),
+        "deepseek_low": _under("DeepSeekV3", 8, SHORT, **LOW_RANK),
+        "deepseek_low_shared": _under("DeepSeekV3", 8, SHORT, **LOW_RANK, **READ_SHARED),
+        "oss_head": _under("GPT-OSS-120B", 8, SHORT, **ablation.counted("head")),
         "hbm4_eight": written(speed("GPT-OSS-120B", "HBM4", n=8)),
         "ceiling": written(max(map(speeds.ceiling, LARGE))),
         "ceiling_eight": written(max(speeds.ceiling(name, 8) for name in LARGE)),
-        "oss_local": _under("GPT-OSS-120B", 8, LONG, counting=LOCAL),
-        "maverick_local": _under("Llama4-Maverick", 8, LONG, counting=LOCAL),
+        "oss_local": _under("GPT-OSS-120B", 8, LONG, **LOCAL),
+        "maverick_local": _under("Llama4-Maverick", 8, LONG, **LOCAL),
     }
 
 

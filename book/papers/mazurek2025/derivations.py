@@ -1,10 +1,8 @@
 """Mazurek & Schreiber 2025: what follows from its equations and is not printed, beside the library's derivations."""
 
-from functools import partial
-
 import sympy as sp
 
-from inferlib.equation import derivation, derivation_steps
+from inferlib.equation import derivation_steps
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library's derivations are here too
     CHIP,
@@ -16,16 +14,15 @@ from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library
     absorption,
     attention_outweighs,
     balls_into_bins,
+    derivation,
     empty_lines,
     equals,
-    left,
     reach,
+    symbol,
     two_forms,
     urn,
 )  # fmt: skip
 from inferlib.papers.mazurek2025.records import DEFAULT, Deployment
-
-derivation = partial(derivation, "mazurek2025")
 
 
 def compute_bound_context(model, gpu, assumptions=DEFAULT):
@@ -55,7 +52,7 @@ def network_ceiling():
         "The network needs this long for half of a batch.",
         equals("t_network", sent),
         "However fast computation is, equation 49 cannot be shorter than twice that.",
-        sp.Ge(left("overlapped_time"), sp.simplify(total)),
+        sp.Ge(symbol("overlapped_time"), sp.simplify(total)),
         "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",
         sp.Eq(sp.Symbol(r"\text{TPS}_{\text{GPU}}"), speed),
     )

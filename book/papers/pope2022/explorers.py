@@ -27,7 +27,7 @@ def switch(model=None, mesh=None, tokens=64):
             mesh = pope.Mesh(x, y, z)
             # with the factor (K - 1)/K, so that a chip alone moves nothing; the switch points are the same
             seconds = pope.layer_time(shape, evidence.TPU, mesh, tokens, layout, pope.EXACT)
-            return seconds * evidence.TPU.network_bandwidth
+            return seconds * evidence.TPU.scale_up_bandwidth
 
         return megabytes
 

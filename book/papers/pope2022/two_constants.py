@@ -20,7 +20,8 @@ from inferlib.papers.pope2022.equations import (
     outer_width,
     weights_on_chip,
 )
-from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Chip, Mesh, Model
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Mesh, Model
+from inferlib.system import Accelerator
 
 equation = partial(inferlib.equation.equation, "pope2022")
 
@@ -34,7 +35,9 @@ class Constants(Record):
 
 
 @equation(unit="s")
-def multiply_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, assumptions=PRINTED):
+def multiply_time(
+    model: Model, chip: Accelerator, mesh: Mesh, constants: Constants, tokens, assumptions=PRINTED
+):
     """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer."""
     flop = matmul_flops(model, tokens, assumptions)
     arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
@@ -43,7 +46,7 @@ def multiply_time(model: Model, chip: Chip, mesh: Mesh, constants: Constants, to
 
 @equation(unit="s", held="B")
 def attention_time(
-    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
+    model: Model, chip: Accelerator, mesh: Mesh, constants: Constants, tokens, seen, held,
     assumptions=PRINTED,
 ):  # fmt: skip
     """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
@@ -53,13 +56,13 @@ def attention_time(
 
 
 @equation(unit="s", size="B", k="1 > 0", share="1 > 0")
-def axis_time(chip: Chip, size, k, share):
+def axis_time(chip: Accelerator, size, k, share):
     """Seconds of an all-gather along one axis of the torus, which has a share of the chip's links."""
-    return size * (k - 1) / k / (share * chip.network_bandwidth)
+    return size * (k - 1) / k / (share * chip.scale_up_bandwidth)
 
 
 @equation(unit="s")
-def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D"):
+def exchange_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, *, layout="WS 2D"):
     """Seconds in which the activations of one layer cross the links, one axis of the torus after the other.
 
     All that a layer moves, the factor (K - 1)/K kept. Tensors as wide as the model travel along Z, then Y,
@@ -79,7 +82,7 @@ def exchange_time(model: Model, chip: Chip, mesh: Mesh, tokens, *, layout="WS 2D
 
 
 @equation(unit="s")
-def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
+def gather_time(model: Model, chip: Accelerator, mesh: Mesh, *, axes="xyz"):
     """Seconds to gather the weights of all layers over some axes, all their links at once."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes
     gathered = mesh.along(axes)
@@ -89,7 +92,7 @@ def gather_time(model: Model, chip: Chip, mesh: Mesh, *, axes="xyz"):
 
 @equation(unit="s", held="B")
 def step_time(
-    model: Model, chip: Chip, mesh: Mesh, constants: Constants, tokens, seen, held,
+    model: Model, chip: Accelerator, mesh: Mesh, constants: Constants, tokens, seen, held,
     assumptions=PRINTED, *, layout="WS 2D",
 ):  # fmt: skip
     """Seconds of one forward pass by the two-constant model, in one of :data:`LAYOUTS`.

@@ -1,32 +1,17 @@
 """Erdil 2025: section 2 derived step by step from the token latency alone, then what sections 3 and 4 print."""
 
-from functools import partial
-
-from inferlib.equation import (
-    Step,
-    cached_by_equations,
-    derivation,
-    derivation_steps,
-    equals,
-    let,
-    solved,
-    symbol,
-    symbolic,
-)
+from inferlib.equation import Step, cached_by_equations, derivation_steps, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed, toy
 from inferlib.papers.erdil2025.records import Model
 from inferlib.system import Accelerator
 
-derivation = partial(derivation, "erdil2025", chapter="erdil2025_toy")
-complete = partial(derivation.func, "erdil2025", chapter="erdil2025_model")
-
-_left = partial(symbol, "erdil2025")
-equals = partial(equals, "erdil2025")
+derivation, symbol, equals = in_notation("erdil2025", "erdil2025_toy")
+complete, *_ = in_notation("erdil2025", "erdil2025_model")
 MODEL = symbolic(Model, "erdil2025")
 CHIP = symbolic(Accelerator, "erdil2025")
-N_GPU, BATCH, T_HOP = (_left(name) for name in ("n_gpu", "batch", "t_hop"))
+N_GPU, BATCH, T_HOP = (symbol(name) for name in ("n_gpu", "batch", "t_hop"))
 
 
 @derivation(proves=toy.critical_batch)
@@ -151,7 +136,7 @@ def _several():
 
 def _bound():
     """At the optimum the hops follow from reading and size: the slope vanishes, solved for the hops."""
-    return solved(_fastest()[0], 0, HOPS).subs(N_GPU, _left("optimal_n_gpu"))
+    return solved(_fastest()[0], 0, HOPS).subs(N_GPU, symbol("optimal_n_gpu"))
 
 
 @derivation(proves=toy.minimum_latency)
@@ -187,9 +172,9 @@ def minimum_latency():
 @derivation()
 def factor_three():
     """What the fastest token costs, compared with the cheapest."""
-    size = _left("optimal_n_gpu")
-    batch = _left("critical_batch")
-    fastest = _left("minimum_latency")
+    size = symbol("optimal_n_gpu")
+    batch = symbol("critical_batch")
+    fastest = symbol("minimum_latency")
     cost = (size * _latency(size)).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(cost / READING))
     limit = sp.limit(ratio, size, sp.oo)
@@ -224,11 +209,11 @@ def factor_three():
 @derivation()
 def waiting():
     """How long the fastest token waits for the network, compared with memory."""
-    size = _left("optimal_n_gpu")
+    size = symbol("optimal_n_gpu")
     reading = READING / size
     network = (_latency(size) - reading).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(network / reading))
-    left = _left("network_time") / _left("weight_time")
+    left = symbol("network_time") / symbol("weight_time")
     return derivation_steps(
         "At the optimal size, network time over reading time depends on that size alone.",
         sp.Eq(left, ratio),
@@ -243,12 +228,12 @@ def waiting():
 @derivation(proves=toy.minimum_latency_large)
 def large_instance():
     """The smallest latency in the limit of a large instance, and by how much that limit is too long."""
-    left = _left("minimum_latency")
+    left = symbol("minimum_latency")
     ratio = sp.Symbol("x")
     measured = sp.expand(sp.simplify(_several().subs(READING, ratio * HOPS) / HOPS))
     lead = sp.limit(measured / sp.cbrt(ratio), ratio, sp.oo)
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
-    size = _left("optimal_n_gpu")
+    size = symbol("optimal_n_gpu")
     excess = sp.simplify((large / _several() - 1).subs(READING, HOPS * size ** sp.Rational(3, 2)))
     return derivation_steps(
         "Write x for reading over hops, W / H, and measure the smallest latency in hops.",
@@ -265,7 +250,7 @@ def large_instance():
 def root_law():
     """Why a model four times as large takes twice as long."""
     depth = sp.Symbol("c")
-    size, known, time = (_left(name) for name in ("n_params", "known_params", "known_latency"))
+    size, known, time = (symbol(name) for name in ("n_params", "known_params", "known_latency"))
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
     started = solved(shaped.subs(size, known), time, depth)
@@ -290,7 +275,7 @@ def scaling():
     """How the smallest latency grows with depth, width, bandwidth, hop time and size."""
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     depth = MODEL.n_layers
-    width = _left("d_model")
+    width = symbol("d_model")
     shaped = large.subs(MODEL.n_params, width**2 * depth)
     quarter = large.subs(depth, MODEL.n_params ** sp.Rational(1, 4))
     rows = [
@@ -336,7 +321,7 @@ def serial_all_reduces():
 def bytes_of_an_all_reduce():
     """What the all-reduces of an evenly cut instance read inside and between nodes, from the ring of section 2."""
     ranks, size = sp.symbols("R X")
-    nodes, outer, inner = (_left(name) for name in ("all_nodes", "inter_node_reads", "intra_node_reads"))
+    nodes, outer, inner = (symbol(name) for name in ("all_nodes", "inter_node_reads", "intra_node_reads"))
     steps = toy.ring_all_reduce_time(ranks, 1)
     reads = sp.expand(ranks * (size / ranks) * steps)
     between = reads.subs(ranks, sp.sqrt(nodes))
@@ -374,8 +359,8 @@ def bytes_of_an_all_reduce():
 def tokens_of_a_round():
     """Tokens per round of the procedure that stops at the first rejected draft."""
     i = sp.Symbol("i")
-    whole = _left("tokens")
-    accepted = _left("acceptance")
+    whole = symbol("tokens")
+    accepted = symbol("acceptance")
     rejected = sp.Sum(i * accepted ** (i - 1) * (1 - accepted), (i, 1, whole))
     mean = rejected + whole * accepted**whole
     three = sp.expand(mean.subs(whole, 3).doit())

@@ -1,11 +1,12 @@
-"""Erdil 2025: the best layout of an instance, and speculative decoding.
+"""Erdil 2025: the best layout of an instance, and the time of speculative decoding.
 
 A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It cuts equation 29
 (:func:`model.layout_terms`) into what all scale-downs share and what each adds, a block of points at a time, and drops
-a point as soon as what it has added up exceeds the best layout found there, or a limit that the caller knows. The
-frontier of speed against cost is :mod:`inferlib.papers.erdil2025.pareto`.
+a point as soon as what it has added up exceeds the best layout found there, or a limit that the caller knows.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
@@ -22,7 +23,9 @@ from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computi
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 LESS, MORE = 1 - 1e-9, 1 + 1e-9  # room for rounding in comparisons
 _FEW = 0.8  # share of the points below which it is faster to continue with those alone
-_BLOCK = 131072  # points searched at a time, which bounds the memory
+# Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
+_BLOCK = 131072
+_THREADS = 4
 
 
 @equation()
@@ -232,7 +235,8 @@ def over_points(function, *values):
     lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
     if lazy:
         forbid_override("a search that dask runs later")
-    over = partial(_in_blocks, function)
+    # Dask has threads of its own
+    over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
     if any(hasattr(value, "dims") for value in values):
         from inferlib.optional_imports import xarray as xr
 
@@ -245,16 +249,25 @@ def over_points(function, *values):
     return float(result) if np.ndim(result) == 0 else result
 
 
-def _in_blocks(function, n_gpu, batch, context):
+def _in_blocks(function, threads, n_gpu, batch, context):
     """The same over NumPy arrays, block by block."""
     for name, value in (("n_gpu", n_gpu), ("batch", batch)):
         validation.number(name, value)
     validation.number("context", context, zero=True)
     values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
     result = np.empty(values[0].shape)
-    for start in range(0, result.size, _BLOCK):
+
+    def compute(start):
         block = slice(start, start + _BLOCK)
         result.flat[block] = function(*(value.flat[block] for value in values))
+
+    starts = range(0, result.size, _BLOCK)
+    if threads == 1 or len(starts) <= 1:
+        for start in starts:
+            compute(start)
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(compute, starts))
     return result
 
 

@@ -1,17 +1,12 @@
 """LIMINAL 2025: results that follow from its equations, derived by SymPy from the functions themselves."""
 
-from functools import partial
-
-from inferlib.equation import Step, derivation, derivation_steps, equals, let, solved, symbol, symbolic
+from inferlib.equation import Step, derivation_steps, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
 from inferlib.transformer import LatentAttention
 
-derivation = partial(derivation, "liminal2025")
-
-symbol = partial(symbol, "liminal2025")
-equals = partial(equals, "liminal2025")
+derivation, symbol, equals = in_notation("liminal2025")
 APP = symbolic(Application, "liminal2025")
 CHIP = symbolic(XPU, "liminal2025")
 ASSUMED = symbolic(Assumptions, "liminal2025")

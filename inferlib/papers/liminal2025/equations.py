@@ -5,7 +5,6 @@ each layer. The equations see a chip as an :class:`XPU` and a model as an :class
 All chips of a tensor-parallel domain share every operator evenly.
 """
 
-import dataclasses
 from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Real
@@ -94,8 +93,6 @@ class Operator:
     scores: float = 0
     window: float | None = None
     collective: str = ""
-    attention: object = None
-    d_model: float = 0
 
 
 @equation()
@@ -110,48 +107,8 @@ def latent_weights(attention: LatentAttention, d_model):
     return down + attention.n_heads * each
 
 
-# How the paper counts, found from its tables. Each reading takes an operator as released and returns it as the paper
-# counts it, or None if the paper leaves it out. The printed cells need all of them together.
-
-
-def multiplied_out(op):
-    """The up-projections of latent attention are stored as products with their neighbours."""
-    if op.name != "projections":
-        return op
-    if op.attention.q_rank is None:
-        raise NotDescribed("there is no latent of queries to multiply out; use Assumptions.corrected()")
-    return dataclasses.replace(op, weights=latent_weights(op.attention, op.d_model))
-
-
-def values_over_keys(op):
-    """The value product of latent attention runs over the rotary part of the cache too, which holds keys only."""
-    if op.collective != "latent":
-        return op
-    return dataclasses.replace(op, pair_flops=2 * op.attention.pair_flops(absorbed=True)["scores"])
-
-
-def shared_unread(op):
-    """Shared experts are stored and multiplied with, but not part of the bytes loaded."""
-    return dataclasses.replace(op, read=False) if op.name == "shared expert" else op
-
-
-def whole_contexts(op):
-    """Every layer attends to the whole context: no windows, no chunks."""
-    return dataclasses.replace(op, window=None)
-
-
-def without_routers(op):
-    """Routers are not counted."""
-    return None if op.name == "router" else op
-
-
-def matrices_only(op):
-    """Norms, biases, the output head and the embedding are not counted. A simplification, and no error."""
-    return None if op.name in ("norms", "biases", "expert biases", "head", "embedding") else op
-
-
-CORRECTED = (matrices_only,)
-AS_PRINTED = (multiplied_out, values_over_keys, shared_unread, whole_contexts, without_routers, *CORRECTED)
+# Operators that the paper does not count: a simplification, and no error.
+UNCOUNTED = ("norms", "biases", "expert biases", "head", "embedding")
 
 
 @frozen
@@ -159,8 +116,7 @@ class Assumptions(Record):
     """All assumptions of the paper; the default reproduces Tables 4 to 7.
 
     Most are not stated in the paper: the printed digits exclude the alternatives
-    (``book.papers.liminal2025.ablation``). ``counting`` lists the readings by which the paper counts the operators of a
-    model.
+    (``book.papers.liminal2025.ablation``).
     """
 
     weight_bytes: float = quantity("bytes of one weight", "B", default=1.0)
@@ -186,17 +142,28 @@ class Assumptions(Record):
     die_area: float = _power("die_area", "1", "square millimetres of a chip")
     server_power: float = _power("server_power", "W", "power of one server without its chips")
     server_chips: float = _power("server_chips", "1", "chips of one server")
-    counting: tuple = AS_PRINTED
+    # How the paper counts the operators of a model, found from its tables, which need all of this together.
+    # The up-projections of latent attention are stored as products with their neighbours.
+    multiplied_out: bool = True
+    # The value product of latent attention runs over the rotary part of the cache too, which holds keys only.
+    values_over_keys: bool = True
+    # Shared experts are stored and multiplied with, but not part of the bytes loaded.
+    shared_unread: bool = True
+    # Every layer attends to the whole context: no windows, no chunks.
+    whole_contexts: bool = True
+    # Operators that are not counted; the routers of a mixture should be.
+    left_out: tuple = ("router", *UNCOUNTED)
 
     @classmethod
     def corrected(cls):
         """The released architectures counted as they are; the system as in the paper."""
-        return cls(counting=CORRECTED)
+        errors = ("multiplied_out", "values_over_keys", "shared_unread", "whole_contexts")
+        return cls(left_out=UNCOUNTED, **dict.fromkeys(errors, False))
 
     @classmethod
     def complete(cls):
         """:meth:`corrected`, with every weight that a token needs: head, norms, biases; embeddings stored."""
-        return cls(counting=())
+        return cls.corrected().replace(left_out=())
 
     @classmethod
     def fitted(cls, end="mean"):
@@ -256,33 +223,36 @@ def operators(model, assumptions=PRINTED):
     validation.instance("model", model, Transformer)
     if model.unusual:
         raise NotDescribed(f"the paper does not describe {model.unusual}, which {model.name} has")
-    found = [op for group in model.layers for op in _operators_of(group, model.d_model)]
+    found = [op for group in model.layers for op in _operators_of(group, model.d_model, assumptions)]
     found.append(Operator("head", 1, model.vocab_size * model.d_model))
     if not model.tied:
         found.append(Operator("embedding", 1, model.vocab_size * model.d_model, active=0, read=False))
-    for reading in assumptions.counting:
-        found = [op for op in map(reading, found) if op is not None]
-    return found
+    return [op for op in found if op.name not in assumptions.left_out]
 
 
-def _operators_of(group, d):
-    """The operators of a group of equal layers as released."""
+def _operators_of(group, d, assumptions):
+    """The operators of a group of equal layers."""
     n = group.count
     attention = group.attention
     block = group.feed_forward
     matrices = attention.matrices(d)
-    per_position = sum(attention.pair_flops(absorbed=True).values())
+    pairs = attention.pair_flops(absorbed=True)
+    per_position = sum(pairs.values())
     latent = isinstance(attention, LatentAttention)
     if latent:
-        weights = sum(matrices.values())
-        yield Operator("projections", n, weights, attention=attention, d_model=d)
+        if assumptions.values_over_keys:
+            per_position = 2 * pairs["scores"]
+        fused = assumptions.multiplied_out
+        if fused and attention.q_rank is None:
+            raise NotDescribed("there is no latent of queries to multiply out; use Assumptions.corrected()")
+        yield Operator("projections", n, latent_weights(attention, d) if fused else sum(matrices.values()))
     else:
         yield Operator("query, key, value", n, sum(matrices[name] for name in ("query", "key", "value")))
     cache = attention.cache_values()
     heads = attention.n_heads
     waits = "latent" if latent else "head"
     yield Operator("attention", n, cache=cache, pair_flops=per_position, scores=heads,
-                   window=attention.window, collective=waits, attention=attention)  # fmt: skip
+                   window=None if assumptions.whole_contexts else attention.window, collective=waits)  # fmt: skip
     if not latent:
         yield Operator("output", n, matrices["output"])
     if isinstance(block, Experts):
@@ -292,7 +262,7 @@ def _operators_of(group, d):
             biases = block.vectors(d)["experts"] / block.n_experts
             yield Operator("expert biases", n, biases, block.n_experts, block.n_active)
         if block.d_shared:
-            yield Operator("shared expert", n, each * block.d_shared)
+            yield Operator("shared expert", n, each * block.d_shared, read=not assumptions.shared_unread)
         yield Operator("router", n, block.n_experts * d)
     else:
         yield Operator("feed-forward", n, sum(block.weights(d).values()), collective="dense")

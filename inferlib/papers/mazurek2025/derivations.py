@@ -1,29 +1,22 @@
 """Mazurek & Schreiber 2025: what follows from its equations, solved and not written down."""
 
-from functools import partial
-
 from inferlib.equation import (
     Step,
     cached_by_equations,
-    derivation,
     derivation_steps,
-    equals,
+    in_notation,
     let,
     quantities,
     solved,
-    symbol,
     symbolic,
 )
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import GPU, Assumptions, Deployment, Model, load_model
 
-derivation = partial(derivation, "mazurek2025")
-
-left = partial(symbol, "mazurek2025")
-equals = partial(equals, "mazurek2025")
+derivation, symbol, equals = in_notation("mazurek2025")
 MODEL, PLACE, CHIP = (symbolic(kind, "mazurek2025") for kind in (Model, Deployment, GPU))
-B, S, N = (left(name) for name in ("batch", "context", "n_gpus"))
+B, S, N = (symbol(name) for name in ("batch", "context", "n_gpus"))
 EXACT = symbolic(Assumptions, "mazurek2025")  # assumptions with exact fractions
 
 
@@ -36,7 +29,7 @@ def sizes():
 @derivation()
 def absorption():
     """Matrix absorption: the same scores and the same output, with less work for each token of context."""
-    width, rank, wide = (left(name) for name in ("nope_dim", "kv_rank", "q_rank"))
+    width, rank, wide = (symbol(name) for name in ("nope_dim", "kv_rank", "q_rank"))
     up_q, up_k, up_v, out = (
         sp.MatrixSymbol(name, width, columns)
         for name, columns in (("Q", wide), ("K", rank), ("V", rank), ("O", width))
@@ -44,7 +37,7 @@ def absorption():
     a, c, e, u = (
         sp.MatrixSymbol(name, rows, 1) for name, rows in (("a", wide), ("c", rank), ("e", rank), ("u", rank))
     )
-    rope_q, rope_k = (sp.MatrixSymbol(name, left("rope_dim"), 1) for name in "rk")
+    rope_q, rope_k = (sp.MatrixSymbol(name, symbol("rope_dim"), 1) for name in "rk")
     dot, moved = (sp.MatrixSymbol(name, 1, 1) for name in ("s", r"s^{\prime}"))
     result, delayed = (sp.MatrixSymbol(name, width, 1) for name in ("o", r"o^{\prime}"))
     p, q = sp.symbols("p_1 p_2")
@@ -119,7 +112,7 @@ def reach():
 @derivation(proves=eq.fullest_gpu_experts)
 def balls_into_bins():
     """The active experts on the fullest GPU, if experts fell on GPUs like balls into bins."""
-    active = left("active")
+    active = symbol("active")
     t = sp.Symbol("t")
     one = sp.factor((1 / N) * (1 - 1 / N))
     mean = active / N
@@ -146,14 +139,14 @@ def balls_into_bins():
 @derivation()
 def attention_outweighs():
     """When the attention weights of a GPU outweigh its experts."""
-    held = left("experts")
+    held = symbol("experts")
     attention = eq.attention_weights(MODEL, EXACT)
     expert = eq.experts_on_gpu(MODEL, held, EXACT)
     enough = solved(attention, expert, held)
     known = sizes()
     number = enough.subs(known)
     total = (MODEL.n_shared + MODEL.n_routed).subs(known)
-    all_attention, one, router = map(left, ("attention_weights", "expert_weights", "router_weights"))
+    all_attention, one, router = map(symbol, ("attention_weights", "expert_weights", "router_weights"))
     layer = solved(all_attention, MODEL.n_expert_layers * (one * held + router), held)
     return derivation_steps(
         "Every GPU holds all of attention. Its experts weigh the same if it holds this many of each layer:",
@@ -171,7 +164,7 @@ def attention_outweighs():
 @derivation(proves=eq.overlapped_time)
 def two_forms():
     """When the formula of section 3 for a pass with overlap is equation 49."""
-    attention, expert, sent = (left(name) for name in ("t_attention", "t_experts", "t_network"))
+    attention, expert, sent = (symbol(name) for name in ("t_attention", "t_experts", "t_network"))
     whole = eq.section_3_time(attention, expert, sent)
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
     return derivation_steps(

@@ -108,7 +108,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     if attention == "Batch" and parts != mesh.chips:
         # the all-to-all is among the chips that share one part of the batch
         volume = batch_attention_volume(model, Mesh(mesh.chips / parts), batch * tokens / parts, assumptions)
-        moved = moved + model.layers * volume * model.activation_bytes / chip.network_bandwidth
+        moved = moved + model.layers * volume * model.activation_bytes / chip.scale_up_bandwidth
     # without the factor (K - 1)/K one chip would exchange with itself
     return needs | {"network": where(mesh.chips > 1, moved, 0.0 * moved)}
 

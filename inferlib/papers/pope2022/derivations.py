@@ -1,21 +1,18 @@
 """Pope et al. 2022, appendix A: the best cuts and the switch points, derived from the volumes alone."""
 
-from functools import partial
-
-from inferlib.equation import derivation, derivation_steps, equals, let, solved, symbol, symbolic
+from inferlib.equation import derivation_steps, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.pope2022 import equations
-from inferlib.papers.pope2022.records import Chip, Mesh, Model
+from inferlib.papers.pope2022.records import Mesh, Model
+from inferlib.system import Accelerator
 
-derivation = partial(derivation, "pope2022")
-symbol = partial(symbol, "pope2022")
-equals = partial(equals, "pope2022")
+derivation, symbol, equals = in_notation("pope2022")
 
 
-MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Chip, Mesh))
+MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Accelerator, Mesh))
 E = MODEL.d_model
 F = MODEL.d_ff
-W = CHIP.network_bandwidth
+W = CHIP.scale_up_bandwidth
 ACT = MODEL.activation_bytes
 WEIGHT = MODEL.weight_bytes
 X = MESH.x

@@ -12,7 +12,8 @@ import inferlib.equation
 from inferlib import validation
 from inferlib.equation import minimise
 from inferlib.ops import minimum, sqrt
-from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Chip, Mesh, Model
+from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Mesh, Model
+from inferlib.system import Accelerator
 
 equation = partial(inferlib.equation.equation, "pope2022")
 
@@ -80,31 +81,31 @@ CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
 
 
 @equation(chips="1 > 0", batch="1 > 0")
-def context_over_heads(model: Model, chip: Chip, chips, batch, cache_share):
+def context_over_heads(model: Model, chip: Accelerator, chips, batch, cache_share):
     """Longest context whose cache, cut over heads, fits into its share of the memory (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
 
 
 @equation(chips="1 > 0", batch="1 > 0")
-def context_over_batch(model: Model, chip: Chip, chips, batch, cache_share):
+def context_over_batch(model: Model, chip: Accelerator, chips, batch, cache_share):
     """The same with the cache cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
 
 
 @equation(unit="s", chips="1 > 0", flop="FLOP")
-def compute_time(chip: Chip, chips, flop):
+def compute_time(chip: Accelerator, chips, flop):
     """Seconds for a number of operations when every chip runs at its peak (section 2, compute costs)."""
     return flop / (chips * chip.flops)
 
 
 @equation(unit="s", held="B")
-def memory_time(chip: Chip, held):
+def memory_time(chip: Accelerator, held):
     """Seconds to bring ``held`` bytes from a chip's memory to its cores (section 2, memory costs)."""
     return held / chip.memory_bandwidth
 
 
 @equation(chips="1 > 0", time="s > 0")
-def mfu(chip: Chip, chips, n_params, tokens, time, assumptions=PRINTED):
+def mfu(chip: Accelerator, chips, n_params, tokens, time, assumptions=PRINTED):
     """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
@@ -119,21 +120,21 @@ def cost(chips, tokens, time):
 
 
 @equation(unit="s", size="B")
-def all_gather_time(chip: Chip, size, k, assumptions=PRINTED):
+def all_gather_time(chip: Accelerator, size, k, assumptions=PRINTED):
     """Seconds to bring the parts of a tensor from K chips to each of them: D/W, exactly times (K - 1)/K."""
-    return size * _part_moved(k, assumptions) / chip.network_bandwidth
+    return size * _part_moved(k, assumptions) / chip.scale_up_bandwidth
 
 
 @equation(unit="s", size="B")
-def all_reduce_time(chip: Chip, size, k, assumptions=PRINTED):
+def all_reduce_time(chip: Accelerator, size, k, assumptions=PRINTED):
     """Seconds to sum a tensor over K chips: a reduce-scatter, then an all-gather of the same size."""
     return 2 * all_gather_time(chip, size, k, assumptions)
 
 
 @equation(unit="s", size="B")
-def all_to_all_time(chip: Chip, size, k, assumptions=PRINTED):
+def all_to_all_time(chip: Accelerator, size, k, assumptions=PRINTED):
     """Seconds to cut a tensor along another dimension: each chip keeps one part in K of its own."""
-    return size * _part_moved(k, assumptions) / chip.network_bandwidth
+    return size * _part_moved(k, assumptions) / chip.scale_up_bandwidth
 
 
 def _part_moved(k, assumptions):
@@ -210,26 +211,26 @@ def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED
 
 
 @equation(unit="s")
-def ws1d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws1d_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 1D weight-stationary (section 3.2.1)."""
     moved = ws1d_volume(model, mesh, tokens, assumptions)
-    return moved * model.activation_bytes / chip.network_bandwidth
+    return moved * model.activation_bytes / chip.scale_up_bandwidth
 
 
 @equation(unit="s")
-def ws2d_time(model: Model, chip: Chip, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws2d_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
     moved = ws2d_volume(model, mesh, tokens, assumptions)
-    return moved * model.activation_bytes / chip.network_bandwidth
+    return moved * model.activation_bytes / chip.scale_up_bandwidth
 
 
 @equation(unit="s", gathered="1 > 0")
-def gathered_time(model: Model, chip: Chip, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
+def gathered_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
     """Seconds of communication of one layer with weights gathered over N chips (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
     weights = gathered_weight_volume(model, mesh, gathered, assumptions)
     moved = activations * model.activation_bytes + weights * model.weight_bytes
-    return moved / chip.network_bandwidth
+    return moved / chip.scale_up_bandwidth
 
 
 # Each layout by the axes over which it gathers the weights and cuts the batch; the first two gather nothing.
@@ -262,13 +263,13 @@ def best_yz(model: Model, chips, assumptions=PRINTED):
 
 
 @equation(unit="s", chips="1 > 0")
-def best_ws2d_time(model: Model, chip: Chip, chips, tokens, assumptions=PRINTED):
+def best_ws2d_time(model: Model, chip: Accelerator, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best X: for F = 4E, 8BLE over the root of the chips (A.2.1)."""
     inner = inner_width(model, assumptions)
     moved = 2 * tokens * sqrt(outer_width(model) * inner / chips)
     if assumptions.exact_collectives:
         moved = moved - tokens * (outer_width(model) + inner) / chips
-    return moved * model.activation_bytes / chip.network_bandwidth
+    return moved * model.activation_bytes / chip.scale_up_bandwidth
 
 
 @equation()
@@ -279,14 +280,14 @@ def best_gather(model: Model, chips, tokens, assumptions=PRINTED):
 
 
 @equation(unit="s", chips="1 > 0")
-def best_gather_time(model: Model, chip: Chip, chips, tokens, assumptions=PRINTED):
+def best_gather_time(model: Model, chip: Accelerator, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best gathering: 4E times the root of BLF over the chips."""
     activations = outer_width(model) * model.activation_bytes
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     moved = 2 * sqrt(tokens * activations * weights / chips)
     if assumptions.exact_collectives:
         moved = moved - (tokens * activations + weights) / chips
-    return moved / chip.network_bandwidth
+    return moved / chip.scale_up_bandwidth
 
 
 # --- Where one layout takes over from another (Figure 3); tokens are those of the whole batch ---

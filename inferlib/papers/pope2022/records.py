@@ -8,7 +8,7 @@ import inferlib.equation
 from inferlib import validation
 from inferlib.equation import Record, frozen, quantity
 from inferlib.papers.source import load, needs, stated_quantity
-from inferlib.system import bytes_of_formats, format_bytes
+from inferlib.system import Accelerator, bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
 
 stated = partial(inferlib.equation.load_source, "pope2022")
@@ -40,18 +40,6 @@ class Model(Record):
     def at(self, format):
         """The same model with its weights in another number format; activations and cache stay."""
         return self.replace(weight_bytes=format_bytes(format))
-
-
-@frozen
-class Chip(Record):
-    """One chip: three rates and its memory. The network's is that of all its links together, one way."""
-
-    flops: float = quantity("arithmetic peak of one chip", "FLOP/s")
-    memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
-    memory_capacity: float = quantity("memory of one chip", "B")
-    network_bandwidth: float = quantity("bandwidth of one chip to the others, one way", "B/s")
-    name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
 
 
 @frozen
@@ -178,10 +166,12 @@ def chips():
 def load_chip(chip="TPU v4"):
     """A chip: one of :func:`chips` (the ``"A100"`` is that of the FasterTransformer benchmarks), or the catalogue's.
 
-    The network of an Accelerator is that of its scale-up domain; ValueError if it states no memory capacity, or no
-    bandwidth to its neighbours.
+    The paper's network is that of a scale-up domain; ValueError if the chip states no memory capacity, or no bandwidth
+    to its neighbours.
     """
-    return load("chip", chip, Chip, stated()["chips"], _rates)
+    found = load("chip", chip, Accelerator, stated()["chips"])
+    needs(found, "memory_capacity", "scale_up_bandwidth")
+    return found
 
 
 def meshes():
@@ -252,16 +242,3 @@ def not_described(transformer):
     except ValueError:
         return "the paper describes equal layers only"
     return ""
-
-
-def _rates(accelerator):
-    needs(accelerator, "memory_capacity", "scale_up_bandwidth")
-    given = accelerator.sources
-    return Chip(
-        flops=accelerator.flops,
-        memory_bandwidth=accelerator.memory_bandwidth,
-        memory_capacity=accelerator.memory_capacity,
-        network_bandwidth=accelerator.scale_up_bandwidth,
-        name=accelerator.name,
-        sources=given | {"network_bandwidth": given.get("scale_up_bandwidth", "not stated")},
-    )

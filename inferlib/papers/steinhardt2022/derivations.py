@@ -3,33 +3,19 @@
 Every step is solved or differentiated by SymPy from the times of one block; no result is written down.
 """
 
-from functools import partial
-
-from inferlib.equation import (
-    Step,
-    cached_by_equations,
-    derivation,
-    derivation_steps,
-    equals,
-    solved,
-    symbol,
-    symbolic,
-)
+from inferlib.equation import Step, cached_by_equations, derivation_steps, in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
 
-derivation = partial(derivation, "steinhardt2022")
-
-_left = partial(symbol, "steinhardt2022")
-equals = partial(equals, "steinhardt2022")
+derivation, symbol, equals = in_notation("steinhardt2022")
 MACHINE = symbolic(Machine, "steinhardt2022")
 ONE_CHIP = MACHINE.replace(chips=sp.Integer(1))
 C = MACHINE.flops
 M = MACHINE.memory_bandwidth
 B = MACHINE.network_bandwidth
 N = MACHINE.chips
-m, b, k, r = (_left(name) for name in ("m", "b", "k", "rows"))
+m, b, k, r = (symbol(name) for name in ("m", "b", "k", "rows"))
 X = sp.Symbol("x")
 
 
@@ -95,7 +81,7 @@ def memory_limited():
         "One unknown is left, the block.",
         equals("block_time", time),
         "The slope changes sign once. Smaller blocks need too large a batch, larger ones too much work.",
-        sp.Eq(sp.Derivative(_left("block_time"), m), sp.factor(sp.diff(time, m))),
+        sp.Eq(sp.Derivative(symbol("block_time"), m), sp.factor(sp.diff(time, m))),
         "The time is least where the slope is zero.",
         equals("memory_block", best),
         "The batch that goes with it is just as large: the best block of vectors is as wide as the block "
@@ -142,7 +128,7 @@ def meeting():
         "There they give the same time.",
         equals("network_limited_time", sp.simplify(slow.subs(B, equal))),
         "This is the slope of the second branch over the bandwidth of the network.",
-        sp.Eq(sp.Derivative(_left("network_limited_time"), B), slope),
+        sp.Eq(sp.Derivative(symbol("network_limited_time"), B), slope),
         "Its slope is zero exactly where the branches meet, and so is the slope of the first branch, which "
         "does not contain B at all: the curves touch, they do not cross.",
         sp.Eq(B, enough),
