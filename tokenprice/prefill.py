@@ -51,10 +51,10 @@ def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1
     prefills all prompts that fit.
     """
     own = prefill_interference(maximum(users - seen, 1), output_tokens, pieces)
-    waits = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
+    wait = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
     if most is None:
-        return waits
-    return where(users > maximum(most, 1), prompt_time * most / output_tokens, waits)
+        return wait
+    return where(users > maximum(most, 1), prompt_time * most / output_tokens, wait)
 
 
 @equation(unit="s", step="s", others="s")
@@ -182,10 +182,9 @@ def added_time(read, step, beside=1):
     together = minimum(beside, 1)
     for weights, work in READ_AND_WORK:
         if weights in read.terms:
-            alone = read.terms[weights]
-            least = read.terms[work]
-            rest = maximum(alone - step.terms.get(weights, 0), least)
-            seconds = seconds - together * (maximum(alone, least) - rest)
+            alone = maximum(read.terms[weights], read.terms[work])
+            rest = maximum(read.terms[weights] - step.terms.get(weights, 0), read.terms[work])
+            seconds = seconds - together * (alone - rest)
     return seconds
 
 

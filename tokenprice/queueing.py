@@ -221,18 +221,18 @@ class Server:
             return None
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
-        gap, came, plain, n = self.balance(each)
+        tpot, came, plain, n = self.balance(each)
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
             pack = read
             alone = read + pieces * plain
-            waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
+            wait = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
-            waits = residual(plain, came, read, uneven)
+            wait = residual(plain, came, read, uneven)
             # prompts that arrived during the step in progress are prefilled together
-            pack = read * (1 + 2 * each * waits)
-        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + pieces * plain
-        return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
+            pack = read * (1 + 2 * each * wait)
+        ttft = self.costs.door + self.costs.late + before + wait + plain / 2 + pack + pieces * plain
+        return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):
         """Prompts for which a step with ``n`` sequences has tokens; a fraction if one prompt takes several steps."""
@@ -306,23 +306,23 @@ def server_of(q, read=None) -> Server:
     """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
     deployment = q.deployment
     copies = deployment.layout.lanes
-    work = q.workload
-    policy = deployment.scheduler
+    scheduler = deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
     room = q.max_sequences()
-    held = 2 * work.context - q.prompt_tokens if policy.reserve else work.context
+    context = q.workload.context
+    held = 2 * context - q.prompt_tokens if scheduler.reserve else context
     tokens = room * held / copies if isfinite(room) else inf
     costs = Costs(
         step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    busy = Server(costs, policy, float(q.output_tokens), held, copies)
+    busy = Server(costs, scheduler, float(q.output_tokens), held, copies)
     if read is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(work.batch, copies * busy.sequences)
+    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
     if full > copies:  # extra step time per prompt on a machine that is never idle
-        passes = read.added(deployment.unlimited().step(full, work.context))
+        passes = read.added(deployment.unlimited().step(full, context))
     late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
