@@ -477,11 +477,11 @@ def ask_kernel_model(q, simulated=True):
     else:
         request = closed_loop(q, step, running) if q.is_request else None
     if request is None:
-        factor, cautions = step_interval(deployment, running, q.workload.context, step)
+        factor, warnings = step_interval(deployment, running, q.workload.context, step)
         broken = invariants.of_step(step.total, factor)
     else:
         factor = request.step_factor
-        cautions = request.warnings
+        warnings = request.warnings
         broken = invariants.of_request(q, request, many)
         broken = broken or (apart and invariants.of_request(q, apart.request, apart))
     if broken:
@@ -494,7 +494,7 @@ def ask_kernel_model(q, simulated=True):
         remarks += recorded(q, request.cached_tokens)
     return Answer(
         q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
-        confidence=load_calibration()["confidence"], warnings=cautions, question_notes=remarks,
+        confidence=load_calibration()["confidence"], warnings=warnings, question_notes=remarks,
     )  # fmt: skip
 
 

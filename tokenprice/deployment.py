@@ -108,7 +108,7 @@ class Deployment(Record):
         return travel, chips, chips / at.ep if spread else at.tp
 
     @cached_property
-    def slower(self) -> tuple | None:
+    def slower(self):
         """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
         return calibration.slower(self.machine.chip.name, calibration.is_tuned(self.model, self.formats))
 

@@ -123,9 +123,9 @@ def of_request(q, request, fleet=None):
         reading = chunked_time(pieces, read, r.step.total)
         if r.prefill_machine is not None:  # prefill machines do not decode
             copies = min(q.prefill_replicas or r.concurrency, r.concurrency)
-        load = copies, users, r.concurrency
+        answers = r.output_tokens, r.step.total
         found |= {
-            "everybody": time_to_drain(door, *load, reading, r.output_tokens, r.step.total, lanes[-1]),
+            "everybody": time_to_drain(door, copies, users, r.concurrency, reading, *answers, lanes[-1]),
             "tokens": r.throughput(users), "made": r.made, "received": users * r.output_tokens / r.seconds,
         }  # fmt: skip
         # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask

@@ -333,9 +333,9 @@ def request_of(
     scheduler = deployment.scheduler
     budget = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
-    lockstep = deployment.in_step if reader is None else 1
-    balanced = scheduler.dp_balance and lockstep > 1  # all copies prefill in the same steps
-    in_step = 1 if balanced else lockstep
+    # all copies prefill in the same steps
+    balanced = reader is None and scheduler.dp_balance and deployment.in_step > 1
+    in_step = deployment.in_step if reader is None and not balanced else 1
     whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
@@ -361,7 +361,9 @@ def request_of(
     balance = 0.0
     if balanced:
         begun = among / output_tokens
-        balance = balance_steps(begun, lockstep, scheduler.dp_balance) * (step.total + begun * added)
+        balance = balance_steps(begun, deployment.in_step, scheduler.dp_balance) * (
+            step.total + begun * added
+        )
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     return Request(
         step=step,
