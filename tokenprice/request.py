@@ -346,13 +346,12 @@ def request_of(
     fresh_tokens = prompts.tokens - prompts.cached
     most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
-    seen, first = time_to_first_token(
+    later, first = time_to_first_token(
         protocol.burst, protocol.group, among, added, own, pieces, output_tokens, step.total, door,
         prompts.uneven, met, most,
     )  # fmt: skip
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    # prompts that delay the first token do not also delay the tokens after it
-    others = inter_token_wait(among, output_tokens, added, met, seen, whole, None if reader else most)
+    others = inter_token_wait(among, later, output_tokens, added, met, whole, None if reader else most)
     tpot = token_time(step.total, others)
     lane = (
         1 / reader.layout.lanes if reader else lane_time(1.0, whole * among, output_tokens, copies, in_step)
