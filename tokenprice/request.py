@@ -360,9 +360,8 @@ def request_of(
     balance = 0.0
     if balanced:
         begun = among / output_tokens
-        balance = balance_steps(begun, deployment.in_step, scheduler.dp_balance) * (
-            step.total + begun * added
-        )
+        steps = balance_steps(begun, deployment.in_step, scheduler.dp_balance)
+        balance = steps * (step.total + begun * added)
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     return Request(
         step=step,
