@@ -454,17 +454,17 @@ def _source(key, question):
 
 def ask_kernel_model(q, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
-    served = q.deployment
+    deployment = q.deployment
     running = q.workload.batch
-    if refused := _unfit(q, served, served.layout.lanes if q.request_rate else 1):
+    if refused := _unfit(q, deployment, deployment.layout.lanes if q.request_rate else 1):
         return _no_answer(q, *refused)
     if q.reader and (refused := _unfit(q.replace(output_tokens=1, trace=None), q.reader, 1)):
         return _no_answer(q, *refused, apart=True)
     if q.is_request:
-        most = served.scheduler.max_num_seqs * served.layout.lanes
+        most = deployment.scheduler.max_num_seqs * deployment.layout.lanes
         running = min(running, int(q.max_sequences()), most)
     closed = q.is_request and not q.request_rate
-    step = decode_step(q, running) if closed else served.step(running, q.workload.context)
+    step = decode_step(q, running) if closed else deployment.step(running, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
     many = apart = None
@@ -477,11 +477,11 @@ def ask_kernel_model(q, simulated=True):
     else:
         request = closed_loop(q, step, running) if q.is_request else None
     if request is None:
-        factor, cautions = step_interval(served, running, q.workload.context, step)
+        factor, warnings = step_interval(deployment, running, q.workload.context, step)
         broken = invariants.of_step(step.total, factor)
     else:
         factor = request.step_factor
-        cautions = request.warnings
+        warnings = request.warnings
         broken = invariants.of_request(q, request, many)
         broken = broken or (apart and invariants.of_request(q, apart.request, apart))
     if broken:
@@ -494,7 +494,7 @@ def ask_kernel_model(q, simulated=True):
         remarks += recorded(q, request.cached_tokens)
     return Answer(
         q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
-        confidence=load_calibration()["confidence"], warnings=cautions, question_notes=remarks,
+        confidence=load_calibration()["confidence"], warnings=warnings, question_notes=remarks,
     )  # fmt: skip
 
 
@@ -534,10 +534,10 @@ def _overload_reason(q):
     enough = fleet(q.replace(replicas=None), simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
-    load = enough.server.load(q.request_rate / q.replicas)
-    some = "machines" if q.replicas > 1 else "machine"
-    said = {"machines": q.replicas, "some": some, "enough": enough.replicas}
-    return OVERLOAD_MESSAGE.format(load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}", **said)
+    return OVERLOAD_MESSAGE.format(
+        machines=q.replicas, some="machines" if q.replicas > 1 else "machine", enough=enough.replicas,
+        load=f"{enough.server.load(q.request_rate / q.replicas):.0%}", most=f"{1 / enough.factor:.0%}",
+    )  # fmt: skip
 
 
 def _no_answer(q, status, reason, apart=False):
@@ -546,19 +546,19 @@ def _no_answer(q, status, reason, apart=False):
     ``apart``: whether the reason is about separate prefill machines.
     """
     remarks = ()
-    served = q.deployment
-    if not apart and (status == "infeasible" or served.layout_error and not served.not_described):
-        tried = (one for one in layouts(q.model, q.machine.chip, q.machine.count) if one != served.layout)
-        fits = next((layout for layout in tried if _fits(q.replace(layout=layout))), None)
+    deployment = q.deployment
+    if not apart and (status == "infeasible" or deployment.layout_error and not deployment.not_described):
+        tried = (deployment.replace(layout=one) for one in layouts(q.model, q.machine.chip, q.machine.count))
+        fits = next((one.layout for one in tried if one.layout != deployment.layout and _fits(q, one)), None)
         remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
     return Answer(q, KERNELS, step, status, reason, question_notes=remarks)
 
 
-def _fits(q):
+def _fits(q, deployment):
     if q.is_request:
-        return q.max_sequences() >= max(1, q.layout.dp)
-    return q.deployment.step(q.workload.batch, q.workload.context).feasible
+        return q.max_sequences(deployment) >= max(1, deployment.layout.dp)
+    return deployment.step(q.workload.batch, q.workload.context).feasible
 
 
 def _format_setup(answer):

@@ -108,7 +108,7 @@ class Deployment(Record):
         return travel, chips, chips / at.ep if spread else at.tp
 
     @cached_property
-    def slower(self) -> tuple | None:
+    def slower(self):
         """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
         return calibration.slower(self.machine.chip.name, calibration.is_tuned(self.model, self.formats))
 
@@ -350,17 +350,18 @@ def layouts(model, chip, count):
     ['TP16', 'PP2 x TP8']
     """
     powers = [2**k for k in range(int(count).bit_length())]
-    degrees = [n for n in powers if count % n == 0 and all(h % n == 0 for h in heads(model))]
+    degrees = [tp for tp in powers if count % tp == 0 and all(n % tp == 0 for n in heads(model))]
     domain = min(count, calibration.chips_per_node(chip) or count)
-    inside = [n for n in degrees if n <= domain]
+    inside = [tp for tp in degrees if tp <= domain]
     found = [Layout(tp=count)] if count in degrees else []
-    stages = count // inside[-1]
-    if 1 < stages <= model.n_layers:
-        found.append(Layout(tp=inside[-1], pp=stages))
-    spread = 1 < count <= fewest_experts(model)
-    sends = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
-    if spread and count in inside:
+    pp = count // inside[-1]
+    if 1 < pp <= model.n_layers:
+        found.append(Layout(tp=inside[-1], pp=pp))
+    if not 1 < count <= fewest_experts(model):
+        return found
+    if count in inside:
         found.append(Layout(tp=count, ep=count))
-    if spread and sends is not None:
-        found += [Layout(tp=n, ep=count, dp=count // n) for n in inside if n <= 8 and n < count]
+    bandwidth = chip.scale_up_bandwidth if count <= domain else chip.scale_out_bandwidth
+    if bandwidth is not None:
+        found += [Layout(tp=tp, ep=count, dp=count // tp) for tp in inside if tp <= 8 and tp < count]
     return found

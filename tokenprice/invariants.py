@@ -94,9 +94,9 @@ def of_request(q, request, fleet=None):
     r = request
     deployment = q.deployment
     copies = deployment.layout.lanes
-    policy = deployment.scheduler
+    scheduler = deployment.scheduler
     pieces = max(q.prefill_chunks, 1)
-    in_step = 1 if policy.dp_balance else deployment.in_step
+    in_step = 1 if scheduler.dp_balance else deployment.in_step
     among = max(r.concurrency / copies, 1)
     lanes = (pieces * among, r.output_tokens, copies, in_step)
     added = added_time(r.prompt, r.step, among - 1)
@@ -118,15 +118,14 @@ def of_request(q, request, fleet=None):
     if fleet is None:
         users = max(q.concurrency or 1, r.concurrency)
         read = prefill_until_first_token(deployment, r.prompt.total, pieces)
-        door = (
-            deployment.software.door + policy.batching_wait_iters * r.step.total + policy.dp_balance * r.tpot
-        )
+        door = deployment.software.door + scheduler.batching_wait_iters * r.step.total
+        door += scheduler.dp_balance * r.tpot
         reading = chunked_time(pieces, read, r.step.total)
-        among = copies, users, r.concurrency
         if r.prefill_machine is not None:  # prefill machines do not decode
-            among = min(q.prefill_replicas or r.concurrency, r.concurrency), users, r.concurrency
+            copies = min(q.prefill_replicas or r.concurrency, r.concurrency)
+        answers = r.output_tokens, r.step.total
         found |= {
-            "everybody": time_to_drain(door, *among, reading, r.output_tokens, r.step.total, lanes[-1]),
+            "everybody": time_to_drain(door, copies, users, r.concurrency, reading, *answers, lanes[-1]),
             "tokens": r.throughput(users), "made": r.made, "received": users * r.output_tokens / r.seconds,
         }  # fmt: skip
         # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask

@@ -149,8 +149,7 @@ def _at(answer):
 def _applied(answer, rows):
     q = answer.question
     x = _at(answer)
-    was = answer.factor
-    found = conditioned(before("token", was, x), rows["token"][:, :3], rows["token"][:, 3])
+    found = conditioned(before("token", answer.factor, x), rows["token"][:, :3], rows["token"][:, 3])
     ratio = found.ratio(x)
     factor = found.width(x)
     request = answer.request
@@ -172,7 +171,7 @@ def _applied(answer, rows):
     slower = f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}"
     told = (
         f"By {many} measured {'row' if many == 1 else 'rows'} your machine is {slower} than the model says; "
-        f"80 % within {factor:.2f} (was {was:.2f})."
+        f"80 % within {factor:.2f} (was {answer.factor:.2f})."
     )
     return replace(
         answer, step=step, request=request, factor=factor, question_notes=(told, *answer.question_notes)

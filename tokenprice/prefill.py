@@ -44,17 +44,17 @@ def prefill_interference(users, output_tokens, prompt_time):
     return (users - 1) / output_tokens * prompt_time
 
 
-def inter_token_wait(users, output_tokens, prompt_time, copies, seen=0, pieces=1, most=None):
-    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each.
+def inter_token_wait(users, later, output_tokens, prompt_time, copies, pieces=1, most=None):
+    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each, of whom ``later`` are prefilled
+    after the first token.
 
-    ``seen``: prompts waited for before the first token. ``most``: answers decoded at once; if more users ask, each step
-    prefills all prompts that fit.
+    ``most``: answers decoded at once; if more users ask, each step prefills all prompts that fit.
     """
-    own = prefill_interference(maximum(users - seen, 1), output_tokens, pieces)
-    waits = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
+    own = prefill_interference(later, output_tokens, pieces)
+    wait = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
     if most is None:
-        return waits
-    return where(users > maximum(most, 1), prompt_time * most / output_tokens, waits)
+        return wait
+    return where(users > maximum(most, 1), prompt_time * most / output_tokens, wait)
 
 
 @equation(unit="s", step="s", others="s")
@@ -182,10 +182,9 @@ def added_time(read, step, beside=1):
     together = minimum(beside, 1)
     for weights, work in READ_AND_WORK:
         if weights in read.terms:
-            alone = read.terms[weights]
-            least = read.terms[work]
-            rest = maximum(alone - step.terms.get(weights, 0), least)
-            seconds = seconds - together * (maximum(alone, least) - rest)
+            alone = maximum(read.terms[weights], read.terms[work])
+            rest = maximum(read.terms[weights] - step.terms.get(weights, 0), read.terms[work])
+            seconds = seconds - together * (alone - rest)
     return seconds
 
 
@@ -230,12 +229,12 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
 def time_to_first_token(
     burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
 ):
-    """Prompts queued ahead, and TTFT in seconds without memory limits, for a closed loop.
+    """Users whose prompts are prefilled after the first token, and TTFT in seconds without memory limits.
 
-    ``burst``: share of all requests in the burst at the start. ``group``: see
-    :attr:`ArrivalProcess.group`. ``own``: prefill seconds up to the first token, see
-    :func:`prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``:
-    answers decoded at once.
+    It is a closed loop. Prompts that delay the first token do not also delay the tokens after it. ``burst`` and
+    ``group``: see :class:`ArrivalProcess`. ``own``: prefill seconds up to the first token, see
+    :func:`prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``: answers decoded at
+    once.
     """
     group = minimum(users, group)
     # a step also has tokens of decoding sequences
@@ -250,8 +249,9 @@ def time_to_first_token(
     if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
         met = minimum(met * uneven, at_random)
     seen = met + ahead - group
+    later = maximum(users - seen, 1)
     # an arriving request waits for another copy's prefill too, if its own copy has none
     busy = minimum(users / (between + seen + 1), 1)
     beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
     passes = chunked_time(whole - 1, own, step)
-    return seen, first_token_time(door, ahead, passes, met * reading + beside, step)
+    return later, first_token_time(door, ahead, passes, met * reading + beside, step)

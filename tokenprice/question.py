@@ -371,7 +371,8 @@ class Question(ParsedRecord):
         """As for any record; a price may also be a range, from the lowest to the highest."""
         price = options.get("price")
         if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]+", price):
-            options = options | dict(zip(("price", "price_max"), price.split("-"), strict=True))
+            low, _, high = price.partition("-")
+            options = options | {"price": low, "price_max": high}
         return super().parse(options)
 
     def _check_cached(self, prompts):

@@ -221,18 +221,18 @@ class Server:
             return None
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
-        gap, came, plain, n = self.balance(each)
+        tpot, came, plain, n = self.balance(each)
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
             pack = read
             alone = read + pieces * plain
-            waits = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
+            wait = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
-            waits = residual(plain, came, read, uneven)
+            wait = residual(plain, came, read, uneven)
             # prompts that arrived during the step in progress are prefilled together
-            pack = read * (1 + 2 * each * waits)
-        first = self.costs.door + self.costs.late + before + waits + plain / 2 + pack + pieces * plain
-        return SteadyState(load, float(each * self.copies * (first + after * gap)), waits, gap, first)
+            pack = read * (1 + 2 * each * wait)
+        ttft = self.costs.door + self.costs.late + before + wait + plain / 2 + pack + pieces * plain
+        return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):
         """Prompts for which a step with ``n`` sequences has tokens; a fraction if one prompt takes several steps."""
@@ -310,33 +310,33 @@ def server_of(q, read=None) -> Server:
     """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
     deployment = q.deployment
     copies = deployment.layout.lanes
-    work = q.workload
-    policy = deployment.scheduler
+    scheduler = deployment.scheduler
     prompts = read.prompts if read else workload.support(q.prompt_tokens)
     fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
     room = q.max_sequences()
-    held = 2 * work.context - q.prompt_tokens if policy.reserve else work.context
+    context = q.workload.context
+    held = 2 * context - q.prompt_tokens if scheduler.reserve else context
     tokens = room * held / copies if isfinite(room) else inf
     costs = Costs(
         step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    busy = Server(costs, policy, float(q.output_tokens), held, copies)
+    busy = Server(costs, scheduler, float(q.output_tokens), held, copies)
     if read is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(work.batch, copies * busy.sequences)
+    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
     if full > copies:  # extra step time per prompt on a machine that is never idle
-        passes = read.added(deployment.unlimited().step(full, work.context))
+        passes = read.added(deployment.unlimited().step(full, context))
     late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
 def step_table(q, tokens):
     """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
-    served = q.deployment
-    most = min(served.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
-    numbers = served.layout.lanes * np.arange(1, max(int(most), 1) + 1)
-    roomy = served.unlimited()
+    deployment = q.deployment
+    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
+    roomy = deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
@@ -493,7 +493,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     ``simulated``: whether states are simulated; otherwise they come from :meth:`Server.steady`, which finds the numbers
     ``near``. ``most``: chips above which no fleet is wanted.
     """
-    reader = q.prefill_machine
+    prefill_machine = q.prefill_machine
     copies = q.deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
@@ -507,7 +507,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     @same
     def server(n):
-        return server_of(q, None if reader else read(n))
+        return server_of(q, None if prefill_machine else read(n))
 
     @same
     def reading(n):
@@ -516,7 +516,8 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
         step = q.deployment.step(max(users, copies), q.workload.context)
-        return with_cautions(request_for(q, read(n), step, users), q, users)
+        request = request_for(q, read(n), step, users)
+        return with_cautions(request, q, users)
 
     room = q.max_sequences()
     one = mean(copies, 1)
@@ -544,7 +545,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     def state(n, readers=0, by=1.0):
         if not able(server, n) or readers and not able(reading, readers):
             return None
-        before = by * read(1).full.total if reader else 0.0
+        before = by * read(1).full.total if prefill_machine else 0.0
         before = end(reading, readers, by).ttft if readers else before
         return end(server, n, by, before)
 
@@ -568,7 +569,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return n and smallest_number(good, least=n)
 
     def chips(n):
-        return n * q.machine.count + (least(reading) or 0) * reader.count
+        return n * q.machine.count + (least(reading) or 0) * prefill_machine.count
 
     if near:
         n, readers = near
@@ -579,25 +580,25 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
                 break
             n, readers = (n, readers + 1) if readers and turn % 2 == 0 else (n + max(n // 20, 1), readers)
     else:
-        if reader and chips(least(server) or 0) > most:
+        if prefill_machine and chips(least(server) or 0) > most:
             return None
         n = machines or smallest(server, good)
-        if not n or reader and chips(n) > most:
+        if not n or prefill_machine and chips(n) > most:
             return None
-        readers = reader and smallest(reading, partial(good, n)) or 0
-    if reader and not readers or not good(n, readers):
+        readers = prefill_machine and smallest(reading, partial(good, n)) or 0
+    if prefill_machine and not readers or not good(n, readers):
         return None
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
-    busy = busy if reader else [sum(busy)] * 2
+    busy = busy if prefill_machine else [sum(busy)] * 2
     request = replace(
         request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
         slow_end=(slow.tpot, slow.ttft),
     )  # fmt: skip
     return Fleet(
-        q.request_rate, q.machine, n, server(n), factor, now, slow, request, reader, readers, simulated,
+        q.request_rate, q.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
         reading(readers) if readers else None,
     )  # fmt: skip
 

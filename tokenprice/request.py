@@ -333,9 +333,9 @@ def request_of(
     scheduler = deployment.scheduler
     budget = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
-    lockstep = deployment.in_step if reader is None else 1
-    balanced = scheduler.dp_balance and lockstep > 1  # all copies prefill in the same steps
-    in_step = 1 if balanced else lockstep
+    # all copies prefill in the same steps
+    balanced = reader is None and scheduler.dp_balance and deployment.in_step > 1
+    in_step = deployment.in_step if reader is None and not balanced else 1
     whole = maximum(pieces, 1)
     among = maximum(running / copies, 1)
     if reader is not None:
@@ -346,13 +346,12 @@ def request_of(
     fresh_tokens = prompts.tokens - prompts.cached
     most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
-    seen, first = time_to_first_token(
+    later, first = time_to_first_token(
         protocol.burst, protocol.group, among, added, own, pieces, output_tokens, step.total, door,
         prompts.uneven, met, most,
     )  # fmt: skip
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    # prompts that delay the first token do not also delay the tokens after it
-    others = inter_token_wait(among, output_tokens, added, met, seen, whole, None if reader else most)
+    others = inter_token_wait(among, later, output_tokens, added, met, whole, None if reader else most)
     tpot = token_time(step.total, others)
     lane = (
         1 / reader.layout.lanes if reader else lane_time(1.0, whole * among, output_tokens, copies, in_step)
@@ -361,7 +360,8 @@ def request_of(
     balance = 0.0
     if balanced:
         begun = among / output_tokens
-        balance = balance_steps(begun, lockstep, scheduler.dp_balance) * (step.total + begun * added)
+        steps = balance_steps(begun, deployment.in_step, scheduler.dp_balance)
+        balance = steps * (step.total + begun * added)
     done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
     return Request(
         step=step,

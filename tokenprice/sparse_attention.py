@@ -261,6 +261,9 @@ def unscored_reason(model):
 
 def cautions(model):
     """Return cautions for a model whose attention was measured elsewhere (factors: ``sparse_attention.toml``)."""
-    lent = "no kernel timings for the state of Mamba 2; using those of the gated delta rule"
-    state = (lent,) if measured_as(model) == "borrowed" else ()
-    return state + ((model.notes["assumed"],) if "assumed" in model.notes else ())
+    found = []
+    if measured_as(model) == "borrowed":
+        found.append("no kernel timings for the state of Mamba 2; using those of the gated delta rule")
+    if "assumed" in model.notes:
+        found.append(model.notes["assumed"])
+    return tuple(found)

@@ -163,25 +163,26 @@ def sentences(model, held, facts):
 def facts(deployment, batch, context, step=None):
     """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
     model = deployment.model
-    system = deployment.machine
-    at = deployment.layout
+    chip = deployment.machine.chip
+    layout = deployment.layout
     lenders = sparse_attention.block_fallbacks(deployment)
     unscored = sparse_attention.unscored_reason(model)
     untimed = sparse_attention.stand_ins(deployment)
     format = calibration.format_name(deployment.weights)
     found = {
-        "stages": at.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
+        "stages": layout.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
         "not_timed": len(untimed), "untimed": ", ".join(untimed),
         "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
-        "context": context, "batch": batch, "tp": at.tp,
-        "domain": calibration.chips_per_node(system.chip) or system.domain,
-        "shared": float(system.chip.topology == "PCIe" and at.tp > 1),
-        "expert_chips": system.count if at.ep > 1 else 0, "new_model": new_model(model), "copies": at.dp,
+        "context": context, "batch": batch, "tp": layout.tp,
+        "domain": calibration.chips_per_node(chip) or deployment.machine.domain,
+        "shared": float(chip.topology == "PCIe" and layout.tp > 1),
+        "expert_chips": deployment.machine.count if layout.ep > 1 else 0, "new_model": new_model(model),
+        "copies": layout.dp,
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
     found |= limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
-    return found | {"widened": float(format.startswith("fp8") and "fp8" not in system.chip.peaks)}
+    return found | {"widened": float(format.startswith("fp8") and "fp8" not in chip.peaks)}
 
 
 def step_interval(deployment, batch, context, step=None):

@@ -216,7 +216,10 @@ class Trace(Record):
         """Tokens of each prompt found in a prefix cache of ``room`` tokens with LRU eviction."""
         held = (sum(back * TOKENS_PER_BLOCK <= room for back in each) for each in self.distances)
         return LengthDistribution(
-            [min(n * TOKENS_PER_BLOCK, all - 1) for n, all in zip(held, self.prompt.support, strict=True)]
+            [
+                min(n * TOKENS_PER_BLOCK, prompt - 1)
+                for n, prompt in zip(held, self.prompt.support, strict=True)
+            ]
         )
 
     @property

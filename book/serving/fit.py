@@ -129,7 +129,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
         "others": others, "in_step": in_step, "pieces": pieces, "balance": float(balance), "added": added,
         "most": budget / (1 + prompt / output),
-        "ideal": inter_token_wait(sequences, output, 2 * model.n_active * prompt / peak, 1),
+        "ideal": inter_token_wait(sequences, max(sequences, 1), output, 2 * model.n_active * prompt / peak, 1),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": calibration.fallback_chip(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
