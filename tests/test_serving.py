@@ -157,6 +157,11 @@ def test_ideal_kernels_give_the_roofline_and_one_program_starts_none():
     assert step.terms["kernel launch"] == 0 and step.terms["engine"] > 0
 
 
+def test_no_interval_begins_below_the_peaks():
+    """One user of Llama 3.1 8B on a TPU v6e: 15.0 GB of weights and 0.5 GB of cache over 1,638 GB/s, so 9.5 ms."""
+    assert ask("Llama 3.1 8B", "1x TPU v6e", batch=1).low == pytest.approx(9.5e-3, rel=0.01)
+
+
 def test_by_hand():
     """One sequence of Llama 3 70B on eight chips: products read 137 GB at the share of the tables."""
     step = decode_step(MODEL, BOX, Workload(1, 1), engine="compiled")

@@ -67,6 +67,7 @@ class Answer(Screen):
     fleet: Fleet | None = None
     disaggregated: Fleet | None = None
     factor: float | None = None
+    at_peaks: float = 0.0  # least seconds of the step, at the peaks of the data sheet
     confidence: float | None = None
     warnings: tuple = ()
     question_notes: tuple = ()
@@ -99,9 +100,9 @@ class Answer(Screen):
         """Both ends of the interval; None if the model states no interval."""
         if self.request is not None:
             return self.request.tpot_interval
-        return (
-            (None, None) if self.factor is None else (self.seconds / self.factor, self.seconds * self.factor)
-        )
+        if self.factor is None:
+            return None, None
+        return max(self.at_peaks, self.seconds / self.factor), self.seconds * self.factor
 
     @property
     def low(self) -> float | None:
@@ -143,8 +144,8 @@ class Answer(Screen):
         """Factors from a price to both ends of its interval, from the time's interval and the sellers' prices."""
         if self.request is not None:
             return self.request.price_interval
-        factor = self.factor or 1.0
-        return 1 / factor, factor * self.question.price_ratio(self.machine.chip)
+        low, high = (1.0 if end is None else end / self.seconds for end in self.interval)
+        return low, high * self.question.price_ratio(self.machine.chip)
 
     @property
     def joules(self) -> float | None:
@@ -478,24 +479,27 @@ def ask_kernel_model(q, simulated=True):
         request = closed_loop(q, step, running) if q.is_request else None
     if request is None:
         factor, warnings = step_interval(deployment, running, q.workload.context, step)
-        broken = invariants.of_step(step.total, factor)
+        at_peaks = deployment.least_step(running, q.workload.context)
     else:
         factor = request.step_factor
         warnings = request.warnings
-        broken = invariants.of_request(q, request, many)
-        broken = broken or (apart and invariants.of_request(q, apart.request, apart))
-    if broken:
-        return _no_answer(q, "n/a", broken)
+        at_peaks = request.at_peaks[0]
     most = q.model.max_context
     remarks = ()
     if most and q.longest > most:
         remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
     if q.trace is not None:
         remarks += recorded(q, request.cached_tokens)
-    return Answer(
-        q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor,
+    found = Answer(
+        q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor, at_peaks=at_peaks,
         confidence=load_calibration()["confidence"], warnings=warnings, question_notes=remarks,
     )  # fmt: skip
+    if request is None:
+        broken = invariants.of_step(found.seconds, found.interval, at_peaks)
+    else:
+        broken = invariants.of_request(q, request, many)
+        broken = broken or (apart and invariants.of_request(q, apart.request, apart))
+    return _no_answer(q, "n/a", broken) if broken else found
 
 
 def _unfit(q, deployment, copies):

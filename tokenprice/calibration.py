@@ -77,6 +77,13 @@ class Operators(Record):
             raise LookupError(f"the operators of {self.chip or 'this chip'} have no {kind}")
         return self.blocks[min(known, key=distance)]
 
+    def at_peaks(self):
+        """Return kernels without fixed times that reach the whole bandwidth and arithmetic of the data sheet."""
+        peak = Kernel(start=0, share=1)
+        kernels = {kind: dict.fromkeys(getattr(self, kind), peak) for kind in KINDS}
+        blocks = {of: Block(start=0, share=1, entry=block.entry) for of, block in self.blocks.items()}
+        return self.replace(**kernels, blocks=blocks)
+
     def link(self, n_chips, kind="reduce"):
         """Return the all-reduce of ``n_chips``, interpolated linearly in log2 between measured degrees."""
         links = getattr(self, kind)

@@ -1,5 +1,7 @@
 """The kernel model: a decode step or a prefill as a sum of kernels."""
 
+from functools import reduce
+
 from inferlib.attention import unsupported_features
 from inferlib.equation import unchecked
 from inferlib.ops import maximum, minimum
@@ -116,6 +118,18 @@ class ShardedModel:
                 total[term] = total[term] + seconds if term in total else seconds
         shown = [[term for term in stage if term in total] for stage in operators.STAGES]
         return tuple([{term: total[term] for term in stage} for stage in shown if stage])
+
+    def least_time(self, one_row):
+        """Return the seconds of reading and arithmetic alone: in each stage, the longer of the two.
+
+        How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible.
+        """
+        few = {term: seconds for stage in one_row.stages() for term, seconds in stage.items()}
+        bounded = (stage for stage in self.stages() if operators.AT_PEAKS.issuperset(stage))
+        return sum(
+            reduce(maximum, (few[term] if term == "expert weights" else stage[term] for term in stage))
+            for stage in bounded
+        )
 
     def visible_tokens(self, attention):
         """Bytes of cache that one chip reads in a layer, and its FLOP for scores and values."""

@@ -170,6 +170,25 @@ class Deployment(Record):
         stages = tuple({name: t / length for name, t in stage.items()} for stage in stages)
         return (*stages, {"drafting": drafted_token_time(0, drafted, draft, length)})
 
+    @cached_property
+    def at_peaks(self):
+        """This deployment with every kernel at the peaks of the data sheet."""
+        found = self.replace(operators=self.operators.at_peaks())
+        vars(found)["slower"] = None
+        return found
+
+    def least_step(self, batch, context):
+        """Lower bound of :meth:`step` in seconds: bytes over bandwidth, or FLOP over peak; drafts take no time."""
+        drafted = self.draft_tokens or 0
+        length = acceptance(self.acceptance_length, drafted) if drafted else 1
+        rows = ShardedModel(self.at_peaks, batch, context, tokens=drafted + 1)
+        return rows.least_time(ShardedModel(self.at_peaks, 0, context)) / length
+
+    def least_prefill(self, tokens, cached=0):
+        """Lower bound of :meth:`prefill` in seconds."""
+        rows = ShardedModel(self.at_peaks, self.layout.lanes, tokens, tokens - cached, cached)
+        return rows.least_time(ShardedModel(self.at_peaks, 0, tokens, cached=cached))
+
     def _draft_time(self, batch, context):
         """Seconds of one draft, on the last pipeline stage; the engine's time per step is counted once."""
         last = self

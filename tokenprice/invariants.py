@@ -30,6 +30,7 @@ def _equal(text, name, other):
 
 # Bounds of every answer, in seconds.
 STEP = (
+    _at_most("no interval begins below bytes over bandwidth or FLOP over peak", "at_peaks", "token_low"),
     _at_most("the fast end of an interval is below its middle", "token_low", "token"),
     _at_most("the slow end of an interval is above its middle", "token", "token_high"),
 )
@@ -44,6 +45,7 @@ REQUEST = (
     *SERVED,
     _at_most("users get no more tokens than a busy machine makes", "paced", "made"),
     _equal("the parts of a request add up", "machine", "parts"),
+    _at_most("no TTFT begins below the FLOP of its prompt over peak", "prompt_at_peaks", "first_low"),
     _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
     _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
 )
@@ -81,12 +83,10 @@ def violated(facts, kinds):
     return None
 
 
-def of_step(seconds, factor):
+def of_step(seconds, interval, at_peaks):
     """Check the bounds of a step and its interval, as :func:`violated`."""
-    factor = factor or 1.0
-    return violated(
-        {"token": seconds, "token_low": seconds / factor, "token_high": seconds * factor}, ["step"]
-    )
+    low, high = interval
+    return violated({"token": seconds, "token_low": low, "token_high": high, "at_peaks": at_peaks}, ["step"])
 
 
 def of_request(q, request, fleet=None):
@@ -111,6 +111,7 @@ def of_request(q, request, fleet=None):
     found = {
         "alone": deployment.step(*least).total, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
         "token_low": r.tpot_interval[0], "token_high": r.tpot_interval[1],
+        "at_peaks": r.at_peaks[0], "prompt_at_peaks": r.at_peaks[1],
         "first_low": r.ttft_interval[0], "first_high": r.ttft_interval[1], "machine": r.machine_seconds,
         "parts": lane_time(added, *lanes) + r.output_tokens * r.step.total / r.decode_batch,
     }  # fmt: skip

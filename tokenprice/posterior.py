@@ -17,7 +17,7 @@ from os.path import isfile
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
-from tokenprice import benchmark, invariants, predictors
+from tokenprice import benchmark
 from tokenprice.uncertainty import load_calibration
 
 FAR = 3  # interval widths beyond which a row is refused as calibration
@@ -147,7 +147,6 @@ def _at(answer):
 
 
 def _applied(answer, rows):
-    q = answer.question
     x = _at(answer)
     found = conditioned(before("token", answer.factor, x), rows["token"][:, :3], rows["token"][:, 3])
     ratio = found.ratio(x)
@@ -161,12 +160,11 @@ def _applied(answer, rows):
                 before("first", request.first_factor, x), rows["first"][:, :3], rows["first"][:, 3]
             )
             request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))
-    broken = invariants.of_step(request.tpot if request else step.total, factor)
-    least = None if q.draft_tokens else predictors.ask("principles", q.model, q.machine, q.workload)
-    if least is not None and least.status == "ok" and step.total < least.total:
-        broken = f"a step would be faster than the data sheet allows, {1e3 * least.total:.3g} ms"
-    if broken:
-        raise ValueError(f"measured rows lead to an impossible answer: {broken}")
+    if step.total < answer.at_peaks:
+        limit = f"{1e3 * answer.at_peaks:.3g} ms"
+        raise ValueError(
+            f"measured rows lead to an impossible answer: a step would be faster than the data sheet allows, {limit}"
+        )
     many = len(rows["token"])
     slower = f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}"
     told = (

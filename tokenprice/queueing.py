@@ -593,9 +593,11 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     paid = request.fresh_seconds + request.cached_seconds
     busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
     busy = busy if prefill_machine else [sum(busy)] * 2
+    shortest = min(workload.support(q.prompt_tokens))
+    at_peaks = q.deployment.least_step(copies, shortest), request.at_peaks[1]  # at times a copy has one user
     request = replace(
         request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
-        slow_end=(slow.tpot, slow.ttft),
+        slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(
         q.request_rate, q.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from operator import itemgetter
 
 from inferlib.equation import equation, frozen
@@ -105,6 +106,7 @@ class Request(Screen):
     price_ratio: float = 1.0  # the most expensive seller's price over the usual one
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
+    at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
 
     @property
     def seconds(self):
@@ -134,12 +136,14 @@ class Request(Screen):
     @property
     def tpot_interval(self):
         """Interval of TPOT, in ``confidence`` of cases."""
-        return self.tpot / self.step_factor, max(self.slow_end[0], self.tpot * self.step_factor)
+        low = max(self.at_peaks[0], self.tpot / self.step_factor)
+        return low, max(self.slow_end[0], self.tpot * self.step_factor)
 
     @property
     def ttft_interval(self):
         """Interval of TTFT."""
-        return self.ttft / self.first_factor, max(self.slow_end[1], self.ttft * self.first_factor)
+        low = max(self.at_peaks[1], self.ttft / self.first_factor)
+        return low, max(self.slow_end[1], self.ttft * self.first_factor)
 
     @property
     def ratio(self):
@@ -168,7 +172,8 @@ class Request(Screen):
         The number of machines in a fleet is fixed, so its price varies only with the price of its chips.
         """
         factor = 1.0 if any(self.slow_end) else self.step_factor
-        return 1 / factor, factor * self.price_ratio
+        least = min(self.at_peaks[0] / self.step.total, self.at_peaks[1] / self.prompt.total)
+        return max(least, 1 / factor), factor * self.price_ratio
 
     @property
     def per_million(self):
@@ -410,6 +415,12 @@ def request_for(q, prompts, step, running, **other):
     return request_of(q.deployment, step, prompts, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
+def least_times(q, request):
+    """Return the least times of a step and of the prefill of a request, at the peaks of the data sheet."""
+    step = q.deployment.least_step(request.decode_batch, q.workload.context)
+    return step, q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens))
+
+
 def with_cautions(request, q, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
     deployment = q.deployment
@@ -423,8 +434,10 @@ def with_cautions(request, q, users):
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
     bar = error_bar(q.model, deployment.layout, deployment.engine)
+    several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
     return replace(
         request,
+        at_peaks=request.at_peaks if several else least_times(q, request),
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
         warnings=sentences(q.model, first, found),

@@ -227,10 +227,23 @@ globalThis.inferlibAsk = function (D) {
     const { value, terms } = staged({ names, stages: alone, at: 0 }, names.map((name) => found[name]));
     return { terms, total: value };
   };
+  // Seconds of reading and arithmetic alone, at the peaks of the data sheet: no answer is faster. How many
+  // experts the rows reach depends on the text: without rows, as few as are possible.
+  const atPeaks = (at, what, more) => {
+    const q = over(at.q, more);
+    for (const name in q) if (/^(gemm|block|pairs|timed)_/.test(name) && !name.endsWith("_entry"))
+      q[name] = /_(share|prefill|projections|read|scores)$/.test(name) ? 1 : 0;
+    const [terms, few] = [q, over(q, { batch: 0, lanes: 0 })].map((some) => timed(at, what, some).terms);
+    const least = terms.map((term, k) => (term.name === "expert weights" ? few[k] : term));
+    return total(D.stages, (stage) => Math.max(0, ...least.filter(({ name }) => stage.includes(name)
+      && D.drawing.includes(name)).map(({ seconds }) => seconds))) / software(at).slower;
+  };
+  const stepAtPeaks = (S, at, more) =>
+    atPeaks(at, "step", { ...more, rows: (S.draft_tokens || 0) + 1 }) / (S.draft_tokens ? accepted(S) : 1);
   // How a chip runs what others were timed for: dense models in fp8, or others.
   const software = ({ c, m, stored: { each } }) => {
     const eight = ["attention", "feed-forward"].every((part) => each[part].kernel === "fp8");
-    return c.made[!sparse(m) && eight ? 1 : 0];
+    return named(["maker", "slow", "slower"], c.made[!sparse(m) && eight ? 1 : 0] || c.made[0]);
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
@@ -332,7 +345,8 @@ globalThis.inferlibAsk = function (D) {
     const found = stepAt(S, at, batch, context);
     if (found.status !== "ok") return without(S, found, fits, found.status === "infeasible" && at);
     const { texts, factor } = doubts(S, at, batch, context);
-    const [, , low, high] = D.glue.rates(over(at.q, { step: found.seconds, spread: factor }));
+    let [, , low, high] = D.glue.rates(over(at.q, { step: found.seconds, spread: factor }));
+    low = Math.max(low, stepAtPeaks(S, at));
     const told = remarks(S, at, context, found.seconds);
     return { ...found, low, high, cautions: texts, remarks: told };
   };
@@ -724,13 +738,19 @@ globalThis.inferlibAsk = function (D) {
       : D.glue.waiting(all);
     let [speed, , tokenLow, tokenHigh] = between(token, factor);
     let [, , firstLow, firstHigh] = between(first, soon);
+    // What holds whatever the model.
+    const alone = { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
+      context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context };
+    const peaks = stepAtPeaks(S, at, many ? alone : { batch: answered, context });
+    const prompts = (reader || one).at, { reading } = prompts;
+    const promptPeaks = atPeaks(prompts, "prompt", { ...reading, tokens, cached });
+    tokenLow = Math.max(tokenLow, peaks);
+    firstLow = Math.max(firstLow, promptPeaks);
     if (many) {
       tokenHigh = Math.max(tokenHigh, many.slow.token);
       firstHigh = Math.max(firstHigh, many.slow.first);
     }
-    // What holds whatever the model.
-    const least = run(at, { batch: many ? at.q.lanes : Math.min(at.q.lanes, running),
-      context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context });
+    const least = run(at, alone);
     const made = many ? arrivals * output * many.n / many.load : output / taken;
     // a user asks again a token later; in the last of rounds fewer ask
     const next = users * output / (first + output * token);
@@ -739,14 +759,15 @@ globalThis.inferlibAsk = function (D) {
       first_token: first, reading: read.total, machine: taken,
       parts: spent.own + output * step.seconds / spent.users,
       alone: S.draft_tokens ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
-      made, token_low: tokenLow,
+      made, at_peaks: peaks, prompt_at_peaks: promptPeaks, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
     const wrong = D.bounds.find(([kind, at]) => !(many && kind === "loop")
       && !(D.glue["bounds_" + kind](told)[at] >= 0));
     if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor };
+      remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor,
+      least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
     if (many && reader && many.hour != null) {

@@ -569,7 +569,7 @@ globalThis.inferlibPage = function (root, D) {
     else {
       const among = `the cheapest of ${out.offers.length} that meet the SLO; ${tried} machines asked`;
       // a fleet's price is that of its machines, which are counted
-      const ends = [1 / best.factor, best.factor].map((by) => digits(100 * best.dollars * by));
+      const ends = [best.least, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
         best.firstHigh)} to the first${f ? "" : `, ${ends.join(" to ")} ¢ a request`}`;
       const bigs = f ? big(monthly(f), `for ${machinesOf(f, best.chip, best.n)}`, among)

@@ -113,14 +113,16 @@ def chips():
     for name in catalog.chips():
         chip, known = catalog.load_chip(name), calibration.operators(name)
         facts = chip_facts(known)
-        made = [
-            (chip_facts(known, calibration.slower(name, tuned)), calibration.correction_factor(name, tuned))
-            for tuned in (False, True)
-        ]
+        made = {tuned: calibration.slower(name, tuned) for tuned in (False, True)}
+        told = {tuned: chip_facts(known, slower) for tuned, slower in made.items()}
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "made": [{"maker": one["other_maker"], "slow": one["slower"], "slower": by} for one, by in made],
+            "made": [
+                [told[tuned]["other_maker"], told[tuned]["slower"], (slower or (1.0,))[0]]
+                for tuned, slower in made.items()
+                if slower or not tuned
+            ],
             "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
