@@ -473,8 +473,7 @@ class Fleet(Screen):
             found += [("Memory full", MEMORY_FULL.format(most=most, gain=format_number(gain)))]
         if self.dollars_per_hour is not None:
             paid = f"${self.dollars_per_hour:,.2f} per hour, ${self.dollars_per_month:,.0f} per month"
-            dollars = format_number(self.request.per_million["output"])
-            found += [("Rent", f"{paid}, ${dollars} per million output tokens")]
+            found += [("Rent", paid)]
         return found
 
     def screen(self):

@@ -316,7 +316,7 @@ def frontiers(case):
             own = _step_of(case, n, batch)
             if own is None:
                 break
-            rows.append(("the sliders below", n, batch, own.total, 1.0))
+            rows.append(("the simple picture", n, batch, own.total, 1.0))
             found = ask(case.replace(machine=System(case.machine.chip, n), batch=batch))
             if found.feasible:
                 rows.append((KERNEL_MODEL, n, batch, found.seconds, found.high / found.seconds))

@@ -224,7 +224,12 @@ def reading(answers):
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
         ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
-    ax.set(xlabel="ms to read a prompt", ylabel="dollars per million in", xlim=(0, None), ylim=(0, None))
+    ax.set(
+        xlabel="ms to read a prompt",
+        ylabel="dollars per million tokens of prompt",
+        xlim=(0, None),
+        ylim=(0, None),
+    )
     return ax
 
 

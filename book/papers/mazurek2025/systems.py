@@ -136,5 +136,10 @@ def wider(model=MODEL, gpu=None, own=128, context=CONTEXT, assumptions=DEFAULT, 
             for b in (own, fits)
         ]
         rows[n] = (held, fits, *speeds)
-    columns = ["experts a layer", "sequences that fit", f"tokens/s at {own}", "tokens/s at those"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(gpu.name)
+    columns = [
+        "experts a layer",
+        "sequences that fit",
+        f"tokens/s with {own:.0f}",
+        "tokens/s with all that fit",
+    ]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis(f"number of {gpu.name}")

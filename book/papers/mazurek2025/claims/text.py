@@ -21,7 +21,7 @@ def _text_1(read, holds):
         f"{share[32]:.0%} of 32 times", fair="of small batches; the next sentence is about large ones",
     )  # fmt: skip
     usual, large = (
-        systems.wider(own=b, context=TRUE, counts=(8, 16, 32, 64, 128))[f"tokens/s at {b}"]
+        systems.wider(own=b, context=TRUE, counts=(8, 16, 32, 64, 128))[f"tokens/s with {b}"]
         for b in (128, 512)
     )
     holds(
