@@ -266,7 +266,7 @@ LOOP = {
     "kv_cache_dtype": "",
 }
 LOOPS = (
-    {"model": "Llama 3.3 70B", "weights": "fp8"},
+    {"model": "Llama 3.3 70B", "weights": "fp8", "usd_per_million": 2},
     {"model": "GPT-OSS 120B", "weights": "mxfp4", "layer_formats": {"attention": "bf16"}},
     {"model": "DeepSeek V3", "weights": "fp8", "sure": True},
     {"model": "zai-org/GLM-5.2", "weights": "bf16"},

@@ -55,6 +55,17 @@ def test_nothing_cheaper_by_brute_force():
     assert found.best.dollars == pytest.approx(cheapest, rel=1e-12)
 
 
+def test_between_a_time_and_a_price_no_number_of_users_is_passed_over():
+    """Neither of 32 and 64 users meets both limits; 40 and 44 do."""
+    asked = {"weights": "fp8", "prompt_tokens": 1000, "output_tokens": 300, "layout": "TP8"}
+    big = load_model("Llama 3.1 405B")
+    requests = [ask(big, "8x H100", **asked, concurrency=users).request for users in range(1, 65)]
+    kept = [one.concurrency for one in requests if one.tpot <= 0.060 and one.per_million["output"] <= 8]
+    asked["layouts"] = asked.pop("layout")
+    best = decide(big, **asked, tpot="60 ms", usd_per_million=8, chips="H100", counts=8).best
+    assert kept and best.concurrency == max(kept)
+
+
 def test_cheapest_first_one_runner_up_a_chip_and_a_frontier_that_ends_in_the_cheapest():
     dollars = [offer.dollars for offer in FOUND.offers]
     assert dollars == sorted(dollars) and FOUND.best is FOUND.offers[0]

@@ -551,7 +551,8 @@ class _Search:
         read = prefill_profile(q)
         ladder = np.array([2**k for k in range(rounds.bit_length())])
         tried = self._served(q, read, dp * ladder)
-        kept = ladder[~self._keep(tried, q, dp * ladder)]
+        self._keep(tried, q, dp * ladder)
+        kept = ladder[~self._too_slow(tried, q)]
         if not len(kept):
             return self._miss(q, *self._why(tried, q))
         high = min(2 * int(kept[-1]), rounds + 1)
@@ -561,7 +562,7 @@ class _Search:
             replicas = ceil(self.many / users)
             users = dp * ceil(self.many / (replicas * dp))
             alone = self._served(q, read, np.array([users]))
-            if self._short(alone, q)[0]:
+            if self._too_slow(alone, q)[0]:
                 return self._miss(q, *self._why(alone, q))
         if users not in dp * ladder:
             one = np.array([users])
@@ -599,9 +600,6 @@ class _Search:
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
         asked, best = min(found, key=lambda one: (one[1].chips, not self._kept(one[1].slow_end)))
-        output = best.request.per_million["output"]
-        if output > (self.promise.usd_per_million or inf):
-            return self._miss(q, *self._dear(output))
         self._offer(asked, best.request, seller, best)
 
     @staticmethod
@@ -616,6 +614,8 @@ class _Search:
                     yield one
 
     def _offer(self, q, request, seller, fleet=None, replicas=0):
+        if request.per_million["output"] > (self.promise.usd_per_million or inf):
+            return self._miss(q, *self._dear(request.per_million["output"]))
         asked = q if fleet else q.replace(concurrency=int(request.concurrency))
         if broken := invariants.of_request(asked, request, fleet):
             return self._miss(q, NOT_DESCRIBED, broken)
@@ -640,8 +640,9 @@ class _Search:
 
     def _late(self, many):
         """Return what a simulated fleet misses: reason, detail, factor."""
-        late = many.estimate.ttft / self.promise.limit("ttft")
-        return TOO_LATE, f"with {many.replicas} machines and more, simulated", max(late, 1.0)
+        token, *first = self._times_over(many.estimate.tpot, many.estimate.ttft)
+        reason = TOO_SLOW if token > max(first) else TOO_LATE
+        return reason, f"with {many.replicas} machines and more, simulated", max(token, *first, 1.0)
 
     def played(self, offers):
         """Return a few offers, each with the machines or users that meet its percentiles; cheapest first.
@@ -713,10 +714,10 @@ class _Search:
         return tuple(seconds / most for seconds, most in zip((token, first, whole), limits, strict=True))
 
     def _most(self, q, read, low, high):
-        """Find the largest number of rounds between ``low``, which meets the SLO, and ``high``, which does not."""
+        """Find the largest number of rounds between ``low``, which meets the times of the SLO, and ``high``."""
         while high - low > 1:
             between = np.unique(np.linspace(low, high - 1, 32).astype(int))
-            kept = between[~self._short(self._served(q, read, q.layout.dp * between), q)]
+            kept = between[~self._too_slow(self._served(q, read, q.layout.dp * between), q)]
             low = int(kept[-1])
             high = int(min([*between[between > kept[-1]], high]))
         return low
@@ -733,13 +734,12 @@ class _Search:
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late
 
-    def _short(self, tried, q):
-        """Return where the SLO is missed."""
-        dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
-        return dear | (np.max(self._times_over(*self._times(tried, q)), axis=0) > 1)
+    def _too_slow(self, tried, q):
+        """Return where a time of the SLO is missed: with more users times are longer, and prices lower."""
+        return np.max(self._times_over(*self._times(tried, q)), axis=0) > 1
 
     def _why(self, tried, q):
-        """Explain why the SLO is missed by the fewest users, or by any number: reason, detail, factor."""
+        """Explain why the fewest users miss the SLO: reason, detail, factor."""
         token, first = (seconds[0] for seconds in self._times(tried, q))
         who = "1 user" if q.layout.dp == 1 else f"{q.layout.dp} users"
         end = " at the slow end" if self.sure else ""
@@ -761,8 +761,9 @@ class _Search:
         )
 
     def _keep(self, tried, q, users):
-        """Keep points of the frontier; return where the SLO is missed."""
-        short = self._short(tried, q)
+        """Keep points of the frontier."""
+        dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
+        short = dear | self._too_slow(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
         prices = tried.per_million
@@ -773,7 +774,6 @@ class _Search:
                 "usd_per_request": float(dollars[k]), "usd_per_million_output": float(prices["output"][k]),
                 "in_time": bool(first[k] <= self.promise.limit("ttft")), "kept": bool(not short[k]),
             })  # fmt: skip
-        return short
 
     def _miss(self, q, reason, detail, times=None):
         self.misses.append(Rejected(**_named(q.machine, q.layout), reason=reason, detail=detail, times=times))

@@ -918,11 +918,11 @@ globalThis.inferlibAsk = function (D) {
       return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
-    const missed = (found, least) => {
+    const missed = (found) => {
       const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.tpot || Infinity);
       const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
       if (slow > 1) miss("too slow", few(1 / seen.token) + " tokens/s" + who, slow);
-      else if (!late(S, seen)) dear(least);
+      else if (!late(S, seen)) dear(found.million);
       else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.ttft);
     };
     const offer = (found) => (found.status !== "ok" ? miss("not described", found.reason)
@@ -939,18 +939,19 @@ globalThis.inferlibAsk = function (D) {
       if (many && many.better && !S.max_num_seqs)
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);
-      if (!kept.length) return missed(serve(1), serve(1).million);
+      if (!kept.length) return missed(serve(1));
       // Of as many chips, those that meet the SLO at the slow end as well come first.
       const slow = ({ many }) => asPromised(S, many.slow);
       const best = kept.sort((a, b) => a.many.chips - b.many.chips || slow(b) - slow(a))[0];
       return offer(best.again(best.many));
     }
-    const good = (found) => asPromised(S, seenOf(S, found)) && found.million <= most;
+    // With more users times are longer, and prices lower.
+    const good = (found) => asPromised(S, seenOf(S, found));
     const ladder = Array.from({ length: Math.floor(Math.log2(rounds)) + 1 }, (_, k) => serve(2 ** k));
     const last = ladder.map(good).lastIndexOf(true), wrong = ladder.find((found) => found.status !== "ok");
     if (wrong) return offer(wrong);
     out.points.push(...ladder);
-    if (last < 0) return missed(ladder[0], Math.min(...ladder.map((found) => found.million)));
+    if (last < 0) return missed(ladder[0]);
     let low = 2 ** last, high = Math.min(2 * low, rounds + 1), best = ladder[last];
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
@@ -989,8 +990,9 @@ globalThis.inferlibAsk = function (D) {
       const found = fleet(S, o.one, many.reader, { ...how, near: [many.n, many.readers] });
       out.offers.splice(k, 1, ...(found ? [o.again(found)] : []));
       const { chip, n, layout, l } = o;
-      const times = Math.max(many.state.first / (S.ttft || Infinity), 1);
-      const detail = `with ${many.n} machines and more, simulated`, reason = "first token too late";
+      const slow = many.state.token / (S.tpot || Infinity), first = many.state.first / (S.ttft || Infinity);
+      const detail = `with ${many.n} machines and more, simulated`, times = Math.max(slow, first, 1);
+      const reason = slow > first ? "too slow" : "first token too late";
       if (!found) out.misses.push({ chip, n, layout, l, reason, detail, times });
     }
   };
