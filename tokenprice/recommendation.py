@@ -311,7 +311,10 @@ class Decision(formatting.Screen):
             below.append(f"{said}.")
             if len(self.offers) > most:
                 do = "meet the SLO" if self.slo.words() else "fit"
-                below.append(f"{len(self.offers) - most} more machines {do}.")
+                rest = self.offers[most:]
+                unsimulated = sum(1 for one in rest if one.fleet and not one.fleet.simulated)
+                by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
+                below.append(f"{len(rest)} more machines {do}{by_formula}.")
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -619,7 +622,7 @@ class _Search:
         asked = q if fleet else q.replace(concurrency=int(request.concurrency))
         if broken := invariants.of_request(asked, request, fleet):
             return self._miss(q, NOT_DESCRIBED, broken)
-        self.offers.append(Offer(q, request, seller, fleet, replicas=replicas))
+        self.offers.append(Offer(asked, request, seller, fleet, replicas=replicas))
 
     def simulated(self, offers, most):
         """Simulate the cheapest offers, and return them with the machines that then meet the SLO."""

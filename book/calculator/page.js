@@ -542,7 +542,8 @@ globalThis.inferlibPage = function (root, D) {
     const month = (f) => usd(D.facts.month * f.hour);
     const reading = f.readers ? `, ${percent(f.readerLoad)} reading` : "";
     const slow = sure === undefined ? "" : sure ? `<br>to ${month(sure.many)}` : "<br>to none";
-    return [`${f.n} × (${name})${reads}${limited(f)}`, f.chips, bold(month(f)) + dearer + slow,
+    const formula = f.play ? "" : "<br>by formula";
+    return [`${f.n} × (${name})${reads}${limited(f)}${formula}`, f.chips, bold(month(f)) + dearer + slow,
       `${percent(f.state.busy)}${reading}<br>× ${digits(f.headroom)}`, ...seen, ...known];
   };
   const HEADS = {
@@ -581,8 +582,9 @@ globalThis.inferlibPage = function (root, D) {
         + (f ? simulated("Means of simulated requests. For 99 of 100 of them:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
-    const side = (f ? "The second price meets the SLO at the slow end of the interval too; none: no "
-      + "number of that chip's machines does. " : "") + (offers.some((o) => o.at.spread === 1)
+    const side = (f ? "By formula: not simulated, so its waits may be longer. The second price meets the SLO "
+      + "at the slow end of the interval too; none: no number of that chip's machines does. " : "")
+      + (offers.some((o) => o.at.spread === 1)
       ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + (offers.some((o) => o.many && o.many.limit) ? `${D.limit.chosen} ` : "")
       + "The link asks for one offer; inside or outside: of this page's interval for that row.";
