@@ -161,6 +161,8 @@ def ask(
     if key != BOUND and isinstance(system, System):
         system, more = with_constants(key, answer, system, constants)
     if assumptions is not None:
+        if key == BOUND:
+            raise TypeError(f"assumptions is {validation.shown(assumptions)}, but {BOUND} takes none")
         more["assumptions"] = assumptions
     return run(key, answer, model, system, workload, layout, **more)
 

@@ -2,7 +2,7 @@
 
 import sympy as sp
 
-from inferlib.equation import derivation_steps
+from inferlib.equation import Step, derivation_steps, let
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library's derivations are here too
     CHIP,
@@ -11,11 +11,11 @@ from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library
     PLACE,
     B,
     N,
+    S,
     absorption,
     attention_outweighs,
     balls_into_bins,
     derivation,
-    empty_lines,
     equals,
     reach,
     symbol,
@@ -55,4 +55,26 @@ def network_ceiling():
         sp.Ge(symbol("overlapped_time"), sp.simplify(total)),
         "The batch drops out of the tokens per second and GPU: a ceiling that no batch lifts.",
         sp.Eq(sp.Symbol(r"\text{TPS}_{\text{GPU}}"), speed),
+    )
+
+
+@derivation()
+def empty_lines():
+    """The two equation numbers that stand beside empty lines."""
+    lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
+    projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
+    matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
+    return derivation_steps(
+        Step(
+            "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
+            let(r"\sum_{20}^{23}", sp.factor(projections)),
+            number="24",
+            form="empty",
+        ),
+        Step(
+            "So are equations 39 to 41. Their sum is equation 43, which follows.",
+            let(r"\sum_{39}^{41}", matrices),
+            number="42",
+            form="empty",
+        ),
     )

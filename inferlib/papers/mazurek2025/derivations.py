@@ -175,25 +175,3 @@ def two_forms():
         "That is equation 49.",
         equals("overlapped_time", 2 * sp.Max(*(a / 2 for a in both.args))),
     )
-
-
-@derivation()
-def empty_lines():
-    """The two equation numbers that stand beside empty lines."""
-    lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
-    projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
-    matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
-    return derivation_steps(
-        Step(
-            "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
-            let(r"\sum_{20}^{23}", sp.factor(projections)),
-            number="24",
-            form="empty",
-        ),
-        Step(
-            "So are equations 39 to 41. Their sum is equation 43, which follows.",
-            let(r"\sum_{39}^{41}", matrices),
-            number="42",
-            form="empty",
-        ),
-    )
