@@ -562,6 +562,7 @@ def test_a_changed_chip_travels_by_its_numbers():
         ("batch=2.5", "Batch is 2.5, but must be a whole number of at least 1"),
         ("batch=", "Batch is empty, but must be a whole number of at least 1"),
         ("prompt_tokens=9&output_tokens=9&cached=1.5", "cached is 1.5, but must be"),
+        ("mode=request&prompt_tokens=9&output_tokens=9&cached=9", "cached is 9, but must be below prompt, 9"),
         ("price=2-4", "price is 2-4, but must be a number above 0"),
         ("pue=0.9", "pue is 0.9, but must be a number of at least 1"),
         ("layout=x", "layout is x, but must be like DP8 EP8"),

@@ -125,11 +125,6 @@ def test_what_a_machine_of_chips_is(chip, count, network, chips, bandwidth):
     assert (machine.chips, machine.network_bandwidth) == (chips, bandwidth)
 
 
-def test_a_chip_without_a_network_beyond_its_domain_makes_no_machine():
-    with pytest.raises(ValueError, match="scale_out_bandwidth"):
-        st.load_chip(TPU)
-
-
 @from_table
 @pytest.mark.parametrize("bad", [0, -1, 2.5, math.nan, "8", True])
 def test_a_machine_has_a_whole_number_of_chips(network, bad):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from facts import from_table, lines
+from facts import from_table, lines, refused
 
 from tokenprice import Question, ask, decide, recommendation, simulate, workload
 from tokenprice.request import prefix_cache
@@ -65,14 +65,7 @@ def test_words_read_back_to_the_same_question():
         assert Question(**asked.words()) == asked
 
 
-def test_a_trace_brings_its_lengths():
-    with pytest.raises(ValueError, match="prompt_tokens is given by the trace"):
-        ASKED.replace(trace=FOLDER / "azure_code.csv")
-
-
-def test_what_prompts_share_is_not_said_twice():
-    with pytest.raises(ValueError, match="cached follows from what prompts of the trace share"):
-        recorded("mooncake_conversation", cached="50%")
+test_what_a_trace_says_is_not_said_twice = refused(globals())
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "csv"])

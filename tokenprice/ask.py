@@ -425,6 +425,8 @@ def ask(
         fields, notes = given(merged({"model": question, "machine": machine}, options), chips)
         question = Question(**fields)
     question.needs_machine()
+    if measured is not None and by != KERNELS:
+        raise ValueError(f"measured corrects the kernel model only, but by is {by!r}: leave one of them out")
     question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown
     if by == ALL:
         return Answers({key: ask(question, by=key) for key in predictors.keys()})

@@ -69,8 +69,12 @@ def read(text):
     elif (starts := [start for start in table()["starts"] if start in _plain(said)]) or _lines(said) > 2:
         found = _printed(_of_printout(said, starts))
     else:
-        found = {(name, "mean"): number for name, number in _of_words(said)}
-        return _made(found, {name: number for (name, _), number in found.items() if name in table()["load"]})
+        words = {}
+        for name, number in _of_words(said):
+            if words.setdefault(name, number) != number:
+                raise ValueError(f"{name} is given twice: {words[name]:g} and {number:g}")
+        found = {(name, "mean"): number for name, number in words.items()}
+        return _made(found, {name: number for name, number in words.items() if name in table()["load"]})
     return _made(found, _load({name: number for (name, _), number in sorted(found.items(), reverse=True)}))
 
 

@@ -354,6 +354,10 @@ class Question(ParsedRecord):
             for name, why in BESIDE_ARRIVALS.items():
                 if getattr(self, name):
                     raise ValueError(f"{name} {why}")
+        if self.fixed_lengths and isinstance(self.output_tokens, workload.LengthDistribution):
+            raise ValueError(
+                f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"
+            )
         if self.cached is not None:
             self._check_cached(workload.support(self.prompt_tokens))
         if (self.draft_tokens is None) != (self.acceptance_length is None):
@@ -372,7 +376,7 @@ class Question(ParsedRecord):
         price = options.get("price")
         if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]+", price):
             low, _, high = price.partition("-")
-            options = options | {"price": low, "price_max": high}
+            options = merged(options | {"price": low}, {"price_max": high})
         return super().parse(options)
 
     def _check_cached(self, prompts):

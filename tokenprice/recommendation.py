@@ -415,7 +415,8 @@ def decide(
         if isinstance(value, (list, tuple)) and not value:
             raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
     offers, left_out = _offered(chips, prices)
-    given = [parse_int("counts", n) for n in ([counts] if isinstance(counts, (int, str)) else counts or ())]
+    several = [counts] if isinstance(counts, (int, str)) else counts or ()
+    given = list(dict.fromkeys(parse_int("counts", n) for n in several))
 
     def searched(offers, sure, q=q):
         search = _Search(q, promise, sure, many)
@@ -508,7 +509,7 @@ def _offered(chips, prices):
     stated = parsing.parse_prices(prices or {}, own)
     asked = given is not None and not isinstance(chips, Mapping)
     named = given if asked else [*every_chip(), *own.values()]
-    tried = [chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named]
+    tried = dict.fromkeys(chip if isinstance(chip, Accelerator) else load_chip(chip) for chip in named)
     found = []
     left_out = {name: f"because {error}" for name, error in getattr(chips, "wrong", {}).items()}
     for chip in tried:

@@ -337,7 +337,8 @@ def _rows(path):
             else:
                 yield from csv.DictReader(chain([first], lines))
     except (OSError, EOFError, broken) as wrong:
-        raise LookupError(f"cannot read {str(path)!r}: {getattr(wrong, 'strerror', None) or wrong}") from None
+        why = getattr(wrong, "strerror", None) or wrong
+        raise LookupError(f"cannot read {validation.shown(str(path))}: {why}") from None
     except (ValueError, RecursionError, csv.Error) as wrong:
         raise _Unread(wrong) from None
 

@@ -426,14 +426,14 @@ globalThis.inferlibAsk = function (D) {
     const held = (n) => (prompts.length > 1 || n * share >= 2 ? n * share : 0); // no parts of a token
     const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
     const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), least = Math.min(...prompts);
-    const few = (n) => +(+n).toPrecision(6), differ = prompts.length > 1 && share === false;
-    const over = differ && +S.cached >= least
-      ? `cached is ${few(S.cached)}, but must be below the shortest prompt, ${few(least)}` : "";
+    const few = (n) => +(+n).toPrecision(6), differ = prompts.length > 1;
+    const which = differ ? "the shortest prompt" : "prompt", over = share === false && +S.cached >= least
+      ? `cached is ${few(S.cached)}, but must be below ${which}, ${few(least)}` : "";
     const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
     const mix = { reads, varies, over, context: prompt + (1 + varies) * output / 2,
       longest: Math.max(...prompts) + Math.max(...outputs), answers: outputs };
     const words = { prompt_tokens: S.prompt_tokens, output_tokens: S.output_tokens,
-      cached: prompts.length > 1 ? S.cached : cached };
+      cached: differ || share === false ? S.cached : cached };
     return { ...S, prompt_tokens: prompt, output_tokens: output, cached, mix: { ...mix, words } };
   };
   // How prompts are read: the mean by terms as far as they count, the fresh part, and how seconds vary.
@@ -1051,7 +1051,7 @@ globalThis.inferlibAsk = function (D) {
     if (c.shares && !unit && value > 1 && value < 2) return NaN; // neither a share nor tokens
     if (c.units[unit] === "share" || (c.shares && !unit && value > 0 && value <= 1)) {
       const part = +(unit ? value : 100 * value).toPrecision(12);
-      return part > 0 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;
+      return part >= 1e-7 && part < 100 ? part + "%" : part === 0 ? 0 : NaN;
     }
     const [by, power, most] = c.units[unit], v = +(power > 0 ? value * by : by / value).toPrecision(15);
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;

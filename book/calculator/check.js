@@ -438,7 +438,9 @@ globalThis.inferlibCheck = function (D, A) {
       n = Object.fromEntries(Object.entries(found).map(([name, by]) => [name, by.mean ?? by.median]));
       load = loaded(n);
     } else {
-      n = Object.fromEntries(ofWords(said));
+      n = {};
+      for (const [name, v] of ofWords(said))
+        if ((n[name] ??= v) !== v) refuse(`${name} is given twice: ${n[name]} and ${v}`);
       found = Object.fromEntries(Object.entries(n).map(([name, v]) => [name, { mean: v }]));
       load = some(n, B.load);
     }

@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 
 from book import stored, style
 from book.calculator import fields, javascript, tables
@@ -34,7 +34,17 @@ from tokenprice.speculation import measured_curves
 from tokenprice.uncertainty import CAUTIONS
 
 TERMS = [term for stage in operators.STAGES for term in stage]
-script = partial(static_start.script, "calculator")
+# Lines of JavaScript with strings but no templates or regular expressions, and blanks outside of the strings.
+CODE = re.compile(r"""^(?!.*\$\{)[^'`/\\\n]*"[^'`/\\\n]*$""", re.MULTILINE)
+BLANKS = re.compile(r"""("[^"]*")| ?([,{}?:*<>=;()]) ?""")
+
+
+def script(name):
+    """Return a script or style sheet of the page, minified: a script also between the strings of a line."""
+    text = static_start.script("calculator", name)
+    if not name.endswith(".js"):
+        return text
+    return CODE.sub(lambda line: BLANKS.sub(lambda found: found[1] or found[2], line[0]), text)
 
 
 @cache

@@ -124,9 +124,8 @@ def named_axes(over, known, choices=()):
     for name, values in validation.instance("over", over, Mapping).items():
         validation.one_of("axis", name, [*known, *choices])
         if isinstance(values, str) or not isinstance(values, Iterable):
-            raise TypeError(
-                f"over[{name!r}] is {values!r}, but must list the values of an axis: [{values!r}]"
-            )
+            said = validation.shown(values)
+            raise TypeError(f"over[{name!r}] is {said}, but must list the values of an axis: [{said}]")
         axes[name] = list(values)
     if not axes or not all(axes.values()):
         raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
