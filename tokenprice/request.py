@@ -352,9 +352,8 @@ def request_of(
     most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     later, first = time_to_first_token(
-        protocol.burst, protocol.group, among, added, own, pieces, output_tokens, step.total, door,
-        prompts.uneven, met, most,
-    )  # fmt: skip
+        protocol, among, added, own, pieces, output_tokens, step.total, door, prompts.uneven, met, most
+    )
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
     others = inter_token_wait(among, later, output_tokens, added, met, whole, None if reader else most)
     tpot = token_time(step.total, others)
