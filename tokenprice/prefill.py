@@ -227,23 +227,22 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
 
 
 def time_to_first_token(
-    burst, group, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
+    protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
 ):
     """Users whose prompts are prefilled after the first token, and TTFT in seconds without memory limits.
 
-    It is a closed loop. Prompts that delay the first token do not also delay the tokens after it. ``burst`` and
-    ``group``: see :class:`ArrivalProcess`. ``own``: prefill seconds up to the first token, see
-    :func:`prefill_until_first_token`. ``users``: of each of the ``copies`` in lockstep. ``most``: answers decoded at
-    once.
+    It is a closed loop. Prompts that delay the first token do not also delay the tokens after it. ``protocol``: an
+    :class:`ArrivalProcess`. ``own``: prefill seconds up to the first token, see :func:`prefill_until_first_token`.
+    ``users``: of each of the ``copies`` in lockstep. ``most``: answers decoded at once.
     """
-    group = minimum(users, group)
+    group = minimum(users, protocol.group)
     # a step also has tokens of decoding sequences
     taken = pieces if most is None else maximum(pieces, output_tokens / most)
     whole = maximum(pieces, 1)
-    ahead = prompts_ahead(burst, group, users)
+    ahead = prompts_ahead(protocol.burst, group, users)
     reading = chunked_time(taken, prompt_time, step)
     # there are no random arrivals in the burst
-    at_random = (1 - burst) * (users - group)
+    at_random = (1 - protocol.burst) * (users - group)
     between = output_tokens / taken + door / reading
     met = queued_prefills(at_random, between, taken)
     if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)

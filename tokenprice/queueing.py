@@ -306,13 +306,15 @@ class Server:
         return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
 
 
-def server_of(q, read=None) -> Server:
-    """Return the machine for a question's requests; ``read``: its prefill profile, if it prefills itself."""
+def server_of(q, profile=None) -> Server:
+    """Return the machine for a question's requests; ``profile``: of its prefill, if it prefills itself."""
     deployment = q.deployment
     copies = deployment.layout.lanes
     scheduler = deployment.scheduler
-    prompts = read.prompts if read else workload.support(q.prompt_tokens)
-    fresh, passes = (read.fresh_tokens, read.passes) if read else ((0,) * len(prompts), (0.0,) * len(prompts))
+    prompts = profile.prompts if profile else workload.support(q.prompt_tokens)
+    fresh, passes = (
+        (profile.fresh_tokens, profile.passes) if profile else ((0,) * len(prompts), (0.0,) * len(prompts))
+    )
     room = q.max_sequences()
     context = q.workload.context
     held = 2 * context - q.prompt_tokens if scheduler.reserve else context
@@ -322,12 +324,12 @@ def server_of(q, read=None) -> Server:
         int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, scheduler, float(q.output_tokens), held, copies)
-    if read is None:
+    if profile is None:
         return busy
     full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
     if full > copies:  # extra step time per prompt on a machine that is never idle
-        passes = read.added(deployment.unlimited().step(full, context))
-    late = prefill_until_first_token(deployment, read.full.total) - sum(passes) / len(passes)
+        passes = profile.added(deployment.unlimited().step(full, context))
+    late = prefill_until_first_token(deployment, profile.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
@@ -352,11 +354,11 @@ def _constant_step(seconds, _):
     return seconds, 0.0
 
 
-def prefill_server(read, deployment) -> Server:
+def prefill_server(profile, deployment) -> Server:
     """A prefill-only machine: answers of one token, with steps of negligible time."""
-    soon = NEGLIGIBLE_STEP * read.full.total
+    soon = NEGLIGIBLE_STEP * profile.full.total
     costs = Costs(
-        partial(_constant_step, soon), inf, read.prompts, read.fresh_tokens, read.passes, (1.0,),
+        partial(_constant_step, soon), inf, profile.prompts, profile.fresh_tokens, profile.passes, (1.0,),
         in_step=int(deployment.in_step),
     )  # fmt: skip
     return Server(costs, deployment.scheduler, 1.0, 1.0, deployment.layout.lanes)
@@ -501,21 +503,21 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return of if shared else lambda _: of(1)
 
     @same
-    def read(n):
+    def profile(n):
         return prefill_profile(q, n)
 
     @same
     def server(n):
-        return server_of(q, None if prefill_machine else read(n))
+        return server_of(q, None if prefill_machine else profile(n))
 
     @same
     def reading(n):
-        return prefill_server(read(n), q.prefills)
+        return prefill_server(profile(n), q.prefills)
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
         step = q.deployment.step(max(users, copies), q.workload.context)
-        request = request_for(q, read(n), step, users)
+        request = request_for(q, profile(n), step, users)
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
@@ -544,7 +546,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     def state(n, readers=0, by=1.0):
         if not able(server, n) or readers and not able(reading, readers):
             return None
-        before = by * read(1).full.total if prefill_machine else 0.0
+        before = by * profile(1).full.total if prefill_machine else 0.0
         before = end(reading, readers, by).ttft if readers else before
         return end(server, n, by, before)
 

@@ -310,31 +310,29 @@ def prefill_profile(q, machines=1) -> PrefillProfile:
     full = mean(each)
     fresh = mean(deployment.prefill(prompt - held)).total if cached else full.total
     passes = [each.total] if alone else np.ravel(each.total).tolist()
-    kinds = zip(
-        workload.uncached_tokens(q.prompt_tokens, cached),
-        workload.support(q.prompt_tokens),
-        passes,
-        range(len(passes)),
-        strict=True,
-    )
-    # in the order in which a link groups the prompts of a trace
-    tokens, prompts, seconds, order = zip(*(sorted(kinds) if q.trace is not None else kinds), strict=True)
+    lengths = workload.uncached_tokens(q.prompt_tokens, cached), workload.support(q.prompt_tokens)
+    kinds = list(zip(*lengths, passes, range(len(passes)), strict=True))
+    if q.trace is not None:  # in the order in which a link groups the prompts of a trace
+        kinds.sort()
+    fresh_tokens, prompts, passes, order = zip(*kinds, strict=True)
     chunks = workload.prefill_chunks(q.prompt_tokens, cached, deployment.scheduler.max_num_batched_tokens)
-    return PrefillProfile(q.prompt_tokens, cached, full, fresh, prompts, tokens, seconds, chunks, each, order)
+    return PrefillProfile(
+        q.prompt_tokens, cached, full, fresh, prompts, fresh_tokens, passes, chunks, each, order
+    )
 
 
 def request_of(
-    deployment, step, prompts, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
+    deployment, step, profile, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
     users=None, protocol=STEADY,
 ):  # fmt: skip
-    """Combine a step of ``running`` users (a number or an array) and a prefill profile to a request.
+    """Combine a step of ``running`` users (a number or an array) and a prefill ``profile`` to a request.
 
     Copies of the attention, and pipeline stages, prefill one prompt each at the same time: a prompt takes its share of
     the machine, and waits only for prompts of its own lane. ``reader``: a separate prefill deployment. ``users``: all
     who ask, if memory does not hold them all.
     """
-    read = prompts.full
-    pieces = prompts.chunks
+    read = profile.full
+    pieces = profile.chunks
     scheduler = deployment.scheduler
     budget = (reader or deployment).scheduler.max_num_batched_tokens
     copies = deployment.layout.lanes if reader is None else 1
@@ -348,13 +346,12 @@ def request_of(
     met = minimum(in_step, running)  # copies without a user do not prefill
     own = prefill_until_first_token(deployment, read.total, whole)
     added = added_time(read, step, among - 1) if reader is None else read.total
-    fresh_tokens = prompts.tokens - prompts.cached
+    fresh_tokens = profile.tokens - profile.cached
     most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     later, first = time_to_first_token(
-        protocol.burst, protocol.group, among, added, own, pieces, output_tokens, step.total, door,
-        prompts.uneven, met, most,
-    )  # fmt: skip
+        protocol, among, added, own, pieces, output_tokens, step.total, door, profile.uneven, met, most
+    )
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
     others = inter_token_wait(among, later, output_tokens, added, met, whole, None if reader else most)
     tpot = token_time(step.total, others)
@@ -373,15 +370,15 @@ def request_of(
         prompt=read,
         system=deployment.machine,
         prefill_machine=reader and reader.machine,
-        prompt_tokens=prompts.tokens,
-        cached_tokens=prompts.cached,
+        prompt_tokens=profile.tokens,
+        cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
         ttft=first + balance + queue_time(running if users is None else users, running, done),
         decode_batch=together,
         tpot=tpot,
-        fresh_seconds=prompts.fresh * share,
-        cached_seconds=(read.total - prompts.fresh) * share,
+        fresh_seconds=profile.fresh * share,
+        cached_seconds=(read.total - profile.fresh) * share,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
@@ -407,12 +404,12 @@ def closed_loop(q, step, running) -> Request:
     return with_cautions(request, q, users)
 
 
-def request_for(q, prompts, step, running, **other):
+def request_for(q, profile, step, running, **other):
     """Return the request of a question with its prices, for ``running`` users (or an array of them) in a step."""
     paid = {"price": q.hourly(q.machine.chip), "utilisation": q.paid_hours_used or 1}
     if q.reader:
         paid["read_price"] = q.hourly(q.prefill_machine.chip)
-    return request_of(q.deployment, step, prompts, q.output_tokens, running, reader=q.reader, **paid, **other)
+    return request_of(q.deployment, step, profile, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
 def least_times(q, request):

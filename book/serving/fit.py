@@ -632,14 +632,15 @@ def fit_first(table):
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
     t = SimpleNamespace(**{name: table[name].to_numpy() for name in table})
-    passes, burst = np.maximum(t.pieces, 1), (1 / t.rounds, t.group, t.users / t.copies, t.added)
+    passes, users = np.maximum(t.pieces, 1), t.users / t.copies
+    protocol = SimpleNamespace(burst=1 / t.rounds, group=t.group)
 
     def predicted(found):
         late, host, serving, compiled = found
         door = np.where(t.engine == "serving", serving, compiled)
         own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
         loop, how = (own, t.pieces, t.output_tokens, t.step, door), {"copies": t.in_step, "most": t.most}
-        return time_to_first_token(*burst, *loop, **how)[1] + t.balance
+        return time_to_first_token(protocol, users, t.added, *loop, **how)[1] + t.balance
 
     return predicted
 
