@@ -35,6 +35,7 @@ def test_offers_keep_the_promise_and_one_user_more_breaks_it(found, model, speed
         one = again(model, offer, offer.concurrency)
         told = offer.request.ttft, offer.request.tpot, offer.dollars
         assert (one.ttft, one.tpot, one.dollars) == pytest.approx(told, rel=1e-9)
+        assert ask(offer.question).request.dollars == pytest.approx(offer.dollars, rel=1e-9)
         assert one.ttft <= first and one.tpot <= 1 / speed
         users = offer.concurrency + offer.layout.dp
         more = again(model, offer, users)
