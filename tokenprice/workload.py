@@ -8,7 +8,6 @@ from sys import float_info
 
 from inferlib import validation
 from inferlib.equation import Record, frozen
-from inferlib.ops import ceil
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 
@@ -81,12 +80,14 @@ def uncached_tokens(prompt, cached) -> list:
 
 
 def prefill_chunks(prompt, cached, chunk):
-    """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; a fraction if several prompts fit in one."""
+    """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; its last chunk is a part of a step.
+
+    The rest of that step prefills other prompts.
+    """
     if chunk is None:
         return 1
     fresh = uncached_tokens(prompt, cached)
-    steps = [one / chunk if one <= chunk else ceil(one / chunk) for one in fresh]
-    return sum(steps) / len(steps)
+    return sum(fresh) / len(fresh) / chunk
 
 
 def array(length):

@@ -669,11 +669,10 @@ globalThis.inferlibAsk = function (D) {
   // The part of all requests that comes at once, and the prompts that are read in a row.
   const loop = (S) => ({ burst: S.requests_per_user ? 1 / S.requests_per_user : 0,
     group: D.group[S.fixed_lengths ? 1 : 0] });
-  // Tokens of a step, and the steps of a prompt: a part of one where several fit into it.
+  // Tokens of a step, and the steps of a prompt: the last is shared with other prompts.
   const budgetOf = (S, at) => {
     const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
-    const steps = (fresh) => (fresh <= budget ? fresh / budget : Math.ceil(fresh / budget));
-    return { budget, pieces: total(reads, ([n, tokens, cached]) => n * steps(tokens - cached)) / often };
+    return { budget, pieces: total(reads, ([n, tokens, cached]) => n * (tokens - cached)) / often / budget };
   };
   const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output_tokens, running,
     tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).budget })[0];
