@@ -144,6 +144,11 @@ class Deployment(Record):
 
     # --- Times
 
+    @cached_property
+    def tokens_per_step(self) -> float:
+        """Tokens of a sequence that a step yields: with drafts, the acceptance length."""
+        return acceptance(self.acceptance_length, self.draft_tokens) if self.draft_tokens else 1
+
     @decode_model("kernels")
     def step(self, batch, context):
         """One decode step of ``batch`` sequences: kernels, attention, experts, communication and engine.
@@ -154,9 +159,8 @@ class Deployment(Record):
         step, so a draft takes the time of its kernels and no host time; nothing is fitted.
         """
         drafted = self.draft_tokens or 0
-        length = self.acceptance_length
+        length = self.tokens_per_step
         if drafted:
-            length = acceptance(length, drafted)
             validation.number("acceptance_length", length, minimum=1, maximum=drafted + 1)
         if self.not_described:
             raise NotDescribed(self.not_described)
@@ -179,10 +183,8 @@ class Deployment(Record):
 
     def least_step(self, batch, context):
         """Lower bound of :meth:`step` in seconds: bytes over bandwidth, or FLOP over peak; drafts take no time."""
-        drafted = self.draft_tokens or 0
-        length = acceptance(self.acceptance_length, drafted) if drafted else 1
-        rows = ShardedModel(self.at_peaks, batch, context, tokens=drafted + 1)
-        return rows.least_time(ShardedModel(self.at_peaks, 0, context)) / length
+        rows = ShardedModel(self.at_peaks, batch, context, tokens=(self.draft_tokens or 0) + 1)
+        return rows.least_time(ShardedModel(self.at_peaks, 0, context)) / self.tokens_per_step
 
     def least_prefill(self, tokens, cached=0):
         """Lower bound of :meth:`prefill` in seconds."""

@@ -421,6 +421,8 @@ def least_times(q, request):
 def with_cautions(request, q, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
     deployment = q.deployment
+    several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
+    at_peaks = request.at_peaks if several else least_times(q, request)
     known = load_calibration()["first_token"]
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
@@ -431,10 +433,9 @@ def with_cautions(request, q, users):
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
     bar = error_bar(q.model, deployment.layout, deployment.engine)
-    several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
     return replace(
         request,
-        at_peaks=request.at_peaks if several else least_times(q, request),
+        at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
         warnings=sentences(q.model, first, found),
