@@ -133,8 +133,13 @@ def chip_facts(operators, slower=None):
     known = ""
     other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     if slower:
-        known = f"; its times are {slower[0]:.3g} times those of their kernels, the median of public rows"
-        other = math.log(slower[3]) / math.log(load_calibration()["widen"]["maker"])
+        known = (
+            f"; its times are {slower.median:.3g} times those of their kernels, the median of public rows of "
+        )
+        known += slower.rows
+        widen = load_calibration()["widen"]
+        lent = math.log(widen[slower.lent]) if slower.lent else 0.0
+        other = math.hypot(math.log(slower.widen), lent) / math.log(widen["maker"])
     return {
         "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
         "slower": known, "lent": float(operators.lender != chip), "other_maker": other,

@@ -239,10 +239,11 @@ globalThis.inferlibAsk = function (D) {
   };
   const stepAtPeaks = (S, at, more) =>
     atPeaks(at, "step", { ...more, rows: (S.draft_tokens || 0) + 1 }) / (S.draft_tokens ? accepted(S) : 1);
-  // How a chip runs what others were timed for: dense models in fp8, or others.
+  // How a chip runs what others were timed for: dense models in fp8, in 16 bits, in others, or experts.
   const software = ({ c, m, stored: { each } }) => {
-    const eight = ["attention", "feed-forward"].every((part) => each[part].kernel === "fp8");
-    return named(["maker", "slow", "slower"], c.made[!sparse(m) && eight ? 1 : 0] || c.made[0]);
+    const { attention, "feed-forward": block } = each, alike = attention.kernel === block.kernel;
+    const dense = alike ? ["fp8", "bf16"].indexOf(block.kernel) : -1;
+    return named(["maker", "slow", "slower"], c.made[sparse(m) ? 3 : dense < 0 ? 2 : dense] || c.made[0]);
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
