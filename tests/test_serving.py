@@ -220,6 +220,10 @@ def test_cards_on_pcie_share_a_box():
         calibration.chips_per_node(load_chip("GH200")) == 1
         and calibration.chips_per_node(load_chip("L40S")) == 8
     )
+    lent = calibration.operators("RTX 4090").link(
+        8, "library"
+    )  # nccl-tests: 7,907 us; the timed L40S box needs 83,000
+    assert 67_108_864 / lent.bandwidth == pytest.approx(7907e-6, rel=0.01)
 
 
 @from_table

@@ -227,6 +227,10 @@ def operators(chip):
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
+    if lender != chip and is_card(lender):
+        links = {
+            kind: {n: as_elsewhere(link, n) for n, link in known.items()} for kind, known in links.items()
+        }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
     block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}
@@ -234,6 +238,16 @@ def operators(chip):
         share, **found, **links, blocks=blocks_of(block_chips), lenders=lenders, block_chips=block_chips,
         lender=lender, chip=chip,
     )  # fmt: skip
+
+
+def bus_bandwidth(n_chips):
+    """Bandwidth of an all-reduce of cards on PCIe in public boxes: each card sends 2 (n - 1) / n times the message."""
+    return load_operators()["pcie"]["bus"][0] * n_chips / (2 * (n_chips - 1))
+
+
+def as_elsewhere(link, n_chips):
+    """Return a link of a timed box of cards that is no slower than that of public boxes."""
+    return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(n_chips)))
 
 
 def timed_kernels(chip, kind):

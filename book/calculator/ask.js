@@ -295,7 +295,7 @@ globalThis.inferlibAsk = function (D) {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       unbalanced: l.dp,
-      chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
+      chip: c.name, bus: c.bus, new_chip: c.new, lender: c.lender, lent: c.lent,
       other_maker: tuned.maker, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,

@@ -123,7 +123,7 @@ def chips():
                 for slower in made
                 for told in [chip_facts(known, slower)]
             ],
-            "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
+            "bus": facts["bus"], "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
             "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
