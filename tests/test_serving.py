@@ -220,6 +220,10 @@ def test_cards_on_pcie_share_a_box():
         calibration.chips_per_node(load_chip("GH200")) == 1
         and calibration.chips_per_node(load_chip("L40S")) == 8
     )
+    lent = calibration.operators("RTX 4090").link(
+        8, "library"
+    )  # nccl-tests: 7,907 us; the timed L40S box needs 83,000
+    assert 67_108_864 / lent.bandwidth == pytest.approx(7907e-6, rel=0.01)
 
 
 @from_table
@@ -371,6 +375,7 @@ def test_rows_that_nothing_was_fitted_to():
     inside = np.abs(np.log(table.answered / table.measured)) <= np.log(table.factor.astype(float))
     many = inside.groupby(table.kind).agg(["size", "mean"]).query("size >= 50")
     assert len(many) == 2 and many["mean"].between(0.68, 0.9).all()
+    assert inside[table.kind == "AMD, dense 16 bits"].mean() > 0.8  # slower by 1.0 to 1.8; of experts by 2.1
 
 
 def test_a_prompt_of_one_copy_stops_the_others():
@@ -529,7 +534,7 @@ def test_a_protocol_says_when_the_first_token_comes():
 
 def test_every_caution_widens_the_interval():
     """No row, no certainty: a chip whose kernels are lent, and one of another maker, answer with wider intervals."""
-    found = [step(MODEL, System(load_chip(chip), 8), WORK) for chip in ("H100 SXM", "H20", "MI300X")]
+    found = [step(MODEL, System(load_chip(chip), 8), WORK) for chip in ("H100 SXM", "H20", "MI355X")]
     spans = [(one.high / one.low) ** 0.5 for one in found]
     assert 1.2 < spans[0] < spans[1] < spans[2] and spans[2] > 2.2
     asked = {"batch": 4, "context": 1024}

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from numbers import Real
+from typing import NamedTuple
 
 from inferlib import validation
 from inferlib.catalog import chip_fact, load_chip
@@ -157,25 +158,46 @@ def chips_per_node(chip):
     return CARDS if chip.topology == "PCIe" and chip.scale_up_size == 1 else chip.scale_up_size
 
 
-def slower(chip, tuned=False):
-    """Measured slowdown of a chip relative to the kernels used for it, from public rows, or None.
+# What was measured for each kind of model: the kind whose rows are used, and these rows in words.
+MEASURED = {
+    "dense fp8": ("dense fp8", "dense models in fp8"), "dense 16 bits": ("dense 16 bits", "dense models in 16 bits"),
+    "dense": ("dense 16 bits", "dense models in 16 bits"), "experts": ("experts", "mixtures of experts"),
+}  # fmt: skip
+LENDER = "MI300X"  # whose rows are used for its kin where those have none
 
-    Returns the median, the least and the greatest over publishers, and a factor that widens an interval. ``tuned``:
-    whether a model is dense and in fp8, for which AMD tunes its builds.
+
+class Slowdown(NamedTuple):
+    """Measured slowdown of a chip relative to the kernels used for it: median, least and greatest over publishers.
+
+    ``widen`` is a factor of the interval. ``rows`` says which public rows; ``lent`` names the factor in
+    ``calibration.toml`` that widens it further where these are of another format or chip.
     """
-    return engines()["slower"].get(chip, {}).get("dense fp8" if tuned else "other")
+
+    median: float
+    least: float
+    greatest: float
+    widen: float
+    rows: str
+    lent: str = ""
 
 
-def correction_factor(chip, tuned=False):
-    """Median of :func:`slower`; 1 without rows."""
-    return (slower(chip, tuned) or (1.0,))[0]
+def slower(chip, kind):
+    """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows."""
+    known = engines()["slower"]
+    if chip not in known:
+        return None
+    measured, rows = MEASURED[kind]
+    if measured in known[chip]:
+        return Slowdown(*known[chip][measured], rows, "" if measured == kind else "maker")
+    return Slowdown(*known[LENDER][measured], f"{rows} on {LENDER}", "lent" if measured == kind else "maker")
 
 
-def is_tuned(model, each):
-    """Whether a model is dense and all its layers are stored in fp8."""
-    return not model.sparse and all(
-        format_name(each[part]) == "fp8" for part in ("attention", "feed-forward")
-    )
+def kind_of(model, each):
+    """Return the kind of a model in :data:`MEASURED`: its builds differ by experts, and by format."""
+    if model.sparse:
+        return "experts"
+    stored = {format_name(each[part]) for part in ("attention", "feed-forward")}
+    return {"fp8": "dense fp8", "bf16": "dense 16 bits"}.get(" ".join(map(str, stored)), "dense")
 
 
 def fallback_chip(chip):
@@ -205,6 +227,10 @@ def operators(chip):
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
+    if lender != chip and is_card(lender):
+        links = {
+            kind: {n: as_elsewhere(link, n) for n, link in known.items()} for kind, known in links.items()
+        }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
     block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}
@@ -212,6 +238,16 @@ def operators(chip):
         share, **found, **links, blocks=blocks_of(block_chips), lenders=lenders, block_chips=block_chips,
         lender=lender, chip=chip,
     )  # fmt: skip
+
+
+def bus_bandwidth(n_chips):
+    """Bandwidth of an all-reduce of cards on PCIe in public boxes: each card sends 2 (n - 1) / n times the message."""
+    return load_operators()["pcie"]["bus"][0] * n_chips / (2 * (n_chips - 1))
+
+
+def as_elsewhere(link, n_chips):
+    """Return a link of a timed box of cards that is no slower than that of public boxes."""
+    return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(n_chips)))
 
 
 def timed_kernels(chip, kind):

@@ -108,9 +108,10 @@ class Deployment(Record):
         return travel, chips, chips / at.ep if spread else at.tp
 
     @cached_property
-    def slower(self):
+    def slower(self) -> calibration.Slowdown | None:
         """Measured slowdown of the chip with this model: see :func:`tokenprice.calibration.slower`."""
-        return calibration.slower(self.machine.chip.name, calibration.is_tuned(self.model, self.formats))
+        kind = calibration.kind_of(self.model, self.formats)  # type: ignore[attr-defined]
+        return calibration.slower(self.machine.chip.name, kind)
 
     @property
     def in_step(self):

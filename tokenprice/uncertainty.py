@@ -74,7 +74,7 @@ CAUTIONS = (
     _most("experts on", "expert_chips"),
     Caution("boxes", "one instance on {tp:,.0f} chips, beyond one fast network or the number of heads",
             lambda facts: facts["tp"] - minimum(facts["domain"], facts["heads"])),
-    Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured",
+    Caution("PCIe", "PCIe boxes differ, and no serving run on several PCIe cards was measured{bus}",
             itemgetter("shared")),
     Caution("chip", "nothing was measured on {chip}", itemgetter("new_chip")),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", itemgetter("lent")),
@@ -127,17 +127,34 @@ def limits():
     return most | {"least_params": seen["params"]}
 
 
+def bus_text(chip):
+    """Say how all-reduces of a chip's timed box of cards compare with those of public boxes, if these are faster."""
+    lender = calibration.fallback_chip(chip)
+    box = calibration.timed_kernels(lender, "library") if calibration.is_card(lender) else {}
+    times = calibration.bus_bandwidth(8) / box[8].bandwidth if box else 0.0
+    if times <= 1:
+        return ""
+    if lender == chip:
+        return f"; the timed box needs up to {times:.2g} times as long for an all-reduce as public boxes of other cards"
+    return f"; all-reduces are those of a public box, but the timed box of {lender} needs {times:.2g} times as long"
+
+
 def chip_facts(operators, slower=None):
     """Return the facts about a chip, from its operators and its measured slowdown (:func:`.calibration.slower`)."""
     chip = operators.chip
     known = ""
     other = float(chip.startswith(("MI", "TPU", "Gaudi", "Trainium", "Groq")))
     if slower:
-        known = f"; its times are {slower[0]:.3g} times those of their kernels, the median of public rows"
-        other = math.log(slower[3]) / math.log(load_calibration()["widen"]["maker"])
+        known = (
+            f"; its times are {slower.median:.3g} times those of their kernels, the median of public rows of "
+        )
+        known += slower.rows
+        widen = load_calibration()["widen"]
+        lent = math.log(widen[slower.lent]) if slower.lent else 0.0
+        other = math.hypot(math.log(slower.widen), lent) / math.log(widen["maker"])
     return {
         "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
-        "slower": known, "lent": float(operators.lender != chip), "other_maker": other,
+        "bus": bus_text(chip), "slower": known, "lent": float(operators.lender != chip), "other_maker": other,
     }  # fmt: skip
 
 

@@ -240,10 +240,11 @@ globalThis.inferlibAsk = function (D) {
   };
   const stepAtPeaks = (S, at, more) =>
     atPeaks(at, "step", { ...more, rows: (S.draft_tokens || 0) + 1 }) / (S.draft_tokens ? accepted(S) : 1);
-  // How a chip runs what others were timed for: dense models in fp8, or others.
+  // How a chip runs what others were timed for: dense models in fp8, in 16 bits, in others, or experts.
   const software = ({ c, m, stored: { each } }) => {
-    const eight = ["attention", "feed-forward"].every((part) => each[part].kernel === "fp8");
-    return named(["maker", "slow", "slower"], c.made[!sparse(m) && eight ? 1 : 0] || c.made[0]);
+    const { attention, "feed-forward": block } = each, alike = attention.kernel === block.kernel;
+    const dense = alike ? ["fp8", "bf16"].indexOf(block.kernel) : -1;
+    return named(["maker", "slow", "slower"], c.made[sparse(m) ? 3 : dense < 0 ? 2 : dense] || c.made[0]);
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
@@ -295,7 +296,7 @@ globalThis.inferlibAsk = function (D) {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       unbalanced: l.dp,
-      chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
+      chip: c.name, bus: c.bus, new_chip: c.new, lender: c.lender, lent: c.lent,
       other_maker: tuned.maker, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,

@@ -173,16 +173,18 @@ def literal(value):
     often, places, made = Counter(_parts(value)), {}, []
 
     def text(value, told):
-        if isinstance(value, (dict, list, tuple)):
-            if often[told] > 1 and len(told) > 16:
+        if isinstance(value, (dict, list, tuple, str)):
+            if often[told] > 1 and len(told) > 10:
                 if told not in places:
                     made.append(inside(value))
                     places[told] = f"$${len(made)}"
                 return places[told]
             return inside(value)
-        return shortest(value) if isinstance(value, float) else told.replace("</", "<\\/")
+        return shortest(value) if isinstance(value, float) else told
 
     def inside(value):
+        if isinstance(value, str):
+            return json.dumps(value).replace("</", "<\\/")
         if isinstance(value, dict):
             return f"{{{','.join(f'{_key(name)}:{text(v, json.dumps(v))}' for name, v in value.items())}}}"
         return f"[{','.join(text(v, json.dumps(v)) for v in value)}]"
@@ -198,7 +200,7 @@ def _key(name):
 def _parts(value):
     inside = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     for one in inside:
-        if isinstance(one, (dict, list, tuple)):
+        if isinstance(one, (dict, list, tuple, str)):
             yield json.dumps(one)
             yield from _parts(one)
 

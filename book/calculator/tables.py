@@ -113,17 +113,17 @@ def chips():
     for name in catalog.chips():
         chip, known = catalog.load_chip(name), calibration.operators(name)
         facts = chip_facts(known)
-        made = {tuned: calibration.slower(name, tuned) for tuned in (False, True)}
-        told = {tuned: chip_facts(known, slower) for tuned, slower in made.items()}
+        slowdowns = [calibration.slower(name, kind) for kind in calibration.MEASURED]
+        made = slowdowns if any(slowdowns) else [None]
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
             "made": [
-                [told[tuned]["other_maker"], told[tuned]["slower"], (slower or (1.0,))[0]]
-                for tuned, slower in made.items()
-                if slower or not tuned
+                [told["other_maker"], told["slower"], slower.median if slower else 1]
+                for slower in made
+                for told in [chip_facts(known, slower)]
             ],
-            "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
+            "bus": facts["bus"], "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
             "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
             "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),

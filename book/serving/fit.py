@@ -539,8 +539,6 @@ def drafted():
 # --- Rows that no constant is fitted to -----------------------------------------------------------------------
 
 ABOUT = ("id", "kind", "publisher", "seen", "ms", "first_ms", "date", "url", "licence", "caution")
-TUNED = "AMD, dense fp8"
-AMD = {TUNED: "dense fp8", "AMD, others": "other"}
 
 
 @cache
@@ -571,25 +569,26 @@ def asked():
 
 
 def slower():
-    """Return measured slowdowns of chips relative to the kernels used for them, for dense fp8 models and others.
+    """Return measured slowdowns of chips relative to the kernels used for them, by kind of model.
 
     Median, least and greatest over publishers, and the factor by which the rows widen an interval; for other chips
-    there are too few rows. A chip without rows of a kind has the slowdown of its kin.
+    there are too few rows.
     """
     found = {}
-    for (chip, kind), own in asked().groupby(["chip", "kind"]):
-        if kind in AMD:
-            now = calibration.correction_factor(chip, kind == TUNED)
-            times = own.measured / own.answered * now
+    for (chip, name), own in asked().groupby(["chip", "kind"]):
+        kind = name.removeprefix("AMD, ")
+        if kind in calibration.MEASURED:
+            now = calibration.slower(chip, kind)
+            times = own.measured / own.answered * now.median
             each = times.groupby(own.publisher).median()
             spans = each.median(), each.min(), each.max()
             wide = JUDGED["widen"]["maker"]
-            if kind == TUNED:  # what the rows need, less what they have anyway
-                beside = np.log(own.factor.mean()) ** 2 - np.log(calibration.slower(chip, True)[3]) ** 2
+            if kind != "experts":  # what the rows need, less what they have anyway
+                beside = np.log(own.factor.mean()) ** 2 - np.log(now.widen) ** 2
                 needed = np.log(factor(np.log(times / spans[0]), own.publisher)) ** 2
                 wide = float(np.exp(np.sqrt(max(needed - beside, np.log(LEAST) ** 2))))
-            found.setdefault(chip, {})[AMD[kind]] = (*spans, wide)
-    return {chip: found["MI300X"] | own for chip, own in found.items()}
+            found.setdefault(chip, {})[kind] = (*spans, wide)
+    return found
 
 
 # --- The first token ------------------------------------------------------------------------------------------

@@ -142,9 +142,16 @@ def exchange():
     return [float(shares.median()), float(shares.min()), float(shares.max())]
 
 
+def pcie():
+    """Bytes per second of the bus in all-reduces of cards on PCIe: the first box of ``pcie.csv``, and the range."""
+    bus = 1e9 * _read("pcie").bus_gbs
+    return [bus[0], bus.min(), bus.max()]
+
+
 def as_toml():
     """The text of ``operators.toml``."""
-    return stored.filled("serving/operators.toml.jinja", exchange=exchange(), chips=constants())
+    shared = {"exchange": exchange(), "pcie": pcie()}
+    return stored.filled("serving/operators.toml.jinja", **shared, chips=constants())
 
 
 if __name__ == "__main__":
