@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import field
-from functools import cache
+from functools import cache, cached_property
 from numbers import Real
 from typing import NamedTuple
 
@@ -78,8 +78,9 @@ class Operators(Record):
             raise LookupError(f"the operators of {self.chip or 'this chip'} have no {kind}")
         return self.blocks[min(known, key=distance)]
 
+    @cached_property
     def at_peaks(self):
-        """Return kernels without fixed times that reach the whole bandwidth and arithmetic of the data sheet."""
+        """Kernels without fixed times that reach the whole bandwidth and arithmetic of the data sheet."""
         peak = Kernel(start=0, share=1)
         kernels = {kind: dict.fromkeys(getattr(self, kind), peak) for kind in KINDS}
         blocks = {of: Block(start=0, share=1, entry=block.entry) for of, block in self.blocks.items()}

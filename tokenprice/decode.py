@@ -124,8 +124,10 @@ class ShardedModel:
 
         How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible.
         """
-        few = {term: seconds for stage in one_row.stages() for term, seconds in stage.items()}
-        bounded = (stage for stage in self.stages() if operators.AT_PEAKS.issuperset(stage))
+        stages = self.stages()
+        least = one_row.stages() if self.deployment.model.sparse else stages
+        few = {term: seconds for stage in least for term, seconds in stage.items()}
+        bounded = (stage for stage in stages if operators.AT_PEAKS.issuperset(stage))
         return sum(
             reduce(maximum, (few[term] if term == "expert weights" else stage[term] for term in stage))
             for stage in bounded

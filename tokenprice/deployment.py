@@ -178,7 +178,7 @@ class Deployment(Record):
     @cached_property
     def at_peaks(self):
         """This deployment with every kernel at the peaks of the data sheet."""
-        found = self.replace(operators=self.operators.at_peaks())
+        found = self.replace(operators=self.operators.at_peaks)
         vars(found)["slower"] = None
         return found
 
