@@ -566,6 +566,7 @@ def test_a_changed_chip_travels_by_its_numbers():
         ("price=2-4", "price is 2-4, but must be a number above 0"),
         ("pue=0.9", "pue is 0.9, but must be a number of at least 1"),
         ("layout=x", "layout is x, but must be like DP8 EP8"),
+        ("mode=decide&tpot=50", "TPOT is 50, but must be a number above 0, without a unit at most 1; units"),
         (
             "draft_tokens=2&acceptance_length=4",
             "acceptance_length is 4, but must be at most the drafts and one",

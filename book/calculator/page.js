@@ -66,10 +66,12 @@ globalThis.inferlibPage = function (root, D) {
       else S[key] = key === "concurrency" ? null : UNSAID[key];
     } else {
       const v = A.read(key, text), named = whole ? [] : Object.keys(units).filter(Boolean).slice(0, 6);
-      const told = has(units, "%") ? "%, as in 40% or 0.4" : named.join(", ");
+      const told = has(units, "%") ? "% up to 100%, as in 40% or 0.4" : named.join(", ");
       const words = key === "acceptance_length" ? has(D.accepted, text)
         : ["prompt_tokens", "output_tokens"].includes(key) && A.lengths(key, text).every(Number.isFinite);
-      const from = least === 0 || least >= 1 ? `of at least ${least}` : "above 0";
+      const [, , top] = units[""] || [];
+      const most = top < 1e9 && !has(units, "%") ? `, without a unit at most ${top}` : "";
+      const from = (least === 0 || least >= 1 ? `of at least ${least}` : "above 0") + most;
       if (Number.isNaN(v) && !words)
         unreadable(key, text, `a ${whole ? "whole " : ""}number ${from}${told && `; units: ${told}`}`);
       else if (isChanged(key)) S.changed = { ...S.changed, [key]: v };
