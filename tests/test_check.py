@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from facts import from_table
 from test_calculator_page import engine, run
 
 from tokenprice import ask, benchmark, catalog, check
@@ -95,15 +96,7 @@ def test_a_check_says_what_to_try_next_and_what_nothing_explains():
 
 
 # Weights without the input embedding: 69.5 billion, read once by 26.8 TB/s, multiplied once at 15.8 PFLOP/s.
-@pytest.mark.parametrize(
-    ("numbers", "flag", "bound"),
-    [
-        ("TPOT 5.1 ms, TTFT 170 ms", "", "time between tokens at least 5.19 ms"),
-        ("TPOT 20 ms, TTFT 8.5 ms", "", "time to the first token at least 8.65 ms"),
-        ("TPOT 5.25 ms, TTFT 8.8 ms", "", ""),
-        ("TPOT 3 ms, TTFT 170 ms", " --quantization fp8", ""),
-    ],
-)
+@from_table
 def test_times_below_those_of_full_bandwidth_are_impossible_and_get_no_advice(numbers, flag, bound):
     found = check(SLOW + flag, f"{numbers}, 32 users, prompt 1000, output 300", "8x H100")
     assert bound in found.impossible and bool(found.impossible) == bool(bound)
