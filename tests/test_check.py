@@ -6,10 +6,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from facts import from_table
 from test_calculator_page import engine, run
 
 from tokenprice import ask, benchmark, catalog, check
-from tokenprice.diagnosis import expected
+from tokenprice.diagnosis import expected, least_times
 from tokenprice.terminal import main
 
 CASES, LAUNCHES = (
@@ -90,8 +91,21 @@ def test_a_check_says_what_to_try_next_and_what_nothing_explains():
     assert check(SLOW, "TPOT 22 ms, TTFT 100 ms, 32 users, prompt 1000, output 300", "8x H100").outside == (
         "tpot",
     )
-    far = check(SLOW, "TPOT 421 ms, TTFT 1 ms, 32 users, prompt 1000, output 300", "8x H100")
+    far = check(SLOW, "TPOT 421 ms, TTFT 9 ms, 32 users, prompt 1000, output 300", "8x H100")
     assert "None of these causes explains it" in str(far) and far.far
+
+
+# Weights without the input embedding: 69.5 billion, read once by 26.8 TB/s, multiplied once at 15.8 PFLOP/s.
+@from_table
+def test_times_below_those_of_full_bandwidth_are_impossible_and_get_no_advice(numbers, flag, bound):
+    found = check(SLOW + flag, f"{numbers}, 32 users, prompt 1000, output 300", "8x H100")
+    assert bound in found.impossible and bool(found.impossible) == bool(bound)
+    assert not bound or not (found.next or found.explained)
+
+
+def test_a_check_of_another_publishers_checkpoint_says_so():
+    found = check("vllm serve moonshotai/Kimi-K2.5 -tp 8", "TPOT 10.5 ms, 16 users, context 2k", "8x B200")
+    assert "the file of nvidia/Kimi-K2.5-NVFP4 is taken for moonshotai/Kimi-K2.5" in str(found)
 
 
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
@@ -123,6 +137,7 @@ def pasted():
     for case in [case for name in ("vllm", "sglang", "trtllm") for case in LAUNCHES[name]]:
         load = "" if "prompt_tokens" in case["is"] else LOAD
         yield case["command"], f"TPOT 20 ms, TTFT 400 ms, 800 tok/s{load}", case["machine"]
+    yield SLOW, f"TPOT 1 ms, TTFT 170 ms{LOAD}", "8x H100"
     for case in LAUNCHES["refused"]:
         yield case["command"], f"TPOT 20 ms{LOAD}", "8x H100"
 
@@ -150,6 +165,10 @@ def test_the_page_checks_as_python_does_or_refuses_for_the_same_reason():
             same = told["numbers"].pop(one["name"])
             assert {name: one[name] for name in same} == pytest.approx(same, rel=1e-9), command
         assert not told["numbers"] and found["notes"] == told["notes"], command
+        if told["impossible"]:
+            least = least_times(check(command, measured, words).answer)
+            assert found["impossible"] == pytest.approx(least, rel=1e-9), command
+        assert bool(found["impossible"]) == bool(told["impossible"]), command
         tried = [found["next"]] if found["next"] else []
         for here, there, names in (
             (found["explained"], told["explained"], ("cause", "says", "seconds")),

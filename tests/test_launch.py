@@ -100,6 +100,12 @@ def test_all_doors_take_a_launch_command_and_flags():
     assert decide(text, **asked, **load).best.dollars == plain
 
 
+def test_a_share_of_free_memory_is_one_of_tensorrt_llm():
+    alone = ask("Qwen/Qwen3-8B", "H100", batch=1, kv_cache_free_gpu_memory_fraction=0.8)
+    command = ask("trtllm-serve Qwen/Qwen3-8B --free_gpu_memory_fraction 0.8", "H100", batch=1)
+    assert alone.max_sequences == command.max_sequences
+
+
 def test_words_beside_a_command_are_values():
     """A chip may be one's own, and a prompt in words is held against what the command allows."""
     text, mine = "vllm serve Qwen/Qwen3-8B --max-model-len 1024", {"mine": load_chip("H100")}

@@ -14,6 +14,7 @@ from typing import NamedTuple, Unpack
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import System
+from inferlib.transformer import Experts
 from tokenprice import benchmark, calibration, launch
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number, format_time
@@ -95,6 +96,29 @@ def expected(answer) -> dict:
     }
 
 
+def least_times(answer) -> dict:
+    """Return the least seconds of a token and of a first token: weights read once, the prompt multiplied once.
+
+    Of routed experts those of one token count, so both hold for every load and every layout.
+    """
+    q = answer.question
+    served = q.deployment
+    chip = q.machine.chip
+    model = q.model
+    met = {part: n for part, n in model.parameters().items() if part in calibration.PARTS}
+    met["head"] = model.vocab_size * model.d_model
+    blocks = [group.feed_forward for group in model.layers if isinstance(group.feed_forward, Experts)]
+    met["experts"] = met.get("experts", 0) * min((one.n_active / one.n_experts for one in blocks), default=0)
+    chips = {part: served.expert_lanes[1] if part == "experts" else served.layout.tp for part in met}
+    read = sum(n * served.weight_bytes(part) / chips[part] for part, n in met.items()) / chip.memory_bandwidth
+    found = {"tpot": read / ((q.draft_tokens or 0) + 1)}
+    if answer.request and q.prefill_machine is None:
+        fresh = float(q.prompt_tokens) - answer.request.cached_tokens
+        work = 2 * fresh * sum(n / chips[part] for part, n in met.items() if part != "head")
+        found["ttft"] = max(read, work / (served.layout.pp * max(chip.flops, *chip.peaks.values())))
+    return found
+
+
 @frozen
 class Check:
     """Result of :func:`check`: the answer, the benchmark, explanations of a miss, and what to try next."""
@@ -128,6 +152,16 @@ class Check:
         return not self.outside
 
     @property
+    def impossible(self) -> str:
+        """Why a measured time cannot be, with the bounds and likely causes; ``""`` if all can be."""
+        least = least_times(self.answer)
+        if all(self.benchmark.measured.get(name, math.inf) >= seconds for name, seconds in least.items()):
+            return ""
+        names = benchmark.table()["measured"]
+        bounds = (f"{names[name]} at least {format_time(seconds)}" for name, seconds in least.items())
+        return f"Impossible: {table()['impossible'].format(', '.join(bounds))}."
+
+    @property
     def far(self) -> bool:
         """Whether a number misses by more than chance can explain."""
         return max(self.misses.values()) > FAR
@@ -135,7 +169,7 @@ class Check:
     def to_dict(self) -> dict:
         """Everything as plain numbers and texts, in SI units."""
         return {
-            "question": self.answer.question.words(), "inside": self.inside,
+            "question": self.answer.question.words(), "inside": self.inside, "impossible": self.impossible,
             "numbers": {
                 name: {"measured": value, **one._asdict(), "inside": name not in self.outside}
                 for name, (one, value) in self.numbers.items()
@@ -171,7 +205,9 @@ class Check:
                 f"{names[name]} {_said(name, told[name].middle)}" for name in self.numbers if name in told
             )
             lines.append(f"  {one.says}: {', '.join(each)}")
-        if self.outside and not self.explained:
+        if self.impossible:
+            lines.append(self.impossible)
+        elif self.outside and not self.explained:
             asked = ", ".join(cause["name"] for cause in table()["cause"])
             more = "; a miss this large has another cause, or the model is wrong" if self.far else ""
             lines.append(
@@ -183,7 +219,7 @@ class Check:
                 f"TPOT {format_time(one.seconds, *one.interval)}, {format_number(one.throughput)} tokens/s"
             )
             lines.append(f"Try next: {flag}, which should give {gives} in all")
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.answer.warnings)])
 
     __repr__ = __str__
 
@@ -223,6 +259,8 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
     found = Check(answer, seen, notes=notes)
     if not found.numbers:
         raise ValueError("nothing to compare: give prompt and output, in tokens")
+    if found.impossible:
+        return found
     if not found.inside:
         found = replace(found, explained=tuple(_explained(found)))
     return replace(found, next=tuple(_next(found)))

@@ -204,7 +204,8 @@ class Launch:
             found |= self._formats(model)
         found |= self._asked(given)
         eager = said.get("eager") or str(said.get("level")) == "0" or said.get("graphs") == "NONE"
-        if eager or launched:
+        free = self.engine == "trtllm" and "memory_utilization" in said  # a share that only this engine has
+        if eager or launched or free:
             found["engine"] = "eager" if eager else f"{self.engine} {self.version}".strip()
         machine = given.get("machine")
         placed = launched or any(name in said for name in (*DEGREES, "experts", "spread", "attention_dp"))

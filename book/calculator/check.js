@@ -237,7 +237,9 @@ globalThis.inferlibCheck = function (D, A) {
         && named(one.slice(0, -end.length - 1));
       if (base && !D.check.mixed.includes(base)) return { model: base, weights: checkpoint, checkpoint };
     }
-    return refuse(`this page has no model ${quoted(name)}`);
+    const end = name.split("/").pop().toLowerCase(), near = Object.keys(D.models).find((one) =>
+      one.toLowerCase().includes(end));
+    return refuse(`this page has no model ${quoted(name)}${near ? `, but ${near}` : ""}`);
   };
   const engineOf = (text) => {
     if (has(D.engines, text)) return text;
@@ -521,6 +523,22 @@ globalThis.inferlibCheck = function (D, A) {
     return { one, seconds: token, sum, told: { tpot, ttft, e2e, output_rate: rates(1),
       total_rate: rates(q.prompt_tokens / n + 1), requests: rates(1 / n) } };
   };
+  // The least seconds of a token and of a first token: weights read once, a prompt multiplied once.
+  const leastTimes = (S) => {
+    const m = A.model(S), l = A.layout(S), { each } = A.formats(S, m), { values, peaks } = A.chips[S.chip];
+    const parts = m.groups.flatMap((g) => g.parts).filter(({ own }) => "n_experts" in own);
+    const used = Math.min(1, ...parts.map(({ own }) => own.n_active / own.n_experts));
+    const q = A.mixed(S), met = (part) => m.values[`stored_${part.replace(/[ -]/g, "_")}`]
+      / l.tp / (part === "experts" ? (l.ep > 1 ? l.dp : 1) / used : 1);
+    let read = m.values.vocab_size * m.values.d_model / l.tp * each.head.bytes, work = 0;
+    for (const part of D.parts.filter((name) => name !== "head")) {
+      read += met(part) * each[part].bytes;
+      work += 2 * met(part) * (q.prompt_tokens - q.cached);
+    }
+    read /= values.chip_memory_bandwidth;
+    const found = { tpot: read / ((S.draft_tokens || 0) + 1) }, peak = Math.max(...Object.values(peaks));
+    return S.mode === "step" ? found : { ...found, ttft: Math.max(read, work / l.pp / peak) };
+  };
   const misses = (told, measured) => Object.entries(measured).filter(([name]) => name in told)
     .map(([name, v]) => {
       const [middle, low, high] = told[name], width = v > middle ? high / middle : middle / low;
@@ -611,7 +629,9 @@ globalThis.inferlibCheck = function (D, A) {
     const names = Object.keys(measured).filter((name) => name in told);
     if (!names.length) refuse("nothing to compare: give prompt and output, in tokens");
     const off = misses(told, measured), far = Math.hypot(...off), most = Math.max(...off);
-    const explained = most <= 1 ? [] : tried(causes.cause, state, seen).map((each) => {
+    const least = leastTimes(state), impossible = Object.keys(least).some((name) =>
+      measured[name] < least[name]) && least;
+    const explained = most <= 1 || impossible ? [] : tried(causes.cause, state, seen).map((each) => {
       const own = misses(each.told, measured), n = (each.state.max_num_seqs || 0) * A.layout(each.state).dp;
       return { ...each, most: Math.max(...own), miss: Math.hypot(...own), says: each.row.says
         .replace("{n}", n).replace("{users}", few(state.concurrency || 1)) };
@@ -619,12 +639,14 @@ globalThis.inferlibCheck = function (D, A) {
       .slice(0, limits.named);
     const numbers = names.map((name, k) => ({ name, measured: measured[name], middle: told[name][0],
       low: told[name][1], high: told[name][2], inside: off[k] <= 1, statistic: seen.statistics[name] }));
-    return { state, one, numbers, explained, notes, next: next(state, seen, found, explained),
+    return { state, one, numbers, explained, notes, impossible, next: impossible ? null
+      : next(state, seen, found, explained),
       left: Object.keys(measured).filter((name) => !(name in told)), far: most > limits.far };
   };
   // The same in Python, and in a terminal.
   const python = (S) => `tokenprice.check(${[S.command, S.measured, `${S.n_chips}x ${S.chip}`].map((text) =>
     JSON.stringify(text)).join(", ")})`;
   const terminal = (S) => `tokenprice check command.sh benchmark.txt --gpu "${S.n_chips}x ${S.chip}"`;
-  return { check, python, terminal, names: B.measured, causes: causes.cause.map(({ name }) => name) };
+  return { check, python, terminal, names: B.measured, causes: causes.cause.map(({ name }) => name),
+    impossible: causes.impossible };
 };

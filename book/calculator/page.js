@@ -470,7 +470,7 @@ globalThis.inferlibPage = function (root, D) {
       html("next", terminal);
       return;
     }
-    const { numbers, explained, state: q, one, next, notes, left, far } = shown, { names } = K;
+    const { numbers, explained, state: q, one, next, notes, left, far, impossible } = shown, { names } = K;
     const timed = (name) => ["tpot", "ttft", "e2e"].includes(name);
     const said = (name, v) => (timed(name) ? time(v) : digits(v));
     const ends = ({ name, low, high }) => (timed(name) ? span(low, high)
@@ -496,7 +496,9 @@ globalThis.inferlibPage = function (root, D) {
     const wrong = far ? "; a miss this large has another cause, or the model is wrong" : "";
     const each = (e) => numbers.filter((n) => n.name in e.told).map((n) =>
       `${names[n.name]} ${said(n.name, e.told[n.name][0])}`).join(", ");
-    html("explained", !off.length ? note("Nothing has to be explained.") : !explained.length
+    const least = Object.entries(impossible || {}).map(([name, v]) => `${names[name]} at least ${time(v)}`);
+    html("explained", impossible ? note(bold("Impossible: ") + K.impossible.replace("{}", least.join(", ")))
+      : !off.length ? note("Nothing has to be explained.") : !explained.length
       ? note(`${none}${wrong}.`) : list(explained.map((e) => `${bold(esc(e.says))}: ${each(e)}`)));
     const gives = next && tag("p", "", `${tag("code", "", esc(next.flag))} should give ${
       bold(time(next.seconds))} a token, ${bold(digits(next.tokens_per_second))} tokens/s in all.`);

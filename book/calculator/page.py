@@ -169,12 +169,12 @@ def core():
 
 
 def literal(value):
-    """Return data as JavaScript constants, the last of which is ``$``; values that occur twice are stored once."""
+    """Return data as JavaScript constants, the last of which is ``$``; what occurs twice is stored once."""
     often, places, made = Counter(_parts(value)), {}, []
 
     def text(value, told):
         if isinstance(value, (dict, list, tuple, str)):
-            if often[told] > 1 and len(told) > 10:
+            if often[told] > 1 and len(told) > 8:
                 if told not in places:
                     made.append(inside(value))
                     places[told] = f"$${len(made)}"
@@ -183,10 +183,10 @@ def literal(value):
         return shortest(value) if isinstance(value, float) else told
 
     def inside(value):
-        if isinstance(value, str):
-            return json.dumps(value).replace("</", "<\\/")
         if isinstance(value, dict):
             return f"{{{','.join(f'{_key(name)}:{text(v, json.dumps(v))}' for name, v in value.items())}}}"
+        if isinstance(value, str):
+            return json.dumps(value).replace("</", "<\\/")
         return f"[{','.join(text(v, json.dumps(v)) for v in value)}]"
 
     whole = inside(value)
