@@ -225,6 +225,9 @@ def operators(chip):
             if kin != lender:
                 lenders[kind, name] = kin
                 known[name] = _multiplying(every[kin][name], name, kin, lender, known)
+    if most := memory_share(chip):
+        for known in found.values():
+            known |= {name: slowed_to(kernel, most) for name, kernel in known.items()}
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
@@ -241,9 +244,24 @@ def operators(chip):
     )  # fmt: skip
 
 
+def memory_share(chip):
+    """Share of its bandwidth that a chip's memory reads at most, if no chip with such memory was timed; else None."""
+    return load_operators()["memory"].get(chip_fact(chip, "memory_type"), [None])[0]
+
+
+def slowed_to(kernel, most):
+    """Return a kernel that reaches at most a share of the bandwidth."""
+    return kernel.replace(share=min(kernel.share, most))
+
+
+def bus():
+    """Bytes per second that each card of a public box sends over PCIe."""
+    return load_operators()["pcie"]["bus"][0]
+
+
 def bus_bandwidth(n_chips):
     """Bandwidth of an all-reduce of cards on PCIe in public boxes: each card sends 2 (n - 1) / n times the message."""
-    return load_operators()["pcie"]["bus"][0] * n_chips / (2 * (n_chips - 1))
+    return bus() * n_chips / (2 * (n_chips - 1))
 
 
 def as_elsewhere(link, n_chips):

@@ -79,6 +79,8 @@ CAUTIONS = (
     Caution("chip", "nothing was measured on {chip}", itemgetter("new_chip")),
     Caution("lent", "no kernel timings for {chip}; using those of {lender}", itemgetter("lent")),
     Caution("lent", "no kernel timings on {lender} of {untimed}", itemgetter("not_timed")),
+    Caution("memory", "no chip with memory like that of {chip} was timed: kernels read no faster than a public probe",
+            itemgetter("other_memory")),
     Caution("experts", "no serving run of {unscored}", itemgetter("new_kind")),
     Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
             itemgetter("borrowed")),
@@ -154,7 +156,8 @@ def chip_facts(operators, slower=None):
         other = math.hypot(math.log(slower.widen), lent) / math.log(widen["maker"])
     return {
         "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
-        "bus": bus_text(chip), "slower": known, "lent": float(operators.lender != chip), "other_maker": other,
+        "bus": bus_text(chip), "other_memory": float(calibration.memory_share(chip) is not None), "slower": known,
+        "lent": float(operators.lender != chip), "other_maker": other,
     }  # fmt: skip
 
 

@@ -149,7 +149,9 @@ globalThis.inferlibAsk = function (D) {
     const put = (prefix, kind, found) => {
       if (typeof found === "string") late = late || found;
       else D.kernel[kind].forEach((field, k) => {
-        q[prefix + "_" + field] = c.program && (field === "start" || field === "depth") ? 0 : found[k];
+        const zero = c.program && (field === "start" || field === "depth");
+        const most = field === "share" && c.memory ? c.memory : Infinity; // of a kind that was not timed
+        q[prefix + "_" + field] = zero ? 0 : Math.min(found[k], most);
       });
     };
     for (const name of D.parts) {
@@ -173,7 +175,10 @@ globalThis.inferlibAsk = function (D) {
     const reading = compiled ? blocks(0) : {}; // prompts are read by the blocks of an engine that serves
     Object.assign(q, blocks(compiled ? 1 : 0), { cache_bytes: D.formats.cache[cache] });
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
-      [q[`${kind}_${degree}_latency`], q[`${kind}_${degree}_bandwidth`]] = known[kind][k];
+      const [latency, bandwidth] = known[kind][k], bus = (D.facts.bus * degree) / (2 * (degree - 1));
+      const least = c.lent && chips[c.lender].pcie ? bus : 0; // a lent box is no slower than public ones
+      q[`${kind}_${degree}_latency`] = latency;
+      q[`${kind}_${degree}_bandwidth`] = Math.max(bandwidth, least);
     }));
     q.chip_scale_up_size = S.domain || q.chip_scale_up_size || n;
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
@@ -244,7 +249,8 @@ globalThis.inferlibAsk = function (D) {
   const software = ({ c, m, stored: { each } }) => {
     const { attention, "feed-forward": block } = each, alike = attention.kernel === block.kernel;
     const dense = alike ? ["fp8", "bf16"].indexOf(block.kernel) : -1;
-    return named(["maker", "slow", "slower"], c.made[sparse(m) ? 3 : dense < 0 ? 2 : dense] || c.made[0]);
+    const made = c.made || [[0, "", 1]], found = made[sparse(m) ? 3 : dense < 0 ? 2 : dense];
+    return named(["maker", "slow", "slower"], found || made[0]);
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
@@ -296,7 +302,8 @@ globalThis.inferlibAsk = function (D) {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       unbalanced: l.dp,
-      chip: c.name, bus: c.bus, new_chip: c.new, lender: c.lender, lent: c.lent,
+      chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
+      bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
       format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,

@@ -114,20 +114,24 @@ def chips():
         chip, known = catalog.load_chip(name), calibration.operators(name)
         facts = chip_facts(known)
         slowdowns = [calibration.slower(name, kind) for kind in calibration.MEASURED]
-        made = slowdowns if any(slowdowns) else [None]
+        made = [
+            [told["other_maker"], told["slower"], slower.median if slower else 1]
+            for slower in (slowdowns if any(slowdowns) else [None])
+            for told in [chip_facts(known, slower)]
+        ]
+        some = {
+            "memory": calibration.memory_share(name),
+            "bus": facts["bus"],
+            "made": made if made[0][0] else None,
+            "pcie": chip.topology == "PCIe",
+            "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
+        }
         found[name] = {
             "values": [getattr(as_served(chip), field) for field in CHIP],
             "peaks": dict(chip.peaks), "lender": facts["lender"], "new": facts["new_chip"], "lent": facts["lent"],
-            "made": [
-                [told["other_maker"], told["slower"], slower.median if slower else 1]
-                for slower in made
-                for told in [chip_facts(known, slower)]
-            ],
-            "bus": facts["bus"], "pcie": chip.topology == "PCIe", "linked": chip.topology in diagnosis.LINKED,
-            "shown": calibration.is_shown(chip), "sold": chip.memory_capacity,
-            "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
-            "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
-        }  # fmt: skip
+            "linked": chip.topology in diagnosis.LINKED, "shown": calibration.is_shown(chip),
+            "sold": chip.memory_capacity, "source": chip.sources.get("price", ""), "counts": machine_sizes(chip),
+        } | {key: value for key, value in some.items() if value}  # fmt: skip
     return found
 
 
@@ -271,7 +275,8 @@ def constant_facts():
     return limits() | {
         "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
         "confidence": calibrated()["confidence"],
-        "exchange_share": calibration.load_operators()["exchange"]["share"][0], "share": DEFAULT_MEMORY_UTILIZATION,
+        "exchange_share": calibration.load_operators()["exchange"]["share"][0], "bus": calibration.bus(),
+        "share": DEFAULT_MEMORY_UTILIZATION,
         "month": MONTH, "points": workload.PARTS,
         "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
         "energy_error": energy.load_energy()["error"],

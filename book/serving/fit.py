@@ -495,6 +495,9 @@ def distances():
     untold = np.log(untold.answered / untold.measured), untold.publisher
     found = {"users": (logs[full], whose[full], usual), "lent": (*lent(), usual), "drafts": (*told, usual)}
     found["untold"] = *untold, factor(*told)
+    own = asked().query("kind == 'LPDDR'")
+    beside = np.log(own.factor.mean()) ** 2 - np.log(uncertainty.load_calibration()["widen"]["memory"]) ** 2
+    found["memory"] = np.log(own.answered / own.measured), own.publisher, np.exp(np.sqrt(beside))
     first, logs = first_rows(near=False), first_left_out("publisher", near=False)
     first = first[~first.model.isin(SCATTERED)]
     copied = first.copies > 1

@@ -148,9 +148,16 @@ def pcie():
     return [bus[0], bus.min(), bus.max()]
 
 
+def memory():
+    """Share of the data-sheet bandwidth that a kernel that only reads reaches, by kind of memory: median and range."""
+    table = _read("memory")
+    shares = (table.read_gbs / table.line_gbs).groupby(table.memory)
+    return {kind: [own.median(), own.min(), own.max()] for kind, own in shares}
+
+
 def as_toml():
     """The text of ``operators.toml``."""
-    shared = {"exchange": exchange(), "pcie": pcie()}
+    shared = {"exchange": exchange(), "pcie": pcie(), "memory": memory()}
     return stored.filled("serving/operators.toml.jinja", **shared, chips=constants())
 
 
