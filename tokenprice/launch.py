@@ -80,10 +80,10 @@ def unknown(name, engine):
     others = [kind for kind in ENGINES if plain(name) in flags(kind)]
     meant = {flags(kind)[plain(name)].get("says") for kind in others} - {None}
     meant |= {"memory_utilization", "static"} if meant & {"memory_utilization", "static"} else set()
-    same = [f"{ENGINES[engine]} calls it --{near}" for near, row in own.items() if row.get("says") in meant]
-    close = [f"did you mean --{near}?" for near in get_close_matches(plain(name), own, n=1, cutoff=0.8)]
+    same = [f"{ENGINES[engine]} calls it --{one}" for one, row in own.items() if row.get("says") in meant]
+    near = ", ".join(f"--{one}" for one in get_close_matches(plain(name), own))
     whose = f" (a flag of {ENGINES[others[0]]})" if others else ""
-    hint = f"; {(same or close)[0]}" if same or close else ""
+    hint = f"; {same[0]}" if same else f"; did you mean {near}?" if near else ""
     return LookupError(
         f"no flag {validation.short(str, name)} of {ENGINES.get(engine, 'a benchmark')}{whose}{hint}"
     )

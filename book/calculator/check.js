@@ -56,9 +56,9 @@ globalThis.inferlibCheck = function (D, A) {
     if (memory.some((one) => meant.has(one))) memory.forEach((one) => meant.add(one));
     const same = rows.find(([, row]) => meant.has(row.says));
     const like = rows.map(([near]) => [2 * shared(near, name) / (near.length + name.length), near])
-      .filter(([part]) => part >= 0.8).sort((a, b) => b[0] - a[0] || (a[1] < b[1] ? 1 : -1))[0];
-    const hint = same ? `; ${ENGINES[engine]} calls it --${same[0]}` : like
-      ? `; did you mean --${like[1]}?` : "";
+      .filter(([part]) => part >= 0.6).sort((a, b) => b[0] - a[0] || (a[1] < b[1] ? 1 : -1)).slice(0, 3)
+      .map(([, near]) => `--${near}`).join(", ");
+    const hint = same ? `; ${ENGINES[engine]} calls it --${same[0]}` : like && `; did you mean ${like}?`;
     return `no flag ${flag} of ${ENGINES[engine] || "a benchmark"}`
       + (others.length ? ` (a flag of ${ENGINES[others[0]]})` : "") + hint;
   };
