@@ -138,6 +138,7 @@ def pasted():
         load = "" if "prompt_tokens" in case["is"] else LOAD
         yield case["command"], f"TPOT 20 ms, TTFT 400 ms, 800 tok/s{load}", case["machine"]
     yield SLOW, f"TPOT 1 ms, TTFT 170 ms{LOAD}", "8x H100"
+    yield "vllm serve deepseek-ai/DeepSeek-R1 -tp 8", f"90000 tok/s{LOAD}", "8x H200"
     for case in LAUNCHES["refused"]:
         yield case["command"], f"TPOT 20 ms{LOAD}", "8x H100"
 

@@ -154,8 +154,13 @@ class Check:
     @property
     def impossible(self) -> str:
         """Why a measured time cannot be, with the bounds and likely causes; ``""`` if all can be."""
+        q = self.answer.question
+        measured = dict(self.benchmark.measured)
+        if "output_rate" in measured and not q.request_rate:
+            paced = q.workload.batch / measured["output_rate"]  # by Little's law
+            measured["tpot"] = min(measured.get("tpot", paced), paced)
         least = least_times(self.answer)
-        if all(self.benchmark.measured.get(name, math.inf) >= seconds for name, seconds in least.items()):
+        if all(measured.get(name, math.inf) >= seconds for name, seconds in least.items()):
             return ""
         names = benchmark.table()["measured"]
         bounds = (f"{names[name]} at least {format_time(seconds)}" for name, seconds in least.items())

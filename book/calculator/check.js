@@ -629,8 +629,10 @@ globalThis.inferlibCheck = function (D, A) {
     const names = Object.keys(measured).filter((name) => name in told);
     if (!names.length) refuse("nothing to compare: give prompt and output, in tokens");
     const off = misses(told, measured), far = Math.hypot(...off), most = Math.max(...off);
-    const least = leastTimes(state), impossible = Object.keys(least).some((name) =>
-      measured[name] < least[name]) && least;
+    const least = leastTimes(state), users = state.mode === "step" ? state.batch : state.concurrency || 1;
+    const paced = state.request_rate ? Infinity : users / (measured.output_rate || 0); // by Little's law
+    const impossible = (measured.tpot < least.tpot || paced < least.tpot || measured.ttft < least.ttft)
+      && least;
     const explained = most <= 1 || impossible ? [] : tried(causes.cause, state, seen).map((each) => {
       const own = misses(each.told, measured), n = (each.state.max_num_seqs || 0) * A.layout(each.state).dp;
       return { ...each, most: Math.max(...own), miss: Math.hypot(...own), says: each.row.says
