@@ -24,7 +24,7 @@ def _read(word):
         size, dimension = _UNITS.get(word[len(prefix) :], (1.0, ""))
         if prefix in _PREFIXES and dimension:
             return _PREFIXES[prefix] * size, dimension
-    raise ValueError(f"no unit {word!r}")
+    raise ValueError(f"no unit {word!r}, only {', '.join(_UNITS)}, with prefixes")
 
 
 @lru_cache(maxsize=256)

@@ -35,7 +35,7 @@ def test_the_14_cells_that_were_drawn_at_random_lie_within_half_the_spread_of_on
     for row in card.itertuples():
         context = cells.CONTEXTS[row.column.split()[1]] * 1024
         one = experts.intensity_spread(APPS[row.row], experts.batch_of(row.column), context)
-        assert abs(row.relative_error) < one / 2, row.Index
+        assert abs(row.relative_error) < one / 2, (row.row, row.column)
 
 
 # --- Counted by hand -------------------------------------------------------------------------------------

@@ -234,8 +234,11 @@ def _model(name):
         return like(name, _model(same_shapes()[name]["like"]), same_shapes()[name])
     entry = dict(_table("models.toml")[name])
     entry["sources"] = {"shape": entry.pop("source")}
-    entry["layers"] = tuple(_layers(**group) for group in entry["layers"])
-    return Transformer(**entry, name=name)
+    try:
+        entry["layers"] = tuple(_layers(**group) for group in entry["layers"])
+        return Transformer(**entry, name=name)
+    except TypeError as error:
+        raise TypeError(f"models.toml, {name!r}: {error}") from None
 
 
 def _layers(count, attention, feed_forward, **other):
