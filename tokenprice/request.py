@@ -47,7 +47,9 @@ CAUTIONS = (
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
             itemgetter("untold")),
-    Caution("in_step", "copies that share experts wait for one another's prompts: few measured runs say how long",
+    Caution("order", "the engine prefills first and the machine is full: TTFT is shorter and TPOT longer, see simulate",
+            lambda facts: facts["pauses"] * (facts["running"] - facts["answered"] - 1)),
+    Caution("in_step", "copies that share experts: times are upper limits where one of them prefills at a time",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
@@ -424,11 +426,15 @@ def with_cautions(request, q, users):
     several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
     at_peaks = request.at_peaks if several else least_times(q, request)
     known = load_calibration()["first_token"]
+    scheduler = deployment.scheduler
+    fresh_tokens = request.prompt_tokens - request.cached_tokens
+    answered = decode_batch(deployment, request.concurrency, request.output_tokens, fresh_tokens, q.reader)
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
-        "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
+        "unbalanced": 1 if scheduler.dp_balance else deployment.layout.dp,
+        "answered": answered, "pauses": float(not (scheduler.rides or q.request_rate or q.trace)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)

@@ -737,7 +737,7 @@ globalThis.inferlibAsk = function (D) {
       ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
       ...loop(S) });
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      equal: S.fixed_lengths ? 1 : 0 });
+      answered, pauses: +!(many || scheduler(S, at).rides) });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
