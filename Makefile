@@ -42,7 +42,7 @@ export LC_ALL := C.UTF-8
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help book slides test refresh lab bench mutate lock clean pdf epub stories cheatsheet lecture assignment quiz mark paper
+.PHONY: help book slides test refresh lab bench mutate lock clean pdf stories cheatsheet lecture assignment quiz mark paper
 # A build that failed half-way must not look finished.
 .DELETE_ON_ERROR:
 
@@ -52,8 +52,7 @@ help:
 	@echo "make test     style, unit tests, doctests, and every chapter that has changed run again and compared (ALL=1: slow ones too)"
 	@echo "make refresh  run the chapters and store their outputs (CHAPTERS=book/x.ipynb for one)"
 	@echo "make pdf      the whole book as _build/the-price-of-a-token.pdf (needs Chromium or Chrome)"
-	@echo "make epub     the whole book as _build/the-price-of-a-token.epub"
-	@echo "make stories  the stories alone: a PDF for students, without solutions, and an ePub (or make pdf BOOK=stories)"
+	@echo "make stories  the stories alone: a PDF for students, without solutions"
 	@echo "make cheatsheet  the formulas worth remembering as _build/cheatsheet.pdf"
 	@echo "make lecture  copies of the stories without solutions, for a course, in _build/lecture"
 	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets in _build/assignment, their key beside this folder"
@@ -99,14 +98,8 @@ pdf: $(STAMP)
 	$(BIN)/jupyter-book build . --all $(PARTS) --builder singlehtml -W -n --keep-going
 	$(BIN)/python book/site/tools/formats.py pdf $(MADE)/singlehtml $(PAPER).pdf $(if $(PARTS),--students)
 
-epub: $(STAMP)
-	@echo "Building the ePub: half a minute"
-	$(if $(PARTS),$(BIN)/python book/site/tools/formats.py stories _build/stories)
-	$(BIN)/jupyter-book build . --all $(PARTS) --builder custom --custom-builder epub -W -n --keep-going
-	$(BIN)/python book/site/tools/formats.py epub $(MADE)/epub $(PAPER).epub
-
 stories:
-	$(MAKE) pdf epub BOOK=stories
+	$(MAKE) pdf BOOK=stories
 
 cheatsheet: $(BUILT)
 	$(BIN)/python book/site/tools/formats.py page $(HTML)/book/cheatsheet.html _build/cheatsheet.pdf

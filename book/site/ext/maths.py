@@ -63,8 +63,6 @@ def visitor(display):
         wide = display and len(re.sub(r"<[^>]*>|\s", "", made)) > WIDE
         self.body.append(self.starttag(node, tag, "", CLASS="math", **({"tabindex": "0"} if wide else {})))
         self.body.append(f'<span class="eqno">({number})</span>' if display and number else "")
-        if self.builder.name == "epub":  # XHTML needs the namespace
-            made = made.replace("<math", f"<math{NAMESPACE}", 1)
         self.body.append(f"{made}</{tag}>")
         raise nodes.SkipNode
 

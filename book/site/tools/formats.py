@@ -1,14 +1,12 @@
-"""Make one PDF or ePub of the book or of its stories, or print one page, after the builder has run."""
+"""Make one PDF of the book or of its stories, or print one page, after the builder has run."""
 
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import zipfile
 from pathlib import Path
 
 import yaml
@@ -70,68 +68,6 @@ def pdf(built, target, students=False):
     print_page(top, target)
 
 
-def epub(made, target):
-    """Rewrite the ePub without what readers reject and without unused assets."""
-    with zipfile.ZipFile(made) as old, zipfile.ZipFile(target, "w") as new:
-        texts = {item.filename: old.read(item) for item in old.infolist()}
-        pages = b"".join(text for name, text in texts.items() if name.endswith(".xhtml"))
-        texts = {
-            name: text
-            for name, text in texts.items()
-            if not name.startswith("_static/") or Path(name).name.encode() in pages
-        }
-        for name, data in texts.items():  # in their order: the first file states the type
-            if name.endswith((".svg", ".xhtml", ".opf", ".ncx")):
-                data = valid(name, data.decode(), texts).encode()
-            new.writestr(name, data, zipfile.ZIP_STORED if name == "mimetype" else zipfile.ZIP_DEFLATED)
-
-
-def check_epub(path):
-    """Validate the ePub if epubcheck is installed; exit with its report if there are errors."""
-    found = shutil.which("epubcheck")
-    if not found:
-        print("Not validated: epubcheck is not installed (Debian, Ubuntu: apt install epubcheck)")
-        return
-    archive = Path(found).read_bytes().startswith(b"PK")  # Debian's command is the archive itself
-    done = subprocess.run(
-        [*(["java", "-jar"] if archive else []), found, path], capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(f"epubcheck:\n{done.stdout}{done.stderr}")
-    print("epubcheck: no errors or warnings")
-
-
-def valid(name, text, texts):
-    """Return a file of the ePub in valid form; ``texts``: all files by name."""
-    if name.endswith(".svg"):
-        text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text, count=1)
-        return re.sub(r"<path(?![^>]* d=)", '<path d=""', text)
-    if name.endswith(".xhtml"):
-        return re.sub(
-            r"<summary[^>]*>.*?</summary>", lambda s: re.sub(r"<(/?)p\b", r"<\1span", s[0]), text, flags=re.S
-        )
-
-    if name.endswith(".ncx"):
-        book = re.search("<dc:identifier[^>]*>([^<]*)<", texts["content.opf"].decode())[1]
-        return re.sub('(name="dtb:uid" content=)"[^"]*"', rf'\1"{book}"', text)
-
-    def declared(item):
-        path = re.search('href="([^"]*)"', item[0])[1]
-        page = texts.get(path)
-        if page is None:
-            return ""
-        if not path.endswith(".xhtml"):
-            return item[0]
-        held = [kind for kind, tag in (("mathml", b"<math"), ("svg", b"<svg")) if tag in page]
-        return (
-            item[0].replace("/>", f' properties="{" ".join(held)}"/>')
-            if held and "properties" not in item[0]
-            else item[0]
-        )
-
-    return re.sub(r"<item [^>]*/>", declared, text)
-
-
 def print_page(page, target):
     """Print one page to PDF."""
     done = opened(page, "--virtual-time-budget=120000", f"--print-to-pdf={target}")
@@ -148,7 +84,7 @@ def opened(page, *options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("format", choices=("pdf", "epub", "page", "browser", "stories"))
+    parser.add_argument("format", choices=("pdf", "page", "browser", "stories"))
     parser.add_argument("built", type=Path, nargs="?")
     parser.add_argument("target", type=Path, nargs="?")
     parser.add_argument("--students", action="store_true", help="a PDF without solutions, in a smaller type")
@@ -161,12 +97,8 @@ def main():
         return
     if args.format == "pdf":
         pdf(args.built, args.target, args.students)
-    elif args.format == "page":
-        print_page(args.built, args.target)
     else:
-        (made,) = args.built.glob("*.epub")
-        epub(made, args.target)
-        check_epub(args.target)
+        print_page(args.built, args.target)
     size = args.target.stat().st_size / 1e6
     print(f"Wrote {args.target} ({size:.1f} MB)")
 
