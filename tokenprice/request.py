@@ -388,11 +388,15 @@ def request_of(
     )
 
 
+def decoding_users(q, running):
+    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+
+
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    together = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(together, q.workload.context)
+    return q.deployment.step(decoding_users(q, running), q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
@@ -426,15 +430,13 @@ def with_cautions(request, q, users):
     several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
     at_peaks = request.at_peaks if several else least_times(q, request)
     known = load_calibration()["first_token"]
-    scheduler = deployment.scheduler
-    fresh_tokens = request.prompt_tokens - request.cached_tokens
-    answered = decode_batch(deployment, request.concurrency, request.output_tokens, fresh_tokens, q.reader)
     found = facts(deployment, users, q.workload.context, request.step) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
-        "unbalanced": 1 if scheduler.dp_balance else deployment.layout.dp,
-        "answered": answered, "pauses": float(not (scheduler.rides or q.request_rate or q.trace)),
+        "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
+        "answered": decoding_users(q, request.concurrency),
+        "pauses": float(not (deployment.scheduler.rides or q.request_rate or q.trace)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
