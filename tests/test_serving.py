@@ -266,6 +266,15 @@ def test_tokens_travel_to_their_experts_and_back(layout):
     assert step.terms["expert exchange"] == pytest.approx(wanted)
 
 
+@from_table
+def test_a_prompt_s_tokens_travel_once_to_each_node(nodes, dispatch, combine):
+    """DeepEP's README: 8,192 tokens, bandwidth in GB/s counted for all nodes, the sender's too."""
+    layout = Layout(ep=8 * nodes, dp=8 * nodes)
+    read = Deployment(DEEPSEEK, System(load_chip("H200"), 8 * nodes), layout, weights="fp8").prefill(8192)
+    wanted = 58 * 8192 * nodes * 7168 * (1 / dispatch + 2 / combine) / 1e9
+    assert read.terms["expert exchange"] == pytest.approx(wanted, rel=0.15)
+
+
 test_argument_checks = refused(globals())
 
 

@@ -183,7 +183,10 @@ def exchange(at, block):
     if bandwidth is None:
         raise NotDescribed(f"{chip.name or 'the chip'} states no bandwidth to send tokens to experts over")
     stream = block.d_latent or at.model.d_model
-    data = at.rows / at.tp * minimum(block.n_active, at.expert_chips - 1) * stream
+    sends = minimum(block.n_active, at.expert_chips - 1)
+    if at.cached is not None:  # a prefill sends a token once to each other node, which forwards it inside
+        sends = where(inside, sends, minimum(sends, at.expert_chips / at.box - 1))
+    data = at.rows / at.tp * sends * stream
     latency = at.operators.link(at.expert_chips, "library").latency
     share = at.operators.exchange
     return sum(kernels.exchange_time(latency, data * size, bandwidth, share) for size in (SENT, RESULT))
