@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from facts import from_table, lines, refused
+from facts import exactly, from_table, lines, refused
 
 import inferlib
 from book.audit import catalogue as tables
@@ -99,43 +99,16 @@ def test_every_matrix_has_the_name_that_transformers_gives_it(entry):
         assert stored([name]) - short == pytest.approx(longer, abs=1e-3), name
 
 
-@pytest.fixture
-def pools():
-    """Attention of DeepSeek V4 over pools with overlap, and over larger ones without."""
-    groups = [group.attention for group in load_model(V4).layers if group.count > 25]
-    return sorted(groups, key=lambda attention: not attention.overlap)
+# Attention of DeepSeek V4: over pools with overlap, and over larger ones without.
+LIGHT, HEAVY = sorted(
+    (g.attention for g in load_model(V4).layers if g.count > 25), key=lambda a: not a.overlap
+)
+LATENT = load_model("DeepSeek V3").layers[0].attention
+DELTA = DeltaAttention(n_heads=2, n_key_heads=1, key_dim=3, value_dim=5, kernel=4)
+SPACE = StateSpace(n_heads=2, head_dim=3, state_dim=5, groups=1, kernel=4)
 
 
-def test_a_pool_waits_for_its_positions(pools):
-    """A value and its weight: 4 positions in two streams and the 4 before in one, of 512 and 128; 128 of 512."""
-    light, heavy = pools
-    assert light.state() == {"waiting": 2 * (512 + 128) * (4 * 2 + 4)}
-    assert heavy.state() == {"waiting": 2 * 512 * 128}
-
-
-def test_a_token_reads_the_window_the_pools_and_every_key_of_an_indexer(pools):
-    """The chosen of 25,000 pooled positions, or all 781."""
-    light, heavy = pools
-    assert light.read(100_000) == 512 * (128 + 1024) + 128 * 25_000
-    assert heavy.read(100_000) == 512 * (128 + 781)
-
-
-def test_a_step_attends_to_latents_and_a_prompt_to_heads():
-    latent = load_model("DeepSeek V3").layers[0].attention
-    assert latent.context_flops(10) == {"scores": 10 * 2 * 128 * (512 + 64), "values": 10 * 2 * 128 * 512}
-    assert latent.prompt_flops(1) == {"scores": 2 * 128 * (128 + 64), "values": 2 * 128 * 128}
-
-
-def test_the_delta_rule_reads_writes_and_asks_the_matrix_of_a_head_once():
-    delta = DeltaAttention(n_heads=2, n_key_heads=1, key_dim=3, value_dim=5, kernel=4)
-    assert delta.state_flops() == 2 * (3 * 2 * 3 * 5 + (3 + 3 + 2 * 5) * 4)
-
-
-def test_a_state_space_layer_writes_and_asks_its_matrix():
-    space = StateSpace(n_heads=2, head_dim=3, state_dim=5, groups=1, kernel=4)
-    assert space.state_flops() == 2 * (2 * 2 * 3 * 5 + (2 * 3 + 2 * 5) * 4)
-    assert space.context_flops(10) == {"state": space.state_flops()}
-    assert space.prompt_flops(7)["state"] == 7 * 248
+test_attention_of_new_kinds = exactly("test_attention_of_new_kinds", globals())
 
 
 # --- Formats ------------------------------------------------------------------------------------------------
