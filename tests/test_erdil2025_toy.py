@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from facts import from_table, refused
+from facts import by_hand, from_table, refused
 
 from book import audit
 from book.papers.erdil2025 import figures, frontiers, limits, readings, tables
@@ -26,12 +26,14 @@ def test_published_parameter_counts_and_one_gpu_by_hand():
     published = {"Llama 3 8B": 8.03e9, "Llama 3 70B": 70.6e9, "GPT-3": 175e9, "PaLM-540B": 540e9}
     for name, count in published.items():
         assert e.load_model(name).n_params == pytest.approx(count, rel=0.01)
-    # 16 GB of weights over 3.3 TB/s; b* is half a FLOP per byte ratio at 16 bits
+    # 16 GB of weights over 3.3 TB/s
     assert e.single_gpu_latency(SMALL, H100, 1) == pytest.approx(16.06e9 / 3.3e12, rel=1e-4)
-    assert e.critical_batch(LLAMA, H100) == pytest.approx(1e15 / 3.3e12)
     # section 4.3: reading a cache of 36 GB over 3.3 TB/s
     seconds = limits.cache_read_time(e.load_model("Mistral Large 2"), H100, 1e5)
-    assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12) and e.throughput(32, 0.02) == pytest.approx(1600)
+    assert seconds == pytest.approx(360_448 * 1e5 / 3.3e12)
+
+
+test_toy_by_hand = by_hand("test_toy_by_hand", globals())
 
 
 @pytest.mark.parametrize(
@@ -124,11 +126,10 @@ test_argument_checks = refused(globals())
 
 
 def test_the_law_of_figure_2_by_hand_and_stages_add_up_to_the_latency():
-    """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8); twice for four times the size."""
+    """From 4 ms for 8 billion parameters: 4 * sqrt(62 / 8) and 4 * sqrt(540 / 8)."""
     data = figures.figure_2_data()
     assert list(data.measured_ms) == pytest.approx([4, 13, 32])
     assert list(data.law_ms) == pytest.approx([4, 11.136, 32.863], rel=1e-4)
-    assert e.square_root_law(4e9, 1e9, 3.0) == pytest.approx(6.0)
     # the breakdown of the running question and equation 3 are the same sum
     for batch in (1, 1000):
         t_reduce = e.grid_all_reduce_time(16, HOP)

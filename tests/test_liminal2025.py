@@ -4,7 +4,7 @@ import math
 
 import pytest
 import xarray as xr
-from facts import from_table, refused
+from facts import by_hand, from_table, refused
 
 import inferlib
 from book import audit
@@ -56,11 +56,10 @@ def test_equation_4_charges_a_hundredth_of_what_was_fitted():
     assert float(same.subs(at)) == pytest.approx(each) and 114e-6 / each == pytest.approx(130, abs=0.5)
 
 
-def test_the_exposed_time_of_stages_by_hand():
-    llama, every = APPS["Llama3-70B"], lim.Assumptions(free_stages=0.0)
-    assert lim.exposed_time(llama, 8, 5, 1e-6) == pytest.approx(160e-6 + 4 * 100e-9)
-    assert lim.exposed_time(llama, 8, 1, 1e-6, every) == pytest.approx(160e-6 + 100e-9)
-    assert lim.exposed_time(APPS["Qwen3-4B"], 1, 1, 1.0) == 0  # one chip has no collective
+EVERY_STAGE = lim.Assumptions(free_stages=0.0)
+
+
+test_times_and_power_by_hand = by_hand("test_times_and_power_by_hand", globals())
 
 
 KIMI = APPS["Kimi-K2"], lim.load_chip("3D-DRAM"), 7, 5000, 64
@@ -76,11 +75,6 @@ def test_equation_6_may_be_read_as_a_single_token_for_each_expert():
     app = KIMI[0]
     assert lim.expert_evaluations(app, 10) == pytest.approx(80)
     assert ablation.one_for_each_expert(app, 10, lim.PRINTED) == lim.active_experts(app, 10) < 80
-
-
-def test_the_power_of_appendix_a():
-    assert lim.chip_power(100.0) == pytest.approx(1.1 * 800 + 100 + 300 / 8)
-    assert lim.power_efficiency(1000.0, 10, 2, 0.0) == pytest.approx(1000 / (20 * 917.5))
 
 
 # --- Limits and symmetries -------------------------------------------------------------------------------

@@ -100,9 +100,8 @@ def test_every_matrix_has_the_name_that_transformers_gives_it(entry):
 
 
 # Attention of DeepSeek V4: over pools with overlap, and over larger ones without.
-LIGHT, HEAVY = sorted(
-    (g.attention for g in load_model(V4).layers if g.count > 25), key=lambda a: not a.overlap
-)
+POOLS = [group.attention for group in load_model(V4).layers if group.count > 25]
+LIGHT, HEAVY = sorted(POOLS, key=lambda attention: not attention.overlap)
 LATENT = load_model("DeepSeek V3").layers[0].attention
 DELTA = DeltaAttention(n_heads=2, n_key_heads=1, key_dim=3, value_dim=5, kernel=4)
 SPACE = StateSpace(n_heads=2, head_dim=3, state_dim=5, groups=1, kernel=4)
