@@ -152,6 +152,13 @@ class Check:
         return not self.outside
 
     @property
+    def faster(self) -> bool:
+        """Whether the number that misses most is better than expected."""
+        name = max(self.misses, key=self.misses.get)
+        one, value = self.numbers[name]
+        return (value < one.middle) == (name in TIMES)
+
+    @property
     def impossible(self) -> str:
         """Why a measured time cannot be, with the bounds and likely causes; ``""`` if all can be."""
         q = self.answer.question
@@ -215,15 +222,17 @@ class Check:
         elif self.outside and not self.explained:
             asked = ", ".join(cause["name"] for cause in table()["cause"])
             more = "; a miss this large has another cause, or the model is wrong" if self.far else ""
-            lines.append(
-                f"None of these causes explains it ({asked}); a clock, a power limit or other work on the chips "
-                f"would lengthen all times alike{more}"
-            )
+            slow = "a clock, a power limit or other work on the chips would lengthen all times alike"
+            fast = "drafts, a cached prefix or another format than in the command would shorten times"
+            why = fast if self.faster else slow
+            lines.append(f"None of these causes explains it ({asked}); {why}{more}")
         for flag, one in self.next:
             gives = (
                 f"TPOT {format_time(one.seconds, *one.interval)}, {format_number(one.throughput)} tokens/s"
             )
-            lines.append(f"Try next: {flag}, which should give {gives} in all")
+            gain = one.throughput / self.answer.throughput
+            faster = "" if one is self.answer else f"{gain:.3g} times the tokens per second; by the model "
+            lines.append(f"Try next: {flag}, which should give {faster}{gives} in all")
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.answer.warnings)])
 
     __repr__ = __str__
@@ -306,6 +315,8 @@ def _asked(command, measured, machine, chips, options):
     said = {**load, **said}
     if isinstance(said.get("concurrency"), float):  # by Little's law
         said["concurrency"] = max(round(said["concurrency"]), 1)
+    if not said.keys() & {"concurrency", "request_rate", "batch"}:
+        notes += ("Users are not given: one is assumed.",)
     if not {"prompt_tokens", "output_tokens"} <= {*said}:
         if "context" not in said:
             notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)

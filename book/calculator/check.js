@@ -403,7 +403,8 @@ globalThis.inferlibCheck = function (D, A) {
     .filter(Boolean).map((part) => {
       for (const [label, [name]] of Object.entries(B.words)) {
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
-          + `|(?<before>\\d.*?)\\s*(?:${label}))$`, found = RegExp(of, "i").exec(part);
+          + `|(?:(?:output )?throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
+        const found = RegExp(of, "i").exec(part);
         if (!found) continue;
         const said = found.groups.after || found.groups.before, mixed = LENGTHS.includes(name)
           && Number.isNaN(A.read(name, said)) && A.lengths(name, said).every(Number.isFinite);
@@ -495,6 +496,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (typeof said.output_tokens === "string") load = without(load, ["fixed_lengths"]);
     said = { ...load, ...said };
     if (said.concurrency) said.concurrency = Math.max(A.even(said.concurrency), 1);
+    if (!["concurrency", "request_rate", "batch"].some((name) => name in said))
+      notes.push("Users are not given: one is assumed.");
     const step = said.prompt_tokens == null || said.output_tokens == null;
     if (step && !("context" in said))
       notes.push("Prompt and output are not given: a step at 4,096 tokens is compared.");
@@ -618,7 +621,7 @@ globalThis.inferlibCheck = function (D, A) {
     const less = (a, b) => a.filter((flag) => !b.includes(flag)).sort();
     const told = less(to, from), out = less(from, to).map((flag) => `leave out ${flag}`);
     return { flag: (told.length ? told : out).join(" ") || `a checkpoint in ${best.state.weights}`,
-      seconds: best.seconds, tokens_per_second: best.sum };
+      seconds: best.seconds, tokens_per_second: best.sum, gain: best.sum / sum };
   };
   const few = (v) => (v >= 999.5 ? A.even(v).toLocaleString("en-US") : String(+v.toPrecision(3)));
   // Whether a benchmark is what a deployment should give, what would explain it if not, and what to try next.
@@ -640,7 +643,8 @@ globalThis.inferlibCheck = function (D, A) {
     }).filter((each) => each.most <= limits.near && each.miss < far / 2).sort((a, b) => a.miss - b.miss)
       .slice(0, limits.named);
     const numbers = names.map((name, k) => ({ name, measured: measured[name], middle: told[name][0],
-      low: told[name][1], high: told[name][2], inside: off[k] <= 1, statistic: seen.statistics[name] }));
+      low: told[name][1], high: told[name][2], inside: off[k] <= 1, miss: off[k],
+      statistic: seen.statistics[name] }));
     return { state, one, numbers, explained, notes, impossible, next: impossible ? null
       : next(state, seen, found, explained),
       left: Object.keys(measured).filter((name) => !(name in told)), far: most > limits.far };
