@@ -555,24 +555,7 @@ def test_a_changed_chip_travels_by_its_numbers():
     assert same_as_linked(ask("Qwen3 32B", System(chip, 8), **SERVED, layer_formats="attention=bf16"))
 
 
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        ("context=-5", "Context is -5, but must be a number of at least 0; units: token"),
-        ("batch=2.5", "Batch is 2.5, but must be a whole number of at least 1"),
-        ("batch=", "Batch is empty, but must be a whole number of at least 1"),
-        ("prompt_tokens=9&output_tokens=9&cached=1.5", "cached is 1.5, but must be"),
-        ("mode=request&prompt_tokens=9&output_tokens=9&cached=9", "cached is 9, but must be below prompt, 9"),
-        ("price=2-4", "price is 2-4, but must be a number above 0"),
-        ("pue=0.9", "pue is 0.9, but must be a number of at least 1"),
-        ("layout=x", "layout is x, but must be like DP8 EP8"),
-        ("mode=decide&tpot=50", "TPOT is 50, but must be a number above 0, without a unit at most 1; units"),
-        (
-            "draft_tokens=2&acceptance_length=4",
-            "acceptance_length is 4, but must be at most the drafts and one",
-        ),
-    ],
-)
+@from_table
 def test_a_field_that_cannot_be_read_says_what_is_allowed(said, told):
     found = opened().eval(f"open('#ask?mode=step&machine=8x%20H100&{said}').head")
     assert told.lower() in html.unescape(found).lower()
@@ -585,15 +568,7 @@ def test_an_empty_field_is_what_python_takes_where_nothing_is_given(name):
     assert opened().eval(f"open('{asked}').seconds") == pytest.approx(told.seconds, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "told"),
-    [
-        ("tpot", 0.03, "30 ms"),
-        ("tpot", 0.02, "50 tokens/s"),
-        ("ttft", 0.4, "400 ms"),
-        ("cached", "50%", "50%"),
-    ],
-)
+@from_table
 def test_a_number_is_shown_in_few_digits(name, value, told):
     assert run(f"return A.told('{name}',{json.dumps(value)})") == told
 

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from facts import lines, refused
+from facts import from_table, lines, refused
 from hypothesis import given, strategies as st
 
 from tokenprice import load_model
@@ -174,26 +174,12 @@ test_unknown_models_and_families = refused(globals())
 
 # --- Hostile -----------------------------------------------------------------------------------------------
 DEEP = "[" * 200_000
-HOSTILE = {
-    **{"empty": b"", "not JSON": b"hidden_size: 4096", "cut short": b'{"model_type": "llama", '},
-    **{"not an object": b"[1, 2]", "not text": bytes(range(256))},
-    "NaN": b'{"model_type": "llama", "hidden_size": NaN}',
-    "twice": b'{"model_type": "llama", "model_type": "mistral"}',
-    "twice among many": ("{" + ",".join(f'"{i}": 0' for i in [*range(60_000), 59_999]) + "}").encode(),
-    "deep lists": DEEP.encode(),
-    "deep objects": ('{"a": ' * 100_000).encode(),
-    "many digits": ('{"model_type": "llama", "hidden_size": ' + "9" * 500_000 + "}").encode(),
-    "a long value": json.dumps(LLAMA | {"hidden_size": "9" * 500_000}).encode(),
-    "many keys": json.dumps(LLAMA | {f"key{i}": 2 for i in range(50_000)}).encode(),
-    "many layers": json.dumps(OSS | {"num_hidden_layers": 10**8}).encode(),
-    "a list of lists": json.dumps(LLAMA | {"hidden_size": [[[[[]]]]] * 10_000}).encode(),
-}
 
 
-@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+@from_table
 def test_hostile_files_give_one_short_error(content, tmp_path):
     path = tmp_path / "config.json"
-    path.write_bytes(content)
+    path.write_bytes(content())
     with pytest.raises(ValueError) as caught:
         load_model(path)
     assert "config.json" in str(caught.value) and len(str(caught.value)) < 1000

@@ -207,11 +207,7 @@ def test_a_state_does_not_grow_and_sparse_attention_keeps_all_and_reads_some():
     assert model.flops(2048)["scores"] == dense.flops(2048)["scores"] == model.flops(10**6)["scores"]
 
 
-@pytest.mark.parametrize(("name", "n", "rel"), [
-    *((name, 40, 1e-12) for name in ("Qwen/Qwen3.5-397B-A17B", V32, GEMMA, KIMI, SUPER)),
-    *((name, 300, 1e-12) for name in ("Llama 3 8B", "DeepSeek V3", "GPT-OSS 20B", "Mistral 7B")),
-    (V4, 1024, 5e-3),  # half of a stretch is waiting, on average
-])  # fmt: skip
+@from_table
 def test_reading_a_prompt_costs_what_generating_it_would(name, n, rel):
     model = load_model(name)
     whole = model.prefill_flops(n, logits=n, absorbed=True)
