@@ -66,8 +66,7 @@ def readers(module):
     found = []
     for path in sorted(ROOT.glob("book/*.ipynb")):
         record = PASSED / f"{path.stem}.pickle"
-        _, files, _ = pickle.loads(record.read_bytes()) if record.is_file() else ("", [module], True)
-        if module in files:
+        if not record.is_file() or module in pickle.loads(record.read_bytes())[1]:
             found.append(path.relative_to(ROOT).as_posix())
     return found
 

@@ -227,7 +227,7 @@ def operators(chip):
                 known[name] = _multiplying(every[kin][name], name, kin, lender, known)
     if most := memory_share(chip):
         for known in found.values():
-            known |= {name: slowed_to(kernel, most) for name, kernel in known.items()}
+            known |= {name: kernel.replace(share=min(kernel.share, most)) for name, kernel in known.items()}
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
@@ -247,11 +247,6 @@ def operators(chip):
 def memory_share(chip):
     """Share of its bandwidth that a chip's memory reads at most, if no chip with such memory was timed; else None."""
     return load_operators()["memory"].get(chip_fact(chip, "memory_type"), [None])[0]
-
-
-def slowed_to(kernel, most):
-    """Return a kernel that reaches at most a share of the bandwidth."""
-    return kernel.replace(share=min(kernel.share, most))
 
 
 def bus():

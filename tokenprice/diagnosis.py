@@ -230,9 +230,10 @@ class Check:
             gives = (
                 f"TPOT {format_time(one.seconds, *one.interval)}, {format_number(one.throughput)} tokens/s"
             )
-            gain = one.throughput / self.answer.throughput
-            faster = "" if one is self.answer else f"{gain:.3g} times the tokens per second; by the model "
-            lines.append(f"Try next: {flag}, which should give {faster}{gives} in all")
+            if one is not self.answer:
+                gain = one.throughput / self.answer.throughput
+                gives = f"{gain:.3g} times the tokens per second; by the model {gives}"
+            lines.append(f"Try next: {flag}, which should give {gives} in all")
         return "\n".join([*lines, *self.notes, *(f"Caution: {caution}." for caution in self.answer.warnings)])
 
     __repr__ = __str__
