@@ -150,7 +150,7 @@ async () => {
   const rented = (S) => {
     const head = text(part("head"));
     const asked = { ...S, concurrency: null }; // decide finds the users
-    if (A.twice(asked) || !A.machines(S).length) return want(/Nothing to choose from/.test(head), head);
+    if (A.twice(A.mixed(asked)) || !A.machines(S).length) return want(/Nothing to choose from/.test(head), head);
     const out = anew ? A.decide(asked) : page.answer(), { best } = out;
     want(text(part("misses")), "nothing on what fails");
     if (!best) {

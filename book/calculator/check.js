@@ -643,9 +643,11 @@ globalThis.inferlibCheck = function (D, A) {
     }).filter((each) => each.most <= limits.near && each.miss < far / 2).sort((a, b) => a.miss - b.miss)
       .slice(0, limits.named);
     const numbers = names.map((name, k) => ({ name, measured: measured[name], middle: told[name][0],
-      low: told[name][1], high: told[name][2], inside: off[k] <= 1, miss: off[k],
+      low: told[name][1], high: told[name][2], inside: off[k] <= 1,
       statistic: seen.statistics[name] }));
-    return { state, one, numbers, explained, notes, impossible, next: impossible ? null
+    const worst = numbers[off.indexOf(most)], shorter = worst.measured < worst.middle;
+    const faster = most > 1 && shorter === ["tpot", "ttft", "e2e"].includes(worst.name);
+    return { state, one, numbers, explained, notes, impossible, faster, next: impossible || faster ? null
       : next(state, seen, found, explained),
       left: Object.keys(measured).filter((name) => !(name in told)), far: most > limits.far };
   };

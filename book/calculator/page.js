@@ -491,9 +491,7 @@ globalThis.inferlibPage = function (root, D) {
     const few = left.map((name) => names[name]).join(", ");
     html("numbers", table("Numbers", "", ["", "expected", "yours", "", "of the middle"], rows)
       + note(`Expected in ${CASES} of cases.${few && ` Not compared: ${few}; give prompt and output.`}`));
-    const worst = off.reduce((a, b) => (b.miss > a.miss ? b : a), off[0]);
-    const none = `None of these causes explains it (${K.causes.join(", ")}); ` + (worst
-      && (worst.measured < worst.middle) === timed(worst.name)
+    const none = `None of these causes explains it (${K.causes.join(", ")}); ` + (shown.faster
       ? "drafts, a cached prefix or another format than in the command would shorten times"
       : "a clock, a power limit or other work on the chips would lengthen all times alike");
     const wrong = far ? "; a miss this large has another cause, or the model is wrong" : "";
@@ -506,7 +504,8 @@ globalThis.inferlibPage = function (root, D) {
     const gives = next && tag("p", "", `${tag("code", "", esc(next.flag))} should give ${
       next.gain ? `${digits(next.gain)} times the tokens per second; by the model ` : ""}${
       bold(time(next.seconds))} a token, ${bold(digits(next.tokens_per_second))} tokens/s in all.`);
-    html("next", (gives || note("No flag that was tried gains more than a few per cent.")) + terminal);
+    const no = impossible || shown.faster ? "" : note("No flag that was tried gains more than a few per cent.");
+    html("next", (gives || no) + terminal);
   };
 
   // The search runs in slices of a frame.
