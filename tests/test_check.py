@@ -87,7 +87,7 @@ SLOW = "vllm serve meta-llama/Llama-3.3-70B-Instruct -tp 8"
 
 def test_a_run_faster_than_expected_is_not_explained_by_what_lengthens_times():
     found = check("vllm serve openai/gpt-oss-120b", "TPOT 9 ms, 16 users, prompt 1k, output 500", "1x H100")
-    assert found.faster and "would shorten times" in str(found) and "would lengthen" not in str(found)
+    assert "would shorten times" in str(found) and not found.next
 
 
 def test_a_check_says_what_to_try_next_and_what_nothing_explains():

@@ -222,9 +222,7 @@ class Check:
         elif self.outside and not self.explained:
             asked = ", ".join(cause["name"] for cause in table()["cause"])
             more = "; a miss this large has another cause, or the model is wrong" if self.far else ""
-            slow = "a clock, a power limit or other work on the chips would lengthen all times alike"
-            fast = "drafts, a cached prefix or another format than in the command would shorten times"
-            why = fast if self.faster else slow
+            why = table()["faster" if self.faster else "slower"]
             lines.append(f"None of these causes explains it ({asked}); {why}{more}")
         for flag, one in self.next:
             gives = (
@@ -393,8 +391,8 @@ def _explained(found):
 
 def _next(found):
     """Return the flag to try next with its answer: the remedy of the best explanation, else the fastest change."""
-    q = found.answer.question
     answer = found.answer
+    q = answer.question
     if found.outside and found.faster:  # a flag's own prediction may be slower than the run
         return []
     if found.explained and (remedy := found.explained[0].cause.get("remedy")):

@@ -656,5 +656,5 @@ globalThis.inferlibCheck = function (D, A) {
     JSON.stringify(text)).join(", ")})`;
   const terminal = (S) => `tokenprice check command.sh benchmark.txt --gpu "${S.n_chips}x ${S.chip}"`;
   return { check, python, terminal, names: B.measured, causes: causes.cause.map(({ name }) => name),
-    impossible: causes.impossible };
+    impossible: causes.impossible, slower: causes.slower, faster: causes.faster };
 };

@@ -491,9 +491,8 @@ globalThis.inferlibPage = function (root, D) {
     const few = left.map((name) => names[name]).join(", ");
     html("numbers", table("Numbers", "", ["", "expected", "yours", "", "of the middle"], rows)
       + note(`Expected in ${CASES} of cases.${few && ` Not compared: ${few}; give prompt and output.`}`));
-    const none = `None of these causes explains it (${K.causes.join(", ")}); ` + (shown.faster
-      ? "drafts, a cached prefix or another format than in the command would shorten times"
-      : "a clock, a power limit or other work on the chips would lengthen all times alike");
+    const none = `None of these causes explains it (${K.causes.join(", ")}); ${shown.faster ? K.faster
+      : K.slower}`;
     const wrong = far ? "; a miss this large has another cause, or the model is wrong" : "";
     const each = (e) => numbers.filter((n) => n.name in e.told).map((n) =>
       `${names[n.name]} ${said(n.name, e.told[n.name][0])}`).join(", ");
@@ -504,7 +503,7 @@ globalThis.inferlibPage = function (root, D) {
     const gives = next && tag("p", "", `${tag("code", "", esc(next.flag))} should give ${
       next.gain ? `${digits(next.gain)} times the tokens per second; by the model ` : ""}${
       bold(time(next.seconds))} a token, ${bold(digits(next.tokens_per_second))} tokens/s in all.`);
-    const no = impossible || shown.faster ? "" : note("No flag that was tried gains more than a few per cent.");
+    const no = impossible || shown.faster ? "" : note("No flag that was tried gains much.");
     html("next", (gives || no) + terminal);
   };
 

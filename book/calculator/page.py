@@ -169,7 +169,10 @@ def core():
 
 
 def literal(value):
-    """Return data as JavaScript constants, the last of which is ``$``; what occurs twice is stored once."""
+    """Return data as JavaScript constants, the last of which is ``$``; what occurs twice is stored once.
+
+    Numbers have twelve digits.
+    """
     often, places, made = Counter(_parts(value)), {}, []
 
     def text(value, told):
@@ -180,7 +183,7 @@ def literal(value):
                     places[told] = f"$${len(made)}"
                 return places[told]
             return inside(value)
-        return shortest(value) if isinstance(value, float) else told
+        return shortest(float(f"{value:.12g}")) if isinstance(value, float) else told
 
     def inside(value):
         if isinstance(value, dict):
