@@ -312,7 +312,7 @@ class Decision(formatting.Screen):
             if len(self.offers) > most:
                 do = "meet the SLO" if self.slo.words() else "fit"
                 rest = self.offers[most:]
-                unsimulated = sum(1 for one in rest if one.fleet and not one.fleet.simulated)
+                unsimulated = sum(not one.fleet.simulated for one in rest if one.fleet)
                 by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
                 below.append(f"{len(rest)} more machines {do}{by_formula}.")
         if self.narrower:
