@@ -101,8 +101,6 @@ def test_every_matrix_has_the_name_that_transformers_gives_it(entry):
 
 # Attention of DeepSeek V4: over pools with overlap, and over larger ones without.
 POOLS = [group.attention for group in load_model(V4).layers if group.count > 25]
-POOLS = [group.attention for group in load_model(V4).layers if group.count > 25]
-POOLS = [group.attention for group in load_model(V4).layers if group.count > 25]
 LIGHT, HEAVY = sorted(POOLS, key=lambda attention: not attention.overlap)
 LATENT = load_model("DeepSeek V3").layers[0].attention
 DELTA = DeltaAttention(n_heads=2, n_key_heads=1, key_dim=3, value_dim=5, kernel=4)
