@@ -1,7 +1,5 @@
 """The kernel model: a decode step or a prefill as a sum of kernels."""
 
-from functools import reduce
-
 from inferlib.attention import unsupported_features
 from inferlib.equation import unchecked
 from inferlib.ops import maximum, minimum
@@ -30,7 +28,7 @@ def step(at):
     for group in at.model.layers:
         for op in layer(at, group.attention, group.feed_forward):
             yield group.count, op
-    yield 1, operators.gemm(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
+    yield 1, head(at)
     if (at.pp == 1) is not True:
         message = at.rows * at.model.d_model * operators.RESULT
         sent = kernels.reduce_time(at.operators.link(2, "library"), message)
@@ -38,6 +36,11 @@ def step(at):
     # Copies that share experts synchronise like chips that share a layer.
     software = kernels.engine_time(at.engine, at.layers, at.sequences, at.expert_chips)
     yield 1, operators.FixedTime("engine", software)
+
+
+def head(at):
+    """The output projection."""
+    return operators.gemm(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
 
 
 def layer(at, attention, block):
@@ -122,15 +125,20 @@ class ShardedModel:
     def least_time(self, one_row):
         """Return the seconds of reading and arithmetic alone: in each stage, the longer of the two.
 
-        How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible.
+        How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible. A prefill needs
+        logits of its last token only, so the head is left out.
         """
-        stages = self.stages()
-        least = one_row.stages() if self.deployment.model.sparse else stages
-        few = {term: seconds for stage in least for term, seconds in stage.items()}
-        bounded = (stage for stage in stages if operators.AT_PEAKS.issuperset(stage))
+
+        def terms(rows):
+            return {term: seconds for stage in rows.stages() for term, seconds in stage.items()}
+
+        found = terms(self)
+        if self.deployment.model.sparse:
+            found["expert weights"] = terms(one_row)["expert weights"]
+        if self.cached is not None:
+            found |= {term: found[term] - seconds for term, seconds in head(self).terms(1).items()}
         return sum(
-            reduce(maximum, (few[term] if term == "expert weights" else stage[term] for term in stage))
-            for stage in bounded
+            maximum(found.get(read, 0), found.get(work, 0)) for _, read, work in operators.TERMS.values()
         )
 
     def visible_tokens(self, attention):

@@ -14,7 +14,6 @@ from typing import NamedTuple, Unpack
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.system import System
-from inferlib.transformer import Experts
 from tokenprice import benchmark, calibration, launch
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import format_number, format_time
@@ -97,25 +96,16 @@ def expected(answer) -> dict:
 
 
 def least_times(answer) -> dict:
-    """Return the least seconds of a token and of a first token: weights read once, the prompt multiplied once.
+    """Return the least seconds of a token and of a first token, at the peaks of the data sheet.
 
-    Of routed experts those of one token count, so both hold for every load and every layout.
+    A step reads the weights alone, and all drafts are accepted, so it holds for every load.
     """
     q = answer.question
-    served = q.deployment
-    chip = q.machine.chip
-    model = q.model
-    met = {part: n for part, n in model.parameters().items() if part in calibration.PARTS}
-    met["head"] = model.vocab_size * model.d_model
-    blocks = [group.feed_forward for group in model.layers if isinstance(group.feed_forward, Experts)]
-    met["experts"] = met.get("experts", 0) * min((one.n_active / one.n_experts for one in blocks), default=0)
-    chips = {part: served.expert_lanes[1] if part == "experts" else served.layout.tp for part in met}
-    read = sum(n * served.weight_bytes(part) / chips[part] for part, n in met.items()) / chip.memory_bandwidth
-    found = {"tpot": read / ((q.draft_tokens or 0) + 1)}
-    if answer.request and q.prefill_machine is None:
-        fresh = float(q.prompt_tokens) - answer.request.cached_tokens
-        work = 2 * fresh * sum(n / chips[part] for part, n in met.items() if part != "head")
-        found["ttft"] = max(read, work / (served.layout.pp * max(chip.flops, *chip.peaks.values())))
+    drafted = q.draft_tokens or 0
+    deployment = q.deployment.replace(acceptance_length=drafted + 1) if drafted else q.deployment
+    found = {"tpot": deployment.least_step(0, 1)}
+    if answer.request:
+        (_, found["ttft"]) = answer.request.at_peaks
     return found
 
 

@@ -26,7 +26,6 @@ TERMS = {
     "attention": ("kernel launch", "cache", "attention arithmetic"),
     "experts": ("expert kernels", "expert weights", "expert arithmetic"),
 }
-AT_PEAKS = {term for _, *both in TERMS.values() for term in both}  # bounded by the peaks of the data sheet
 
 
 class KernelCall(NamedTuple):

@@ -245,6 +245,9 @@ globalThis.inferlibAsk = function (D) {
   };
   const stepAtPeaks = (S, at, more) =>
     atPeaks(at, "step", { ...more, rows: (S.draft_tokens || 0) + 1 }) / (S.draft_tokens ? accepted(S) : 1);
+  // Weights alone, and all drafts accepted.
+  const leastStep = (S) => stepAtPeaks({ ...S, acceptance_length: (S.draft_tokens || 0) + 1 }, asked(S),
+    { batch: 0, lanes: 0, context: 1 });
   // How a chip runs what others were timed for: dense models in fp8, in 16 bits, in others, or experts.
   const software = ({ c, m, stored: { each } }) => {
     const { attention, "feed-forward": block } = each, alike = attention.kernel === block.kernel;
@@ -750,7 +753,7 @@ globalThis.inferlibAsk = function (D) {
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context };
     const peaks = stepAtPeaks(S, at, many ? alone : { batch: answered, context });
     const prompts = (reader || one).at, { reading } = prompts;
-    const promptPeaks = atPeaks(prompts, "prompt", { ...reading, tokens, cached });
+    const promptPeaks = atPeaks(prompts, "prompt", { ...reading, tokens, cached, vocab_size: 0 });
     tokenLow = Math.max(tokenLow, peaks);
     firstLow = Math.max(firstLow, promptPeaks);
     if (many) {
@@ -774,6 +777,7 @@ globalThis.inferlibAsk = function (D) {
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
       remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor,
+      promptPeaks,
       least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
       found.binding = "prompts of others";
@@ -1129,5 +1133,5 @@ globalThis.inferlibAsk = function (D) {
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
     model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    neighbours, search, decided, twice };
+    leastStep, neighbours, search, decided, twice };
 };

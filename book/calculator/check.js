@@ -526,22 +526,6 @@ globalThis.inferlibCheck = function (D, A) {
     return { one, seconds: token, sum, told: { tpot, ttft, e2e, output_rate: rates(1),
       total_rate: rates(q.prompt_tokens / n + 1), requests: rates(1 / n) } };
   };
-  // The least seconds of a token and of a first token: weights read once, a prompt multiplied once.
-  const leastTimes = (S) => {
-    const m = A.model(S), l = A.layout(S), { each } = A.formats(S, m), { values, peaks } = A.chips[S.chip];
-    const parts = m.groups.flatMap((g) => g.parts).filter(({ own }) => "n_experts" in own);
-    const used = Math.min(1, ...parts.map(({ own }) => own.n_active / own.n_experts));
-    const q = A.mixed(S), met = (part) => m.values[`stored_${part.replace(/[ -]/g, "_")}`]
-      / l.tp / (part === "experts" ? (l.ep > 1 ? l.dp : 1) / used : 1);
-    let read = m.values.vocab_size * m.values.d_model / l.tp * each.head.bytes, work = 0;
-    for (const part of D.parts.filter((name) => name !== "head")) {
-      read += met(part) * each[part].bytes;
-      work += 2 * met(part) * (q.prompt_tokens - q.cached);
-    }
-    read /= values.chip_memory_bandwidth;
-    const found = { tpot: read / ((S.draft_tokens || 0) + 1) }, peak = Math.max(...Object.values(peaks));
-    return S.mode === "step" ? found : { ...found, ttft: Math.max(read, work / l.pp / peak) };
-  };
   const misses = (told, measured) => Object.entries(measured).filter(([name]) => name in told)
     .map(([name, v]) => {
       const [middle, low, high] = told[name], width = v > middle ? high / middle : middle / low;
@@ -632,7 +616,9 @@ globalThis.inferlibCheck = function (D, A) {
     const names = Object.keys(measured).filter((name) => name in told);
     if (!names.length) refuse("nothing to compare: give prompt and output, in tokens");
     const off = misses(told, measured), far = Math.hypot(...off), most = Math.max(...off);
-    const least = leastTimes(state), users = state.mode === "step" ? state.batch : state.concurrency || 1;
+    const least = { tpot: A.leastStep(state) };
+    if (state.mode !== "step") least.ttft = one.promptPeaks;
+    const users = state.mode === "step" ? state.batch : state.concurrency || 1;
     const paced = state.request_rate ? Infinity : users / (measured.output_rate || 0); // by Little's law
     const impossible = (measured.tpot < least.tpot || paced < least.tpot || measured.ttft < least.ttft)
       && least;
