@@ -233,7 +233,7 @@ def operators(chip):
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
     if lender != chip and is_card(lender):
         links = {
-            kind: {n: as_elsewhere(link, n) for n, link in known.items()} for kind, known in links.items()
+            kind: {n: at_least_public(link, n) for n, link in known.items()} for kind, known in links.items()
         }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
@@ -259,7 +259,7 @@ def bus_bandwidth(n_chips):
     return bus() * n_chips / (2 * (n_chips - 1))
 
 
-def as_elsewhere(link, n_chips):
+def at_least_public(link, n_chips):
     """Return a link of a timed box of cards that is no slower than that of public boxes."""
     return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(n_chips)))
 

@@ -49,7 +49,7 @@ CAUTIONS = (
             itemgetter("untold")),
     Caution("order", "the engine prefills first and the machine is full: TTFT is shorter and TPOT longer, see simulate",
             lambda facts: facts["pauses"] * (facts["running"] - facts["answered"] - 1)),
-    Caution("in_step", "copies that share experts: times are upper limits where one of them prefills at a time",
+    Caution("in_step", "copies that share experts: times may be too long where one of them prefills at a time",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
