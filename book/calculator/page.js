@@ -497,7 +497,8 @@ globalThis.inferlibPage = function (root, D) {
     const each = (e) => numbers.filter((n) => n.name in e.told).map((n) =>
       `${names[n.name]} ${said(n.name, e.told[n.name][0])}`).join(", ");
     const least = Object.entries(impossible || {}).map(([name, v]) => `${names[name]} at least ${time(v)}`);
-    html("explained", impossible ? note(bold("Impossible: ") + K.impossible.replace("{}", least.join(", ")))
+    html("explained", impossible
+      ? note(`${bold("Impossible: ")}${K.impossible.replace("{}", least.join(", "))}.`)
       : !off.length ? note("Nothing has to be explained.") : !explained.length
       ? note(`${none}${wrong}.`) : list(explained.map((e) => `${bold(esc(e.says))}: ${each(e)}`)));
     const gives = next && tag("p", "", `${tag("code", "", esc(next.flag))} should give ${
