@@ -39,8 +39,12 @@ def step(at):
 
 
 def head(at):
-    """The output projection."""
-    return operators.gemm(at, "head", at.model.d_model, at.model.vocab_size / at.tp)
+    """The output projection: of every row in a step, but only of the last token of each prompt in a prefill.
+
+    So do vLLM (``logits_indices``), SGLang (``LogitsProcessor``) and TensorRT-LLM (``return_context_logits``).
+    """
+    rows = at.rows if at.cached is None else at.sequences
+    return operators.gemm(at, "head", at.model.d_model, at.model.vocab_size / at.tp, rows=rows)
 
 
 def layer(at, attention, block):
@@ -125,8 +129,7 @@ class ShardedModel:
     def least_time(self, one_row):
         """Return the seconds of reading and arithmetic alone: in each stage, the longer of the two.
 
-        How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible. A prefill needs
-        logits of its last token only, so the head is left out.
+        How many experts the rows reach depends on the text; ``one_row`` reads as few as are possible.
         """
 
         def terms(rows):
@@ -135,8 +138,6 @@ class ShardedModel:
         found = terms(self)
         if self.deployment.model.sparse:
             found["expert weights"] = terms(one_row)["expert weights"]
-        if self.cached is not None:
-            found |= {term: found[term] - seconds for term, seconds in head(self).terms(1).items()}
         return sum(
             maximum(found.get(read, 0), found.get(work, 0)) for _, read, work in operators.TERMS.values()
         )

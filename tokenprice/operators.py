@@ -75,13 +75,12 @@ class FixedTime(NamedTuple):
         return {self.term: count * self.seconds}
 
 
-def gemm(at, part, inner, outer, many=1):
-    """Matrix product of all rows: each weight is read once and multiplied once per row."""
+def gemm(at, part, inner, outer, many=1, rows=None):
+    """Matrix product of some rows (default: all): each weight is read once and multiplied once per row."""
     kernel, size, chip = at.served("gemm", part)
     weights = inner * outer
-    return KernelCall(
-        part, "gemm", kernel, chip, weights * size, FLOP_PER_WEIGHT * at.rows * weights, inner, many
-    )
+    flop = FLOP_PER_WEIGHT * weights * (at.rows if rows is None else rows)
+    return KernelCall(part, "gemm", kernel, chip, weights * size, flop, inner, many)
 
 
 def attention_call(at, attention):

@@ -753,7 +753,7 @@ globalThis.inferlibAsk = function (D) {
       context: many ? Math.min(...S.mix.reads.map(([, n]) => n)) : context };
     const peaks = stepAtPeaks(S, at, many ? alone : { batch: answered, context });
     const prompts = (reader || one).at, { reading } = prompts;
-    const promptPeaks = atPeaks(prompts, "prompt", { ...reading, tokens, cached, vocab_size: 0 });
+    const promptPeaks = atPeaks(prompts, "prompt", { ...reading, tokens, cached });
     tokenLow = Math.max(tokenLow, peaks);
     firstLow = Math.max(firstLow, promptPeaks);
     if (many) {
