@@ -23,7 +23,7 @@ from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload, chip_peak
 from inferlib.transformer import LatentAttention
-from tokenprice import Question, ask, calibration, catalog, posterior, uncertainty
+from tokenprice import Question, ask, calibration, catalog, posterior, sparse_attention, uncertainty
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import Engine
@@ -803,7 +803,8 @@ def main():
         for name, text in made.items():
             (files("tokenprice") / f"{name}.toml").write_text(text, "utf-8", newline="\n")
         _forget()
-        for known in (uncertainty.load_calibration, calibration.engines, calibration.operators):
+        read = calibration.engines, calibration._engine, calibration.operators
+        for known in (uncertainty.load_calibration, sparse_attention.load_rows, *read):
             known.cache_clear()
     print(*made.values(), errors().round(3).to_string(), sep="\n")
 
