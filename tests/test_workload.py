@@ -270,7 +270,7 @@ def test_a_sure_percentile_holds_at_the_slow_end():
     asked = {
         "prompt_tokens": 2000,
         "output_tokens": 300,
-        "request_rate": 20,
+        "request_rate": 22,
         "chips": "H100",
         "counts": 1,
         "tpot_p99": "40 ms",
