@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from functools import cache
 
-from inferlib import progress
+from tokenprice import progress
 
 BENCHMARK = (
     "a benchmark's output, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may follow the command"
