@@ -28,35 +28,6 @@ def read_package_toml(module, name):
         raise ValueError(f"{os.path.basename(name)} is not TOML: {error}") from None
 
 
-MAX_BYTES = 4 * 10**6  # of a user's file; the longest config.json published lists 22,000 quantized tensors
-
-
-def read_file(path):
-    """Return the bytes of a user's small file; LookupError if it cannot be read, ValueError if it is too large."""
-    try:
-        if not path.is_file():
-            raise LookupError(f"no file {str(path)!r}")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise LookupError(f"cannot read {shown(str(path))}: {error.strerror}") from None
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES} bytes, but must have at most that")
-    return content
-
-
-def read_toml(path):
-    """Parse a user's TOML file; LookupError or ValueError as in :func:`read_file`, ValueError if it is invalid."""
-    import tomllib
-    from pathlib import Path  # imports half of urllib
-
-    content = read_file(Path(path))
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} is not TOML: {error}") from None
-
-
 _PLAIN = (float, int)
 LARGE = 1e300
 _NOT_CONCRETE = ("sympy", "pint", "dask", "xarray")  # xarray objects pass only if their data are lazy

@@ -101,7 +101,7 @@ test_one_clear_error = refused(globals())
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/mem"), reason="a file of Linux")
 def test_a_file_that_cannot_be_read_is_named():
-    for load in (tokenprice.load_model, inferlib.catalog.load_chips):
+    for load in (tokenprice.load_model, tokenprice.catalog.load_chips):
         with pytest.raises(LookupError, match="cannot read '/proc/self/mem'"):
             load("/proc/self/mem")
 

@@ -15,9 +15,9 @@ OVER = {"chips": [1, 8], "batch": [1, 64]}
 
 @pytest.fixture(scope="module")
 def found():
-    """Every source, and the bound, over chips and batch."""
-    work = inferlib.Workload(1, 4096)
-    return papers.sweep(LLAMA, inferlib.System(H100, 8), work, over=OVER)
+    """Every model over chips and batch."""
+    asked = {"context": 4096, "weights": "bf16", "cache": "bf16", "by": "all"}
+    return tokenprice.sweep(LLAMA, inferlib.System(H100, 8), over=OVER, **asked)
 
 
 def test_seventy_billion_weights_of_two_bytes_fit_no_chip_of_80_gb(found):
@@ -47,7 +47,7 @@ def test_terms_add_up_to_the_step(found):
 def test_one_answer_is_not_asked_of_an_axis(axis):
     values = {"chips": 8, "batch": 1} | {axis: ["bf16", "fp8"] if axis == "weights" else np.array([1, 2])}
     machine = inferlib.System(H100, values.pop("chips"))
-    with pytest.raises(TypeError, match=rf"{axis} is an axis of 2 values.*papers.sweep"):
+    with pytest.raises(TypeError, match=rf"{axis} is an axis of 2 values.*tokenprice.sweep"):
         papers.ask("principles", LLAMA, machine, **values)
 
 
@@ -76,7 +76,7 @@ def test_a_sweep_keeps_intervals_and_prices():
 
 def test_a_plot_has_a_line_for_each_model_and_refuses_too_many_axes(found):
     line = found.sel(chips=8).plot()
-    assert len(line.get_lines()) == len(papers.answerers()) and line.get_xlabel() == "batch"
+    assert len(line.get_lines()) == len(papers.answerers()) + 1 and line.get_xlabel() == "batch"
     with pytest.raises(ValueError, match="select a point first"):
         found.plot()
 

@@ -392,7 +392,7 @@ def ask(
         Which model answers: the kernel model (default); a source such as ``"liminal2025"``, or a version of one;
         ``"principles"`` (the bound); ``"all"`` for a mapping of name to answer.
     chips : Mapping, optional
-        Chips of your own by name, as from :func:`inferlib.catalog.load_chips`.
+        Chips of your own by name, as from ``tokenprice.catalog.load_chips``.
     measured : str or list of str, optional
         Measurements of the same machine, such as ``"users 32: 21.3 ms"``, the printout of a benchmark, or the path
         of a CSV: the answer is conditioned on them (:mod:`tokenprice.posterior`).

@@ -10,7 +10,6 @@ from typing import Unpack
 from inferlib import validation
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
-from inferlib.progress import progress
 from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
@@ -18,6 +17,7 @@ from tokenprice.catalog import chips as every_chip, load_chip, models, same_shap
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
+from tokenprice.progress import progress
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet, smallest_number
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions

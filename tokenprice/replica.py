@@ -16,7 +16,7 @@ from math import inf, sqrt
 
 from inferlib.equation import frozen
 from inferlib.optional_imports import np
-from inferlib.progress import progress
+from tokenprice.progress import progress
 
 FAR = 1e18  # a time that never comes
 AROUND = 0.1  # a closed loop draws lengths within this share of their mean, as InferenceX does

@@ -2,27 +2,74 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import product
 
 from inferlib import validation
 from inferlib.optional_imports import np, xarray as xr
-from inferlib.papers import sweeps
+from inferlib.papers import common_terms, metadata, source_of, sources, vocabulary
 from inferlib.system import System
 from tokenprice import predictors
 from tokenprice.ask import ask
 from tokenprice.formatting import align
 from tokenprice.parsing import parse_machine, parse_seconds
+from tokenprice.progress import progress
 from tokenprice.question import Question, given, merged
 from tokenprice.uncertainty import ratio_factor
 
 # Quantities to minimise.
 LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
 NONE = "none"  # no value of the axis has an answer or meets the limit
+WORDS = ("status", "reason", "bottleneck", "chip")  # columns that hold no numbers
+NO_COLOUR = "0.2"  # colour of models other than the sources
 
 
-class Sweep(sweeps.Sweep):
-    """Answers over named axes; :meth:`best` finds the best value of an axis, and the values that tie with it."""
+class Sweep(xr.Dataset):
+    """Answers over named axes: an ``xarray.Dataset`` with a :meth:`plot`, and the :meth:`best` value of an axis.
+
+    ``seconds`` is the time of a step, NaN where ``status`` is not ``"ok"``; ``reason`` says why. ``terms`` are the
+    seconds of each common term, ``bottleneck`` is the largest. The axis ``by`` holds the models that were asked.
+    """
 
     __slots__ = ()
+
+    def plot(self, of="seconds", ax=None):
+        """Draw ``of``: a line per model over one axis, or a map of one model over two; infeasible points stay empty.
+
+        Raises
+        ------
+        ValueError
+            If there are more axes: select a point of the others first.
+        """
+        import matplotlib.pyplot as plt
+
+        ax = ax or plt.subplots()[1]
+        names = [name for name in self[of].dims if name != "by" and self.sizes[name] > 1]
+        table = self[of].squeeze()
+        if len(names) == 1:
+            for key in np.atleast_1d(self["by"].values):
+                line = table.sel(by=key) if "by" in table.dims else table
+                ax.plot(
+                    self[names[0]].values,
+                    line.values.astype(float),
+                    marker="o",
+                    label=str(key),
+                    color=_colour(key),
+                )
+            ax.set(xlabel=names[0], ylabel=of)
+            ax.legend()
+        elif len(names) == 2 and "by" not in table.dims:
+            shown = table.transpose(*names).values.astype(float)
+            drawn = ax.imshow(shown, origin="lower", aspect="auto", cmap="viridis_r")
+            for axis, name in ((ax.yaxis, names[0]), (ax.xaxis, names[1])):
+                axis.set_ticks(range(self.sizes[name]), [str(value) for value in self[name].values])
+                axis.set_label_text(name)
+            ax.figure.colorbar(drawn, ax=ax, label=of)
+        else:
+            raise ValueError(
+                f"plot draws one axis, or two of one model, not {', '.join(table.dims)}: select a point first, "
+                f"such as .sel(by={str(np.ravel(self['by'])[0])!r})"
+            )
+        return ax
 
     def best(self, axis=None, of="seconds", tpot=None) -> "Best":
         """Find the value of an axis where ``of`` is least, at every other point, and the values that tie with it.
@@ -67,6 +114,10 @@ class Sweep(sweeps.Sweep):
         coords = {name: self[name] for name in dims} | {"lead": (dims, lead), "tie": (dims, tied)}
         coords["sure"] = dims, sure
         return Best(xr.DataArray(found, coords, dims, axis))
+
+
+def _colour(key):
+    return metadata(source_of(str(key)))["colour"] if source_of(str(key)) in sources() else NO_COLOUR
 
 
 class Best(xr.DataArray):
@@ -186,7 +237,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     """
     validation.instance("over", over, Mapping)
     choices = {name: values for name, values in over.items() if isinstance(values, Mapping)}
-    axes = sweeps.named_axes(over, [*Question.names(), "chips"], choices)
+    axes = _axes(over, [*Question.names(), "chips", *choices])
     if isinstance(question, Question):
         asked = question
         if machine is not None or options:
@@ -205,10 +256,10 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
 
     def answer(point):
         fields = {name: value for name, value in point.items() if name not in choices}
-        if chips and isinstance(fields.get("machine"), str):
+        if isinstance(fields.get("machine"), str):
             fields["machine"] = parse_machine("machine", fields["machine"], chips)
         if (count := fields.pop("chips", None)) is not None:
-            fields["machine"] = System(asked.needs_machine().chip, count)
+            fields["machine"] = System((fields.get("machine") or asked.needs_machine()).chip, count)
         here = asked.replace(**fields)
         for name, values in choices.items():
             change = values[point[name]]
@@ -217,8 +268,42 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
             here = change(here) if callable(change) else here.replace(**change)
         return {key: _found(ask(here, by=key)) for key in keys}
 
-    found = sweeps.tabulate(axes, keys, answer)
-    return Sweep(found.data_vars, found.coords)
+    return _tabulated(axes, keys, answer)
+
+
+def _axes(over, known):
+    """Return the values of each axis as a list; the names are ``known`` ones."""
+    axes = {}
+    for name, values in over.items():
+        validation.one_of("axis", name, known)
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            said = validation.shown(values)
+            raise TypeError(f"over[{name!r}] is {said}, but must list the values of an axis: [{said}]")
+        axes[name] = list(values)
+    if not axes or not all(axes.values()):
+        raise ValueError(f"over is {over!r}, but must name at least one axis and its values")
+    return axes
+
+
+def _tabulated(over, keys, answer) -> Sweep:
+    """Build the data set of ``answer(point)`` (key to values) at every point of ``over``."""
+    points = [dict(zip(over, values, strict=True)) for values in product(*over.values())]
+    rows = [answer(point) for point in progress(points, "points")]
+    names = sorted({"seconds"}.union(*(one for row in rows for one in row.values())) - {"terms"})
+    shape = (len(keys), *map(len, over.values()))
+    dims = ("by", *over)
+    variables = {}
+    for name in names:
+        kind, empty = (object, "") if name in WORDS else (float, math.nan)
+        values = np.array([[row[key].get(name, empty) for row in rows] for key in keys], kind)
+        variables[name] = (dims, values.reshape(shape))
+    common = vocabulary()["common"]
+    seconds = [
+        [[row[key].get("terms", {}).get(term, math.nan) for row in rows] for key in keys] for term in common
+    ]
+    variables["terms"] = (("term", *dims), np.array(seconds).reshape(len(common), *shape))
+    coords = {name: [getattr(value, "name", value) for value in values] for name, values in over.items()}
+    return Sweep(variables, coords={**coords, "by": keys, "term": list(common)})
 
 
 def _found(answer):
@@ -230,8 +315,5 @@ def _found(answer):
     if (request := answer.request) is not None:
         more |= {"ttft": request.ttft, "usd_per_request": request.dollars if request.priced else None}
     seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck, "chip": answer.machine.chip.name}
-    return (
-        sweeps.of_step(answer.step)
-        | seconds
-        | {name: value for name, value in more.items() if value is not None}
-    )
+    counted = {"status": "ok", "reason": "", "terms": common_terms(answer.step)}
+    return counted | seconds | {name: value for name, value in more.items() if value is not None}

@@ -8,7 +8,7 @@ import sys
 from dataclasses import fields
 from functools import cache
 
-from inferlib import progress
+from tokenprice import progress
 
 BENCHMARK = (
     "a benchmark's output, its JSON, a file of either, or 'TPOT 21 ms, 64 users'; it may follow the command"
@@ -326,7 +326,7 @@ def _own_chips(given):
     given["prices"] = _prices(given.pop("prices", ()), given.pop("price_file", None))
     path = given.pop("chip_file", None)
     if path is not None:
-        from inferlib.catalog import load_chips
+        from tokenprice.files import load_chips
 
         given["chips"] = load_chips(path)
 
@@ -334,8 +334,9 @@ def _own_chips(given):
 def _prices(pairs, path):
     """Parse prices in dollars per chip-hour: a number, or lowest and highest."""
     from inferlib import validation
+    from tokenprice.files import read_toml
 
-    found = validation.read_toml(path) if path is not None else {}
+    found = read_toml(path) if path is not None else {}
     for text in pairs:
         name, sign, price = text.partition("=")
         if not (name.strip() and sign and price.strip()) or "=" in price:

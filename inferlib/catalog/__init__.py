@@ -5,7 +5,6 @@ its own package; ``config.json`` files and served checkpoints are read by ``toke
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import MISSING
 from functools import cache
 
@@ -36,7 +35,7 @@ def load_chip(name):
     Parameters
     ----------
     name : str
-        For example ``"H100 SXM"`` or ``"H100"``; see :func:`chips`, and :func:`load_chips` for chips of your own.
+        For example ``"H100 SXM"`` or ``"H100"``; see :func:`chips`.
 
     Returns
     -------
@@ -62,7 +61,7 @@ def load_chip(name):
 def load_system(value, chips=None, name="system"):
     """Return a System from a number and a name of chips; a System is returned unchanged, an Accelerator is one chip.
 
-    ``chips``: further chips by name, as :func:`load_chips` returns them. ``name``: the argument's name in errors.
+    ``chips``: further chips by name. ``name``: the argument's name in errors.
 
     Examples
     --------
@@ -96,7 +95,7 @@ def load_system(value, chips=None, name="system"):
 def _stated(name):
     """Return a chip of the catalogue by its full name; cached, since records cannot change."""
     entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
-    return _chip(name, entry, chip_fact(name, "offer"))
+    return read_chip(name, entry, chip_fact(name, "offer"))
 
 
 def chip_fact(name, fact):
@@ -110,75 +109,8 @@ def chip_fact(name, fact):
     return _table("chips.toml").get(name, {}).get(fact)
 
 
-def load_chips(path):
-    """Read chips of your own from a TOML file; return a mapping of name to Accelerator.
-
-    ``path``: a file with a table per chip, as in the catalogue's ``chips.toml``: ``peaks`` (format to ``"990
-    TFLOP/s"``), ``memory_bandwidth`` and any other field of :class:`inferlib.system.Accelerator`, such as ``price``;
-    ``sources`` may say where each number is stated. Raises LookupError if there is no such file, ValueError if it is
-    not TOML. An invalid chip raises only when it is looked up: LookupError for an unknown field or format, ValueError
-    for a wrong unit, missing peaks or a name of the catalogue. If no chip is valid, the first error is raised at once.
-    """
-    made = Chips()
-    for name, entry in validation.read_toml(path).items():
-        try:
-            made[name] = _own_chip(path, name, entry)
-        except (ValueError, LookupError, TypeError) as error:
-            made.wrong[name] = error
-    if made.wrong and not made:
-        raise next(iter(made.wrong.values()))
-    return made
-
-
-class Chips(dict):
-    """Chips by name; invalid ones are in ``wrong`` and raise their error when they are looked up."""
-
-    def __init__(self):
-        super().__init__()
-        self.wrong = {}
-
-    def __contains__(self, name):
-        return super().__contains__(name) or name in self.wrong
-
-    def __missing__(self, name):
-        raise self.wrong.get(name, KeyError(name))
-
-
-def _own_chip(path, name, entry):
-    """Validate a chip from a user's file; every error names the file and the chip."""
-    where = f"{path}: chip {validation.shown(name)}"
-    known = spellings("chip").get(_plain(name))
-    peaks = entry.get("peaks") if isinstance(entry, Mapping) else None
-    if not isinstance(peaks, Mapping) or not peaks:
-        raise ValueError(f"{where} has no peaks, such as bf16 = '990 TFLOP/s'")
-    if not {"bf16", "fp16", "tf32", "fp32"} & set(
-        peaks
-    ):  # every checkpoint multiplies attention and head in 16 bits or more
-        raise ValueError(
-            f"{where} has no peak in 16 bits, such as bf16 = '990 TFLOP/s', beside {', '.join(peaks)}"
-        )
-    if "memory_bandwidth" not in entry:
-        raise ValueError(f"{where} has no memory_bandwidth, such as '3.35 TB/s'")
-    if not name.isprintable() or len(name) > 80:
-        raise ValueError(f"{where} needs a name of at most 80 printable characters")
-    if known:  # otherwise its answers would count as measured
-        raise ValueError(f"{where} has the name of the catalogue's {known!r}; rename yours")
-    sources = entry.get("sources", {})
-    if not isinstance(sources, Mapping) or not all(isinstance(text, str) for text in sources.values()):
-        raise ValueError(f"{where} has sources {validation.shown(sources)}, but they must be texts by field")
-    try:
-        chip = _chip(name, entry)
-    except (ValueError, LookupError, TypeError) as error:
-        raise type(error)(f"{where}: {error}") from None
-    if chip.scale_up_size is not None and chip.scale_up_size % 1:
-        raise ValueError(f"{where}: scale_up_size is {chip.scale_up_size:g}, but must be a whole number")
-    if chip.price is not None:
-        validation.number(f"{where}: price", chip.price)
-    return chip
-
-
-def _chip(name, entry, offer=None):
-    """Build an Accelerator from its table."""
+def read_chip(name, entry, offer=None):
+    """Return the Accelerator that a table of ``chips.toml`` describes, at the price of an ``offer``."""
     entry = dict(entry)
     pages, peaks, sources = (entry.pop(key, {}) for key in ("pages", "peaks", "sources"))
     if pages:
@@ -284,7 +216,7 @@ def unknown(what, name, spelled, where):
     """Return the LookupError for a name: similar ones of ``spelled``, and ``where`` all are listed."""
     from difflib import get_close_matches
 
-    typed = _plain(str(name))
+    typed = "".join(words(str(name)))
     near = get_close_matches(typed, spelled, n=5, cutoff=0.6)
     inside = sorted((known for known in spelled if len(typed) > 2 and typed in known), key=len)
     names = dict.fromkeys(spelled[known] for known in [*inside[:3], *near])
@@ -350,10 +282,6 @@ def by_address(entries):
         hub = entry.get("id") or address(entry["source"])
         typed |= {name: name} | ({hub: name} if hub else {})
     return typed
-
-
-def _plain(name):
-    return "".join(words(name))
 
 
 def words(name):

@@ -18,13 +18,5 @@ from inferlib.papers.source import (
 
 __all__ = [
     "metadata", "answerers", "ask", "common_name", "common_terms", "label", "source_of", "sources",
-    "sweep", "versions", "vocabulary",
+    "versions", "vocabulary",
 ]  # fmt: skip
-
-
-def __getattr__(name):
-    if name != "sweep":
-        raise AttributeError(f"module 'inferlib.papers' has no attribute {name!r}")
-    from inferlib.papers.sweeps import sweep  # needs xarray
-
-    return sweep

@@ -137,7 +137,7 @@ def ask(
     Raises
     ------
     TypeError
-        If an argument is not of the class named above, or holds an axis: :func:`inferlib.papers.sweep` takes axes.
+        If an argument is not of the class named above, or holds an axis: ``tokenprice.sweep`` takes axes.
     LookupError
         If there is no source or version of this name.
 
@@ -173,7 +173,7 @@ def _refuse_axes(**values):
         if isinstance(value, (list, tuple)) or is_array(value) or hasattr(value, "dims"):
             raise TypeError(
                 f"{name} is an axis of {np.size(value)} values, but one step is asked for: "
-                f"papers.sweep(model, system, workload, over={{{name!r}: [...]}}) answers each"
+                f"tokenprice.sweep(model, machine, over={{{name!r}: [...]}}, by=...) answers each"
             )
 
 

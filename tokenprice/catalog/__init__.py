@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from functools import cache
 
 from inferlib import catalog, validation
-from inferlib.catalog import by_address, chips, like, load_chip, load_chips, load_system, split, words
+from inferlib.catalog import by_address, chips, like, load_chip, load_system, split, words
 from inferlib.formats import FORMATS, SPELLED
 from tokenprice import config
+from tokenprice.files import load_chips
 
 __all__ = [
     "chips", "load_chip", "load_chips", "load_model", "load_system", "models", "resolve", "same_shapes", "served",

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from inferlib import validation
 from inferlib.transformer import Transformer
+from tokenprice import files
 from tokenprice.config.families import declarations, declared, families, shape_of
 from tokenprice.config.formats import formats_of
 from tokenprice.config.keys import Keys
@@ -133,8 +134,8 @@ def read_file(path):
     try:
         path = path / "config.json" if path.is_dir() else path
     except OSError:
-        pass  # validation.read_file raises the reason
-    return parse(validation.read_file(path), str(path))
+        pass  # files.read_file raises the reason
+    return parse(files.read_file(path), str(path))
 
 
 def read_beside(path):
@@ -146,7 +147,7 @@ def read_beside(path):
     good = (
         path.is_dir() or path.name == "config.json"
     )  # a file of another name may belong to another checkpoint
-    return parse(validation.read_file(beside), str(beside)) if good and beside.is_file() else None
+    return parse(files.read_file(beside), str(beside)) if good and beside.is_file() else None
 
 
 def parse(content, where="config.json"):
