@@ -104,6 +104,18 @@ def counted(good, names=LARGE):
     return f"{sum(map(bool, good))} of {len(names)}"
 
 
+def most(good):
+    """Whether a statement about most of these holds: it does for more than half.
+
+    Examples
+    --------
+    >>> most([True, True, False]), most([True, False]), most([True, False, False])
+    (True, False, False)
+    """
+    good = list(good)
+    return sum(good) > len(good) / 2
+
+
 def written(value):
     """A speed as the paper writes it."""
     return cells.written(value, cells.SPEED)
