@@ -23,7 +23,7 @@ def waiting_share(name, memory, context, t_tp, n=128):
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
 
-def ceiling(name, n=128):
+def ceiling(name, n):
     """UTPS on some chips at 200 ns a collective if memory and arithmetic took no time at all."""
     return 1 / model.exposed_time(load_model(name), n, 1, IDEAL)
 
