@@ -77,7 +77,7 @@ def test_the_printed_equations_leave_out_what_swiglu_moves():
     assert printed_latency(*gated) < general_latency(*gated)
 
 
-GPT = e.load_model("GPT-3").shape
+GPT, V3 = (e.load_model(name).shape for name in ("GPT-3", "DeepSeek-V3"))
 
 
 test_statements_by_hand = by_hand("test_statements_by_hand", globals())

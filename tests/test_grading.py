@@ -4,7 +4,7 @@ from ast import literal_eval
 from dataclasses import replace
 
 import pytest
-from facts import from_table, lines
+from facts import exactly, from_table, lines
 
 import inferlib
 from book import audit, stored
@@ -137,6 +137,9 @@ def test_explain_shows_equations_inputs_sources_and_branches():
     assert "as printed" in str(audit.explain(derived))
     assert audit.explain(card.iloc[0])._repr_html_().count("<details") >= 2
     assert "peak at fp8 = " in str(audit.explain(inferlib.load_chip("H100 SXM")))
+
+
+test_trees_by_hand = exactly("test_trees_by_hand", globals())
 
 
 @pytest.fixture

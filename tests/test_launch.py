@@ -4,9 +4,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from facts import from_table
+from facts import by_hand, from_table, refused
 
-from inferlib import load_chip
+from inferlib import load_chip  # noqa: F401, by_hand.tsv
 from tokenprice import Question, ask, change, decide, launch, simulate
 from tokenprice.formatting import format_layout
 from tokenprice.question import given
@@ -72,13 +72,15 @@ def test_a_command_starts_the_same_deployment_or_there_is_none(options, engine, 
 
 
 SGLANG, H100 = "python -m sglang.launch_server --model-path", 85.52e9
+DRAFTS = "vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct -tp 4 --speculative-config.method qwen3_next_mtp"
 
 
-# SGLang's share holds no 4 GB of the engine's own.
-@from_table
-def test_a_flag_means_what_its_engine_means(command, name, value):
-    found = getattr(Question(**given({"model": command, "machine": "2x H100"})[0]), name)
-    assert found == (pytest.approx(value, rel=1e-3) if name == "memory_utilization" else value)
+def q(command, machine="2x H100", **more):
+    return Question(**given({"model": command, "machine": machine, **more})[0])
+
+
+test_a_flag_means_what_its_engine_means = by_hand("test_a_flag_means_what_its_engine_means", globals())
+test_more_chips_than_there_are = refused(globals())
 
 
 def test_all_doors_take_a_launch_command_and_flags():
@@ -98,27 +100,6 @@ def test_all_doors_take_a_launch_command_and_flags():
     asked = {"tpot": "20 ms", "chips": "H100"}
     plain = decide(model, **asked, **same, kv_cache_dtype="fp8", engine="vllm").best.dollars
     assert decide(text, **asked, **load).best.dollars == plain
-
-
-def test_a_share_of_free_memory_is_one_of_tensorrt_llm():
-    alone = ask("Qwen/Qwen3-8B", "H100", batch=1, kv_cache_free_gpu_memory_fraction=0.8)
-    command = ask("trtllm-serve Qwen/Qwen3-8B --free_gpu_memory_fraction 0.8", "H100", batch=1)
-    assert alone.max_sequences == command.max_sequences
-
-
-def test_words_beside_a_command_are_values():
-    """A chip may be one's own, and a prompt in words is held against what the command allows."""
-    text, mine = "vllm serve Qwen/Qwen3-8B --max-model-len 1024", {"mine": load_chip("H100")}
-    assert ask(text, "2x mine", chips=mine, batch=2).seconds == ask(text, "2x H100", batch=2).seconds
-    with pytest.raises(ValueError, match="2,248 tokens, but the command allows 1,024"):
-        ask(text, "H100", isl="2k", osl=200)
-
-
-def test_what_has_no_effect_and_what_is_not_described_is_named():
-    said = str(ask("vllm serve Qwen/Qwen3-8B --port 80 --enable-lora --max-loras 4", "H100", batch=1))
-    assert "Without effect: --port." in said
-    assert "Not described: --enable-lora" in said
-    assert "takes 4 of 8 chips" in str(ask("vllm serve Qwen/Qwen3-8B -tp 4", "8x H100", batch=1))
 
 
 def test_every_flag_of_public_threads_is_known():

@@ -317,3 +317,13 @@ def test_a_number_of_machines_is_simulated_once(monkeypatch):
     apart = ASKED.replace(prefill_machine=ASKED.machine)
     assert fleet(apart, near=(9, 9), sure=True, kept=lambda state: False) is None
     assert len(seen) == len({*seen}) == 6 + 6
+
+
+def test_a_machine_that_reads_is_the_queue_of_the_textbook():
+    """Pollaczek and Khinchine: prompts of one length, longer than a step, come at random and are read in turn."""
+    asked = ASKED.replace(prompt_tokens=32_000, request_rate=1, prefill_machine="4x H100")
+    reader = ask(asked).fleet.server_that_reads
+    (seconds, _) = reader.prompt
+    for load in (0.2, 0.8):
+        wait = load * seconds / (2 * (1 - load))
+        assert reader.steady(load / seconds).wait == pytest.approx(wait, rel=1e-3)

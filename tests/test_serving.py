@@ -574,6 +574,14 @@ def test_drafts_against_published_speed(model, weights, length, ms):
     assert found.seconds < 1e-3 * ms < 1.75 * found.seconds
 
 
+def test_a_draft_reads_one_layer_the_head_and_a_product_of_two_streams():
+    """At the peaks, and beside one row's arithmetic."""
+    served = Deployment(MODEL, BOX, operators=IDEAL, engine=Engine(), draft_tokens=3, acceptance_length=2.0)
+    weights = 8192 * (2 * 8192 + 2 * 8192 + 2 * 1024 + 3 * 28672 + 128256)
+    draft = served.step(1, 1).terms["drafting"] * 2 / 3
+    assert draft == pytest.approx(2 * weights / 8 / 3.35e12, rel=0.02)
+
+
 def test_drafts_against_published_acceptance():
     """Nothing is fitted: within an eighth, most at the fourth draft."""
     table = tables.drafts()

@@ -93,7 +93,7 @@ class CompressedAttention(AttentionKind):
         before = self.ratio if self.overlap else 0
         return {"waiting": 2 * self._pooled_width() * (self.ratio * self._streams() + before)}
 
-    def context_flops(self, context, absorbed=True):
+    def context_flops(self, context, absorbed):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)
         scored = {}
@@ -101,7 +101,7 @@ class CompressedAttention(AttentionKind):
             scored = {"indexer": self.indexer.flops() * self._pooled(context)}
         return {"scores": dot, "values": dot} | scored
 
-    def prompt_flops(self, tokens, absorbed=False):
+    def prompt_flops(self, tokens, absorbed):
         """FLOP of one layer for a prompt, by part; a token sees half of the pooled vectors on average."""
         newest = capped(tokens, self.window)
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim
@@ -140,11 +140,11 @@ class _Recurrent(AttentionKind):
 
     read = kept
 
-    def context_flops(self, context, absorbed=True):
+    def context_flops(self, context, absorbed):
         """FLOP of one layer for a new token, by part; they do not depend on the context."""
         return {"state": self.state_flops() + 0 * context}
 
-    def prompt_flops(self, tokens, absorbed=False):
+    def prompt_flops(self, tokens, absorbed):
         """FLOP of one layer for a prompt, by part, token by token (chunked kernels do somewhat more)."""
         return {"state": self.state_flops() * tokens}
 

@@ -187,7 +187,7 @@ class Deployment(Record):
         rows = ShardedModel(self.at_peaks, batch, context, tokens=(self.draft_tokens or 0) + 1)
         return rows.least_time(ShardedModel(self.at_peaks, 0, context)) / self.tokens_per_step
 
-    def least_prefill(self, tokens, cached=0):
+    def least_prefill(self, tokens, cached):
         """Lower bound of :meth:`prefill` in seconds."""
         rows = ShardedModel(self.at_peaks, self.layout.lanes, tokens, tokens - cached, cached)
         return rows.least_time(ShardedModel(self.at_peaks, 0, tokens, cached=cached))

@@ -1,6 +1,7 @@
 """Tables of the models and chips in the catalogue."""
 
 import re
+from collections import Counter
 
 from inferlib import validation
 from tokenprice import catalog, sparse_attention
@@ -99,9 +100,9 @@ def _model(name):
 
 def kind(model):
     """Return the kinds of attention, most frequent first, and whether the model has experts."""
-    found = {}
+    found = Counter()
     for n, attention in model.attentions:
         name = attention.kind + (", sparse" if getattr(attention, "top", None) else "")
-        found[name] = found.get(name, 0) + n
-    names = sorted(found, key=found.get, reverse=True)
+        found[name] += n
+    names = [name for name, _ in found.most_common()]
     return " and ".join(names) + ("; experts" if model.sparse else "; dense")

@@ -296,7 +296,7 @@ def _ipywidget(ipywidgets, i):
         return ipywidgets.IntSlider(value=i.value, min=i.low, max=i.high, **wide)
     least, most, start = map(i.position, (i.low, i.high, i.value))
     # A notebook shows the nearest step, so the start must be a step; typed numbers are kept.
-    steps = 12 * max(1, round(20 * (start - least) / (most - least)))
+    steps = max(1, round(240 * (start - least) / (most - least)))
     step = (start - least) / steps or (most - least) / 240
     kind = ipywidgets.FloatLogSlider if i.log else ipywidgets.FloatSlider
     shown = ",.0f" if i.whole else ",.5"

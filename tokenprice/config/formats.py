@@ -6,6 +6,7 @@ notes have the reason: parameter counts do not depend on it, but the formats mus
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
@@ -66,14 +67,14 @@ def _stored(config, sequence, d_model, stated, notes, homes):
     plain = FORMATS[SPELLED[name]].bits
     if scheme.assumed:
         notes["assumed"] = scheme.assumed
-    values = {}
-    bits = {}
+    values = Counter()
+    bits = Counter()
     kinds = {}
     for i, pair in enumerate(sequence):
         for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
-            values[part] = values.get(part, 0) + n
+            values[part] += n
             each = scheme.bits(names, part, wide)
-            bits[part] = bits.get(part, 0) + n * (each or plain)
+            bits[part] += n * (each or plain)
             kinds[part] = type(each) if isinstance(each, Whole) else kinds.get(part, float)
     narrow = any(bits[part] < n * plain for part, n in values.items())
     _must(

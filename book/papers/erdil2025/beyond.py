@@ -10,7 +10,7 @@ from inferlib.papers.erdil2025.search import token_latency
 from inferlib.units import factor
 
 
-def cheapest_by_context(steps=40, contexts=3, chunk=20):
+def cheapest_by_context(steps, contexts, chunk=20):
     """Return the smallest cost of a token within a time limit, over the context: a sweep on dask.
 
     The model is Llama 3 70B at 8 bits on H100s, the limit 20 ms.
@@ -33,7 +33,7 @@ def cheapest_by_context(steps=40, contexts=3, chunk=20):
     return cost.where(latency <= 20 * factor("ms")).min(["n_gpu", "batch"])
 
 
-def one_box_by_batch(model="Llama 3 70B", chip="H100", gpus=8):
+def one_box_by_batch(model, chip, gpus):
     """Speed, utilisation and cost of one box of GPUs by batch: the paper's opening question."""
     model, chip = load_model(model), load_chip(chip)
     batch = 2 ** np.arange(0, 11, 0.05)

@@ -23,7 +23,7 @@ def waiting_share(name, memory, context, t_tp, n=128):
     return exposed * speed(name, memory, 1, context, n, t_tp)
 
 
-def ceiling(name, n=128):
+def ceiling(name, n):
     """UTPS on some chips at 200 ns a collective if memory and arithmetic took no time at all."""
     return 1 / model.exposed_time(load_model(name), n, 1, IDEAL)
 
@@ -102,6 +102,18 @@ def sram_wins(name):
 def counted(good, names=LARGE):
     """Such as ``"5 of 8"``."""
     return f"{sum(map(bool, good))} of {len(names)}"
+
+
+def most(good):
+    """Whether a statement about most of these holds: it does for more than half.
+
+    Examples
+    --------
+    >>> most([True, True, False]), most([True, False]), most([True, False, False])
+    (True, False, False)
+    """
+    good = list(good)
+    return sum(good) > len(good) / 2
 
 
 def written(value):

@@ -17,7 +17,7 @@ def speed_or_reason(app, chip, batch, context, n, t_tp):
     return f"{model.user_speed(app, chip, batch, context, n, 1, t_tp):.0f}"
 
 
-def design(app, n=128, context=4096, speeds=SPEEDS):
+def design(app, n, context, speeds=SPEEDS):
     """Return the bandwidth and latency that a chip needs for given speeds of a user, over the share of time waiting."""
     parts = np.linspace(0.005, 0.995, 199)
     waiting = xr.DataArray(parts, coords={"waiting": parts})

@@ -11,7 +11,7 @@ from book.audit.explanations import named
 from book.audit.grading import WithNote
 from book.audit.notation import Symbols
 from book.frames import frame
-from book.papers.liminal2025 import cells, experts
+from book.papers.liminal2025 import cells, experts, speeds
 from inferlib.equation import notation_of
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import PRINTED, chips, load_chip, load_model, models, transformer
@@ -145,7 +145,7 @@ def _architectures(read, holds):
         fair = "except for the star, which marks models with dense and sparse layers" * (starred != mixed)
         right = [kind.strip("*") == stated.strip("*") for kind in kinds.values()]
         primary = f"{family}: the primary architecture is {stated}"
-        holds(primary, sum(right) > len(right) / 2, grading.format_items(kinds, ""), fair)
+        holds(primary, speeds.most(right), grading.format_items(kinds, ""), fair)
 
 
 @grading.reproduces("Table 4")

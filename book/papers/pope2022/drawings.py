@@ -134,7 +134,7 @@ def draw_caches(data, mesh):
     return both
 
 
-def draw_collectives(k=3):
+def draw_collectives(k):
     """Draw :func:`collectives`: a colour for the chip a part came from, all colours for a sum. Returns Axes."""
     both = style.panels(7.2, 0.9 + 0.42 * k, columns=3)
     for ax, (name, states) in zip(both, collectives(k).items(), strict=True):

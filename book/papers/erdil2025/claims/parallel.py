@@ -84,7 +84,7 @@ def pipeline_gains(drafted):
 
 
 @cache
-def capacity_matters(name, pipeline=True):
+def capacity_matters(name, pipeline):
     """How much cheaper unlimited memory makes any speed above the bound, and which share of points it adds."""
     n_gpu, batch = np.geomspace(0.5, 512, 220)[:, None], np.geomspace(1, 4096, 220)
     limited, free = (

@@ -9,6 +9,7 @@ from book.papers.liminal2025.speeds import (
     SHORT,
     counted,
     gain,
+    most,
     speed,
     use_of_arithmetic,
     waiting_share,
@@ -47,7 +48,7 @@ def _bandwidth(read, holds):
     }
     holds(
         "even at large batch most LLMs reach 10,000 tokens per second",
-        sum(fast[1, "128K"]) > len(LARGE) / 2,
+        most(fast[1, "128K"]),
         f"{counted(fast[1, '128K'])} at 128K and batch 1; at batch 32 {counted(fast[32, '4K'])} at 4K and "
         f"{counted(fast[32, '128K'])} at 128K",
         fair="“context” for “batch”: the section and its Table 6 are about batch 1",
@@ -111,7 +112,7 @@ def _fast(read, holds):
     inside, above = [5000 <= v <= 10_000 for v in fast], sum(v > 10_000 for v in fast)
     holds(
         "most models reach 5,000 to 10,000 tokens per second on 3D-DRAM",
-        sum(inside) > len(LARGE) / 2,
+        most(inside),
         f"{counted(inside)} at 128K; {above} above, {len(LARGE) - sum(inside) - above} below",
     )
 
