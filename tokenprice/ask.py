@@ -544,7 +544,9 @@ def _overload_reason(q):
         (q.replicas, enough.replicas, enough.server, "machine"),
         (q.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
     )
-    load, n, least, name = max((of.load(q.request_rate / n), n, least, name) for n, least, of, name in kinds if n)
+    load, n, least, name = max(
+        (of.load(q.request_rate / n), n, least, name) for n, least, of, name in kinds if n
+    )
     return OVERLOAD_MESSAGE.format(
         machines=n, some=f"{name}s" if n > 1 else name, enough=least,
         load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}",
