@@ -114,6 +114,12 @@ def test_a_check_of_another_publishers_checkpoint_says_so():
     assert "the file of nvidia/Kimi-K2.5-NVFP4 is taken for moonshotai/Kimi-K2.5" in str(found)
 
 
+@from_table
+def test_users_that_are_not_given_follow_from_rate_and_times(measured, users):
+    """Little's law by hand."""
+    assert check(SLOW, measured, "8x H100").answer.batch == users
+
+
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
     text = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
     command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 4"
@@ -145,6 +151,7 @@ def pasted():
         yield case["command"], f"TPOT 20 ms, TTFT 400 ms, 800 tok/s{load}", case["machine"]
     yield SLOW, f"TPOT 1 ms, TTFT 170 ms{LOAD}", "8x H100"
     yield "vllm serve deepseek-ai/DeepSeek-R1 -tp 8", f"90000 tok/s{LOAD}", "8x H200"
+    yield SLOW, "TPOT 21 ms, TTFT 200 ms, 2 req/s, prompt 1000, output 400-600", "8x H100"
     for case in LAUNCHES["refused"]:
         yield case["command"], f"TPOT 20 ms{LOAD}", "8x H100"
 

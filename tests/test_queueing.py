@@ -201,11 +201,23 @@ def test_decide_limits_sequences_where_memory_runs_full():
     best = (found := decide(asked, **promise)).best
     own = decide(asked.replace(max_num_seqs=1024), **promise).best
     assert own.fleet.max_num_seqs is None and best.fleet.dollars_per_hour < own.fleet.dollars_per_hour
-    again = ask(best.question.replace(replicas=best.fleet.replicas))
+    again = ask(best.question)
     assert vars(again.fleet.estimate) == vars(best.fleet.estimate)
     assert again.fleet.server.better_limit is None
     limit = best.question.max_num_seqs
     assert f"--max-num-seqs {limit}" in found.commands["vllm"] and f"with max_num_seqs {limit}" in str(found)
+
+
+def test_an_offer_with_prefill_machines_is_asked_again():
+    """The prompts of 20 requests a second keep more machines busy than wait shortly enough."""
+    asked = {"prompt_tokens": "8k", "output_tokens": 200, "request_rate": 20, "tpot": "30 ms", "ttft": 1.5}
+    found = decide("Llama 3.3 70B", **asked, chips="H100", counts=4)
+    again = ask(found.best.question)
+    assert again.fleet.to_dict() == found.best.fleet.to_dict()
+    assert (
+        again.fleet.prefill_replicas
+        > ask(found.best.question.replace(prefill_replicas=None)).fleet.prefill_replicas
+    )
 
 
 RENT = {"tpot": "40 tokens/s", "ttft": "500 ms", "chips": "H100"}

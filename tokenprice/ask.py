@@ -537,12 +537,19 @@ def _fleets(q, simulated):
 
 def _overload_reason(q):
     """Explain why this number of machines is overloaded."""
-    enough = fleet(q.replace(replicas=None), simulated=False)
+    enough = fleet(q.replace(replicas=None, prefill_replicas=None), simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
+    kinds = (
+        (q.replicas, enough.replicas, enough.server, "machine"),
+        (q.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
+    )
+    load, n, least, name = max(
+        (of.load(q.request_rate / n), n, least, name) for n, least, of, name in kinds if n
+    )
     return OVERLOAD_MESSAGE.format(
-        machines=q.replicas, some="machines" if q.replicas > 1 else "machine", enough=enough.replicas,
-        load=f"{enough.server.load(q.request_rate / q.replicas):.0%}", most=f"{1 / enough.factor:.0%}",
+        machines=n, some=f"{name}s" if n > 1 else name, enough=least,
+        load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}",
     )  # fmt: skip
 
 

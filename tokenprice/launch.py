@@ -520,6 +520,8 @@ def no_command(question):
 def command(question, engine):
     """Return the launch command of a question for an engine, or ``""`` if no command of it starts this deployment.
 
+    With separate prefill machines there are two lines, one for each kind.
+
     Examples
     --------
     >>> from tokenprice import Question
@@ -528,6 +530,11 @@ def command(question, engine):
     """
     if unsupported(question, engine):
         return ""
+    if question.prefill_machine:
+        own = question.replace(prefill_machine=None, prefill_replicas=None)
+        reads = own.replace(machine=question.prefill_machine, layout=question.reader.layout)
+        roles = zip((reads, own), table()["roles"][engine], strict=True)
+        return "\n".join(f"{command(one, engine)} {role}" for one, role in roles)
     flags, file = written(question, engine)
     line = " ".join([table()["command"][engine], repository(question.model), *flags])
     return line + (f" --extra_llm_api_options extra.yml  # extra.yml: {'; '.join(file)}" if file else "")
@@ -539,6 +546,8 @@ def unsupported(question, engine):
     name = repository(q.model)
     if not name:
         return f"no repository of {q.model.name} is known"
+    if q.prefill_machine and engine not in table()["roles"]:
+        return "machines that prefill alone need files of settings"
     launch = Launch(engine)
     launch.said["model"] = name
     for row, value in settings(q, engine):

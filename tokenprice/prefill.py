@@ -6,6 +6,7 @@ from numbers import Real
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt, where
 from inferlib.transformer import Attention
+from tokenprice.scheduler import UNSHARED
 from tokenprice.uncertainty import load_calibration
 
 equation = partial(equation, "serving", chapter="price")
@@ -220,7 +221,7 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
     copies = deployment.layout.lanes
-    budget = deployment.scheduler.max_num_batched_tokens
+    budget = deployment.scheduler.shared_budget
     if reader is not None or budget is None:
         return running
     return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
@@ -247,6 +248,8 @@ def time_to_first_token(
     met = queued_prefills(at_random, between, taken)
     if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
         met = minimum(met * uneven, at_random)
+    if most is not None:  # prefill first: no prompt waits for longer than those of one token's time
+        met = where(most < UNSHARED / 1e9, met, minimum(met, users / output_tokens))
     seen = met + ahead - group
     later = maximum(users - seen, 1)
     # an arriving request waits for another copy's prefill too, if its own copy has none

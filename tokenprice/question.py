@@ -344,10 +344,8 @@ class Question(ParsedRecord):
             raise ValueError("a request needs both prompt_tokens and output_tokens")
         if not request and served:
             raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
-        if self.prefill_replicas is not None and (
-            self.prefill_machine is None or self.request_rate is not None
-        ):
-            raise ValueError("prefill_replicas belongs to concurrency and a prefill_machine: give both")
+        if self.prefill_replicas is not None and self.prefill_machine is None:
+            raise ValueError("prefill_replicas belongs to a prefill_machine: give both")
         if self.request_rate is None and self.replicas is not None:
             raise ValueError("replicas belongs to request_rate: say how many requests arrive per second")
         if self.request_rate is not None:

@@ -586,7 +586,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         n = machines or smallest(server, good)
         if not n or prefill_machine and chips(n) > most:
             return None
-        readers = prefill_machine and smallest(reading, partial(good, n)) or 0
+        readers = q.prefill_replicas or prefill_machine and smallest(reading, partial(good, n)) or 0
     if prefill_machine and not readers or not good(n, readers):
         return None
     now, slow = state(n, readers), slow_end(n, readers)

@@ -52,8 +52,8 @@ def offer_columns():
 class Offer(formatting.Screen):
     """One machine that meets the SLO, with the number of users at which it does; or a fleet, with a request rate.
 
-    ``question``: the question with this machine and layout, prefill machine, and ``max_num_seqs`` if the engine's own
-    limit is not best.
+    ``question``: the question with this machine and layout, prefill machine, the numbers of both, and ``max_num_seqs``
+    if the engine's own limit is not best; ``ask`` gives the same answer.
     """
 
     question: Question
@@ -127,6 +127,12 @@ class Offer(formatting.Screen):
         if self.fleet and self.fleet.max_num_seqs:
             slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
+
+    def numbered(self):
+        """Return the offer of a fleet with its numbers of machines in the question."""
+        many = self.fleet
+        numbers = {"replicas": many.replicas, "prefill_replicas": many.prefill_replicas or None}
+        return replace(self, question=self.question.replace(**numbers))
 
     def surely(self):
         """Describe what meets the SLO at the slow end of the interval too, on the same chip."""
@@ -459,6 +465,7 @@ def decide(
             replace(one, sure=one.fleet if search.sure_of(one) else cheapest.get(one.system.chip.name))
             for one in found[:OFFERS_SHOWN]
         ]
+    found = [one.numbered() if one.fleet else one for one in found]
     asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
     narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
     tried = tuple(search.points), tuple(search.misses)

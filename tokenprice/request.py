@@ -47,8 +47,6 @@ CAUTIONS = (
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
             itemgetter("untold")),
-    Caution("order", "the engine prefills first and the machine is full: TTFT is shorter and TPOT longer, see simulate",
-            lambda facts: facts["pauses"] * (facts["running"] - facts["answered"] - 1)),
     Caution("in_step", "copies that share experts: times may be too long where one of them prefills at a time",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
@@ -336,7 +334,7 @@ def request_of(
     read = profile.full
     pieces = profile.chunks
     scheduler = deployment.scheduler
-    budget = (reader or deployment).scheduler.max_num_batched_tokens
+    budget = (reader or deployment).scheduler.shared_budget
     copies = deployment.layout.lanes if reader is None else 1
     # all copies prefill in the same steps
     balanced = reader is None and scheduler.dp_balance and deployment.in_step > 1
@@ -388,15 +386,11 @@ def request_of(
     )
 
 
-def decoding_users(q, running):
-    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-
-
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    return q.deployment.step(decoding_users(q, running), q.workload.context)
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    together = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+    return q.deployment.step(together, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
@@ -435,8 +429,6 @@ def with_cautions(request, q, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
-        "answered": decoding_users(q, request.concurrency),
-        "pauses": float(not (deployment.scheduler.rides or q.request_rate or q.trace)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)

@@ -18,6 +18,7 @@ GIB = 2**30
 SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang prefills 8,192 tokens a step
 ORDERS = "decode first", "prefill first"
 ROUTERS = "random", "round robin", "least loaded"
+UNSHARED = 1e18  # budget of an engine that prefills first: tokens take none of it, so it limits no sequences
 MOST = 8192  # largest number of sequences per copy that is tried
 
 
@@ -68,6 +69,11 @@ class Scheduler(Record):
     def rides(self) -> bool:
         """Whether sequences decode in a step with prefill."""
         return self.order == ORDERS[0]
+
+    @property
+    def shared_budget(self) -> float | None:
+        """Tokens of a step that prompts share with decoding sequences; unlimited if these pause meanwhile."""
+        return self.max_num_batched_tokens if self.rides else UNSHARED
 
     def summary(self, copies=1) -> str:
         """Format the engine's assumed settings in one line."""

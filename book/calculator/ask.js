@@ -488,7 +488,8 @@ globalThis.inferlibAsk = function (D) {
     const memory = c.values.chip_memory_capacity ?? 8e10;
     const [, , budget, seqs, reserve, rides] = all.find(([least, not]) => memory >= least
       && !(not && c.name.startsWith(not)));
-    return { budget: S.max_num_batched_tokens || budget, seqs: S.max_num_seqs || seqs, reserve, rides,
+    const tokens = S.max_num_batched_tokens || budget;
+    return { budget: tokens, shared: rides ? tokens : Infinity, seqs: S.max_num_seqs || seqs, reserve, rides,
       balance: 0, wait: 0 };
   };
   // A machine whose copies take so many seconds for steps and prompts: what it can serve.
@@ -682,11 +683,12 @@ globalThis.inferlibAsk = function (D) {
     group: D.group[S.fixed_lengths ? 1 : 0] });
   // Tokens of a step, and the steps of a prompt: the last is shared with other prompts.
   const budgetOf = (S, at) => {
-    const { budget } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
-    return { budget, pieces: total(reads, ([n, tokens, cached]) => n * (tokens - cached)) / often / budget };
+    const { budget, shared } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
+    const pieces = total(reads, ([n, tokens, cached]) => n * (tokens - cached)) / often / budget;
+    return { budget: shared, pieces };
   };
   const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output_tokens, running,
-    tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).budget })[0];
+    tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).shared })[0];
   // Whoever asks the same for other numbers of users keeps how prompts are read.
   const request = (S, kept = {}) => {
     const at = asked(S), { output_tokens: output, request_rate: arrivals, mix } = S, refused = (reason) =>
@@ -739,8 +741,7 @@ globalThis.inferlibAsk = function (D) {
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
       ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
       ...loop(S) });
-    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      answered, pauses: +!(many || scheduler(S, at).rides) });
+    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));

@@ -478,6 +478,16 @@ globalThis.inferlibCheck = function (D, A) {
   // --- The diagnosis ---------------------------------------------------------------------------------------
   const LOOP = ["concurrency", "requests_per_user", "fixed_lengths"];
   const STEP = ["batch", "context"];
+  // The users of a closed loop by Little's law, from the rate and the time of an answer; 0 if not given.
+  const users = (measured, output) => {
+    const { tpot = 0, ttft = 0, output_rate = 0 } = measured, { requests } = measured;
+    const whole = output && tpot ? ttft + (output - 1) * tpot : tpot;
+    return (requests || output_rate / Math.max(output, 1)) * (measured.e2e ?? whole);
+  };
+  const mean = (tokens = 0) => {
+    const all = typeof tokens === "string" ? A.lengths("output_tokens", tokens) : [tokens];
+    return all.reduce((sum, one) => sum + one, 0) / all.length;
+  };
   const asked = (text, printed, machine, options) => {
     const begun = printed.trim() ? -1 : begins(text), measured = begun < 0 ? printed : text.slice(begun);
     const command = begun < 0 ? text : text.slice(0, begun);
@@ -496,8 +506,13 @@ globalThis.inferlibCheck = function (D, A) {
     if (typeof said.output_tokens === "string") load = without(load, ["fixed_lengths"]);
     said = { ...load, ...said };
     if (said.concurrency) said.concurrency = Math.max(A.even(said.concurrency), 1);
-    if (!["concurrency", "request_rate", "batch"].some((name) => name in said))
-      notes.push("Users are not given: one is assumed.");
+    if (!["concurrency", "request_rate", "batch"].some((name) => name in said)) {
+      const inferred = users(seen.measured, mean(said.output_tokens));
+      said.concurrency = Math.max(A.even(inferred), 1);
+      const how = inferred ? `${said.concurrency.toLocaleString("en-US")} by Little's law, from rate and times`
+        : "one is assumed";
+      notes.push(`Users are not given: ${how}.`);
+    }
     const step = said.prompt_tokens == null || said.output_tokens == null;
     if (step && !("context" in said))
       notes.push("Prompt and output are not given: a step at 4,096 tokens is compared.");
