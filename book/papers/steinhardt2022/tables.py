@@ -73,7 +73,7 @@ def modern(machines):
 
 
 def slow_network():
-    """The post's A100 machine on the network that its warm-up names."""
+    """The post's A100 machine with 400 GB/s in all: what the warm-up gives one chip, and a server of eight H100s has."""
     return load_chip("A100").replace(network_bandwidth=load_chip("A100, warm-up").network_bandwidth)
 
 
