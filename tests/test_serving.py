@@ -544,6 +544,12 @@ def test_a_protocol_says_when_the_first_token_comes():
     assert held.ttft - one.ttft == pytest.approx(20 * one.step.total)
 
 
+@from_table
+def test_a_cut_amid_a_block_of_fp8_is_named(model, machine, layout, named):
+    """1,536 / 8 and 768 / 4 are 192, of which vllm#17569 and vllm#25292 tell."""
+    assert any("FP8 blocks" in note for note in ask(model, machine, layout=layout).notes) is named
+
+
 def test_every_caution_widens_the_interval():
     """No row, no certainty: a chip whose kernels are lent, and one of another maker, answer with wider intervals."""
     found = [step(MODEL, System(load_chip(chip), 8), WORK) for chip in ("H100 SXM", "H20", "MI355X")]
