@@ -336,7 +336,8 @@ globalThis.inferlibAsk = function (D) {
     const { l, m, stored } = at;
     const chips = sparse(m) && l.ep > 1 ? (l.dp > 1 ? l.tp * l.dp : l.tp) / l.ep : l.tp;
     const width = every(m, "d_expert").find((one) => one % 128 === 0 && one % (128 * chips));
-    if (width && stored.each.experts.kernel === "fp8 block") told.push(filled(D.remarks.uneven, { width, chips }));
+    if (width && stored.each.experts.kernel === "fp8 block")
+      told.push(filled(D.remarks.uneven, { width, chips }));
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
