@@ -226,6 +226,11 @@ def test_cards_on_pcie_share_a_box():
     assert 67_108_864 / lent.bandwidth == pytest.approx(7907e-6, rel=0.01)
 
 
+def test_a_card_on_pcie_3_sends_half_as_fast():
+    slow, fast = (calibration.operators(name).link(4, "library").bandwidth for name in ("T4", "L4"))
+    assert slow == fast / 2
+
+
 @from_table
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     """A full machine finishes a request every ``machine_seconds``, so 100 more users wait 100 times that."""

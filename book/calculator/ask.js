@@ -175,7 +175,8 @@ globalThis.inferlibAsk = function (D) {
     const reading = compiled ? blocks(0) : {}; // prompts are read by the blocks of an engine that serves
     Object.assign(q, blocks(compiled ? 1 : 0), { cache_bytes: D.formats.cache[cache] });
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
-      const [latency, bandwidth] = known[kind][k], bus = (D.facts.bus * degree) / (2 * (degree - 1));
+      const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
+      const bus = (sent * degree) / (2 * (degree - 1));
       const least = c.lent && chips[c.lender].pcie ? bus : 0; // a lent box is no slower than public ones
       q[`${kind}_${degree}_latency`] = latency;
       q[`${kind}_${degree}_bandwidth`] = Math.max(bandwidth, least);
