@@ -226,6 +226,11 @@ def test_cards_on_pcie_share_a_box():
     assert 67_108_864 / lent.bandwidth == pytest.approx(7907e-6, rel=0.01)
 
 
+def test_a_card_on_pcie_3_sends_half_as_fast():
+    slow, fast = (calibration.operators(name).link(4, "library").bandwidth for name in ("T4", "L4"))
+    assert slow == fast / 2
+
+
 @from_table
 def test_who_waits_for_room_waits_for_so_many_requests(model, layout):
     """A full machine finishes a request every ``machine_seconds``, so 100 more users wait 100 times that."""
@@ -548,6 +553,12 @@ def test_a_protocol_says_when_the_first_token_comes():
         assert r.ttft == pytest.approx(calibration.engine().door + prompts * alone + 2 * r.step.total)
     held = request(MODEL, BOX, 4096, 512, 1, batching_wait_iters=20)
     assert held.ttft - one.ttft == pytest.approx(20 * one.step.total)
+
+
+@from_table
+def test_a_cut_amid_a_block_of_fp8_is_named(model, machine, layout, named):
+    """1,536 / 8 and 768 / 4 are 192, of which vllm#17569 and vllm#25292 tell."""
+    assert any("FP8 blocks" in note for note in ask(model, machine, layout=layout).notes) is named
 
 
 def test_every_caution_widens_the_interval():

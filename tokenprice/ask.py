@@ -43,6 +43,8 @@ REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
+    "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
+    "vLLM and SGLang refuse that, but not whole experts (EP).",
 }
 _MIN_SPEEDUP_SHOWN = 1.02  # smallest speedup that gets a line of its own
 
@@ -490,6 +492,8 @@ def ask_kernel_model(q, simulated=True):
     remarks = ()
     if most and q.longest > most:
         remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
+    if width := deployment.uneven_expert:
+        remarks += (REMARKS["uneven"].format(width=width, chips=deployment.expert_lanes[2]),)
     if q.trace is not None:
         remarks += recorded(q, request.cached_tokens)
     found = Answer(

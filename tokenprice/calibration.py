@@ -15,6 +15,8 @@ from inferlib.ops import interpolated, log2
 from inferlib.units import parse
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
+# Share of the bus of public boxes, which are PCIe 4: the T4's data sheet says x16 PCIe Gen3.
+PCIE_3 = {"T4": 0.5}
 CARDS = 8  # PCIe cards per box, if chips have no links of their own
 COMPILED_STEP_PREFIX = "TPU"  # on these chips a step is one compiled program, without kernel launches
 ANY_DTYPE = "any"
@@ -233,7 +235,8 @@ def operators(chip):
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
     if lender != chip and is_card(lender):
         links = {
-            kind: {n: at_least_public(link, n) for n, link in known.items()} for kind, known in links.items()
+            kind: {n: at_least_public(link, chip, n) for n, link in known.items()}
+            for kind, known in links.items()
         }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
@@ -249,19 +252,19 @@ def memory_share(chip):
     return load_operators()["memory"].get(chip_fact(chip, "memory_type"), [None])[0]
 
 
-def bus():
+def bus(chip=""):
     """Bytes per second that each card of a public box sends over PCIe."""
-    return load_operators()["pcie"]["bus"][0]
+    return load_operators()["pcie"]["bus"][0] * PCIE_3.get(chip, 1)
 
 
-def bus_bandwidth(n_chips):
+def bus_bandwidth(chip, n_chips):
     """Bandwidth of an all-reduce of cards on PCIe in public boxes: each card sends 2 (n - 1) / n times the message."""
-    return bus() * n_chips / (2 * (n_chips - 1))
+    return bus(chip) * n_chips / (2 * (n_chips - 1))
 
 
-def at_least_public(link, n_chips):
-    """Return a link of a timed box of cards that is no slower than that of public boxes."""
-    return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(n_chips)))
+def at_least_public(link, chip, n_chips):
+    """Return a link of a timed box of cards that is no slower than that of public boxes of a chip."""
+    return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n_chips)))
 
 
 def timed_kernels(chip, kind):

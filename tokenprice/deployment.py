@@ -37,6 +37,7 @@ SEEN = "{system} has", "the driver of {system} shows"  # the second if the drive
 # tenth of memory that engines leave free.
 WORKSPACE = 2e9
 BUFFERS = 2e9
+FP8_BLOCK = 128
 DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
 
 
@@ -142,6 +143,17 @@ class Deployment(Record):
         if at.ep > 1 and not self.model.sparse:
             return f"{format_layout(at)} spreads experts, but the model has none"
         return self.not_described
+
+    @property
+    def uneven_expert(self) -> float | None:
+        """Width of an expert in FP8 that a cut over chips divides amid a block of 128; None if there is none.
+
+        Sources: vllm#17569, vllm#39046, QwenLM/Qwen3#1485; checkpoints in FP8 have one scale for each block.
+        """
+        widths = (getattr(group.feed_forward, "d_expert", 0) for group in self.model.layers)
+        whole = FP8_BLOCK * self.expert_lanes[2]
+        uneven = next((width for width in widths if width % whole and not width % FP8_BLOCK), None)
+        return uneven if self.formats["experts"] == "fp8 block" else None
 
     # --- Times
 

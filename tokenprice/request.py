@@ -236,7 +236,8 @@ class Request(Screen):
                 f"{name} ${format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
             paid = format_interval(100 * self.dollars, span)
-            found.append(("Price", f"per million tokens: {prices}; {paid} cents per request"))
+            used = "" if any(self.slow_end) else " of used hours"  # a fleet pays for idle hours too
+            found.append(("Price", f"per million tokens{used}: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
             reader = self.prefill_machine.chip.name
             found.append(("Price", f"no price of {reader} is known, which prefills: give prices"))

@@ -133,7 +133,7 @@ def bus_text(chip):
     """Say how all-reduces of a chip's timed box of cards compare with those of public boxes, if these are faster."""
     lender = calibration.fallback_chip(chip)
     box = calibration.timed_kernels(lender, "library") if calibration.is_card(lender) else {}
-    times = calibration.bus_bandwidth(8) / box[8].bandwidth if box else 0.0
+    times = calibration.bus_bandwidth(chip, 8) / box[8].bandwidth if box else 0.0
     if times <= 1:
         return ""
     if lender == chip:

@@ -175,7 +175,8 @@ globalThis.inferlibAsk = function (D) {
     const reading = compiled ? blocks(0) : {}; // prompts are read by the blocks of an engine that serves
     Object.assign(q, blocks(compiled ? 1 : 0), { cache_bytes: D.formats.cache[cache] });
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
-      const [latency, bandwidth] = known[kind][k], bus = (D.facts.bus * degree) / (2 * (degree - 1));
+      const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
+      const bus = (sent * degree) / (2 * (degree - 1));
       const least = c.lent && chips[c.lender].pcie ? bus : 0; // a lent box is no slower than public ones
       q[`${kind}_${degree}_latency`] = latency;
       q[`${kind}_${degree}_bandwidth`] = Math.max(bandwidth, least);
@@ -333,6 +334,11 @@ globalThis.inferlibAsk = function (D) {
   const remarks = (S, at, longest, seconds) => {
     const { most } = at.m, name = at.stored.weights.kernel, told = [];
     if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
+    const { l, m, stored } = at;
+    const chips = sparse(m) && l.ep > 1 ? (l.dp > 1 ? l.tp * l.dp : l.tp) / l.ep : l.tp;
+    const width = every(m, "d_expert").find((one) => one % 128 === 0 && one % (128 * chips));
+    if (width && stored.each.experts.kernel === "fp8 block")
+      told.push(filled(D.remarks.uneven, { width, chips }));
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });

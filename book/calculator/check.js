@@ -509,8 +509,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (!["concurrency", "request_rate", "batch"].some((name) => name in said)) {
       const inferred = users(seen.measured, mean(said.output_tokens));
       said.concurrency = Math.max(A.even(inferred), 1);
-      const how = inferred ? `${said.concurrency.toLocaleString("en-US")} by Little's law, from rate and times`
-        : "one is assumed";
+      const counted = said.concurrency.toLocaleString("en-US");
+      const how = inferred ? `${counted} by Little's law, from rate and times` : "one is assumed";
       notes.push(`Users are not given: ${how}.`);
     }
     const step = said.prompt_tokens == null || said.output_tokens == null;

@@ -437,8 +437,10 @@ globalThis.inferlibPage = function (root, D) {
     const tiles = [["tokens/s a user", digits(one.speed)], ...(r
       ? [[one.many ? "users in a machine" : "users served", digits(one.running)],
         ["tokens/s in all", digits(one.sum)], ["$ a million in", usd(paid.input)],
-        ["cached", usd(paid.cached)], ["out", usd(paid.output)], ["a request", cents]]
-      : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars)]]), joules,
+        ["cached", usd(paid.cached)], ["out", usd(paid.output)],
+        ["a request", cents, one.many ? "" : "of used hours"]]
+      : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars), "of used hours"]]),
+    joules,
     ["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]];
     const drafted = drafts && `With ${S.draft_tokens} drafts and length ${digits(drafts.length)}: ${
       bold(time(drafts.token))} a token, ×${drafts.gain.toFixed(2)}; ${time(drafts.verify)} to verify, ${

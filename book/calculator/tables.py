@@ -124,6 +124,7 @@ def chips():
             "bus": facts["bus"],
             "made": made if made[0][0] else None,
             "pcie": chip.topology == "PCIe",
+            "slot": calibration.PCIE_3.get(name),
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
         }
         found[name] = {
