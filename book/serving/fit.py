@@ -30,14 +30,15 @@ from tokenprice.kernels import Engine
 from tokenprice.prefill import (
     STEADY,
     ArrivalProcess,
+    ClosedLoop,
+    PrefillProfile,
     added_time,
     balance_steps,
     decode_batch,
-    inter_token_wait,
     launch_floor,
-    time_to_first_token,
+    prefill_interference,
 )
-from tokenprice.request import PrefillProfile, request_of
+from tokenprice.request import request_of
 from tokenprice.scheduler import Scheduler
 
 CONFIDENCE = 0.8
@@ -129,7 +130,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
         "others": others, "in_step": in_step, "pieces": pieces, "balance": float(balance), "added": added,
         "most": budget / (1 + prompt / output),
-        "ideal": inter_token_wait(sequences, max(sequences, 1), output, 2 * model.n_active * prompt / peak, 1),
+        "ideal": prefill_interference(max(sequences, 1), output, 2 * model.n_active * prompt / peak),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": calibration.fallback_chip(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
@@ -641,8 +642,9 @@ def first_token(table):
         late, host, serving, compiled = found
         door = np.where(t.engine == "serving", serving, compiled)
         own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
-        loop, how = (own, t.pieces, t.output_tokens, t.step, door), {"copies": t.in_step, "most": t.most}
-        return time_to_first_token(protocol, users, t.added, *loop, **how)[1] + t.balance
+        times = t.step, t.added, own, t.pieces, door
+        loop = ClosedLoop(protocol, users, t.output_tokens, *times, in_step=t.in_step, most=t.most)
+        return loop.ttft + t.balance
 
     return predicted
 
