@@ -144,6 +144,12 @@ class Deployment(Record):
             return f"{format_layout(at)} spreads experts, but the model has none"
         return self.not_described
 
+    @property
+    def alternatives(self) -> list:
+        """The same on the same chips in other layouts."""
+        tried = layouts(self.model, self.machine.chip, self.machine.count)
+        return [self.replace(layout=layout) for layout in tried if layout != self.layout]
+
     # --- Times
 
     @cached_property
@@ -332,6 +338,11 @@ class Deployment(Record):
             chip = chip_peak(chip, self)
         found = self.kernels[kind, format] = kernel, calibration.stored_bytes(format), chip
         return found
+
+    @property
+    def weight_format(self) -> str:
+        """Format whose kernels serve the weights."""
+        return calibration.format_name(self.weights)
 
     @cached_property
     def block_lenders(self) -> list:

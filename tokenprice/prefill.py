@@ -218,15 +218,15 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
 
 @frozen
 class ClosedLoop:
-    """One copy of a model in a closed loop, whose ``users`` ask again when answered and wait for others' prefills.
+    """A machine in a closed loop, whose ``running`` users ask again when answered and wait for others' prefills.
 
     ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
-    :func:`prefill_until_first_token`. ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``in_step``: copies in
-    lockstep, with as many users each. ``most``: answers decoded at once; None without a token budget.
+    :func:`prefill_until_first_token`. ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a
+    copy decodes at once; None without a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep,
+    balanced for ``dp_balance`` steps (0: not balanced).
     """
 
     arrivals: ArrivalProcess
-    users: float
     output_tokens: float
     step: float
     prompt_time: float
@@ -234,8 +234,26 @@ class ClosedLoop:
     chunks: float
     door: float
     uneven: float = 1.0
-    in_step: float = 1
     most: float | None = None
+    running: float = 1
+    lanes: float = 1
+    in_step: float = 1
+    dp_balance: float = 0
+
+    @cached_property
+    def users(self):
+        """Users of each lane."""
+        return maximum(self.running / self.lanes, 1)
+
+    @property
+    def together(self):
+        """Copies that prefill at different times and wait for one another."""
+        return 1 if self.dp_balance else self.in_step
+
+    @property
+    def prefilling(self):
+        """The same without copies that have no user."""
+        return minimum(self.together, self.running)
 
     @cached_property
     def prefill_steps(self):
@@ -284,10 +302,19 @@ class ClosedLoop:
         """Time to first token in seconds, without memory limits."""
         # an arriving request waits for another copy's prefill too, if its own copy has none
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
-        of_copies = interleaved_prefills(busy, busy, self.in_step) - busy
+        of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
         own = chunked_time(self.prefill_steps - 1, self.own, self.step)
-        return first_token_time(self.door, self.ahead, own, turn, self.step)
+        return self.balance + first_token_time(self.door, self.ahead, own, turn, self.step)
+
+    @property
+    def balance(self):
+        """Seconds for which a prompt is held back until each copy has one, so that all prefill in the same steps."""
+        if not (self.dp_balance and self.in_step > 1):
+            return 0.0
+        begun = self.users / self.output_tokens
+        steps = balance_steps(begun, self.in_step, self.dp_balance)
+        return steps * (self.step + begun * self.prompt_time)
 
     @property
     def token_wait(self):
@@ -295,12 +322,18 @@ class ClosedLoop:
         others = maximum(self.users - self.others_ahead, 1)
         own = prefill_interference(others, self.output_tokens, self.prefill_steps)
         each = self.prefill_steps * self.users / self.output_tokens
-        wait = interleaved_prefills(own, each, self.in_step) * self.prompt_time / self.prefill_steps
+        wait = interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
         if self.most is None:
             return wait
         # if more users ask than decode at once, each step prefills all prompts that fit
         full = self.prompt_time * self.most / self.output_tokens
         return where(self.users > maximum(self.most, 1), full, wait)
+
+    @property
+    def machine_time(self):
+        """Machine time of a prompt, in seconds."""
+        users = self.prefill_steps * self.users
+        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
 
 
 @frozen

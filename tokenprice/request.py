@@ -16,9 +16,7 @@ from tokenprice.prefill import (  # fmt: skip
     ArrivalProcess,
     ClosedLoop,
     added_time,
-    balance_steps,
     decode_batch,
-    lane_time,
     prefill_profile,
     prefill_until_first_token,
     queue_time,
@@ -268,30 +266,18 @@ def request_of(
     budget = (reader or deployment).scheduler.max_num_batched_tokens
     fresh_tokens = profile.tokens - profile.cached
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
-    prefill_steps = maximum(profile.chunks, 1)
-    fresh_share = profile.fresh / read.total
-    balance = 0.0
-    if reader is None:
-        lanes = deployment.layout.lanes
-        users_of_lane = maximum(running / lanes, 1)
-        prompt_time = added_time(read, step, users_of_lane - 1)
-        in_step = deployment.in_step
-        if scheduler.dp_balance and in_step > 1:  # all copies prefill in the same steps
-            begun = users_of_lane / output_tokens
-            steps = balance_steps(begun, in_step, scheduler.dp_balance)
-            balance = steps * (step.total + begun * prompt_time)
-            in_step = 1
-        prefill_seconds = lane_time(prompt_time, prefill_steps * users_of_lane, output_tokens, lanes, in_step)
-    else:
-        users_of_lane, prompt_time, in_step = 1, read.total, 1
-        prefill_seconds = read.total / reader.layout.lanes
+    lanes = deployment.layout.lanes
+    prompt_time = added_time(read, step, maximum(running / lanes, 1) - 1) if reader is None else read.total
+    own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     loop = ClosedLoop(
-        protocol, users_of_lane, output_tokens, step.total, prompt_time,
-        prefill_until_first_token(deployment, read.total, prefill_steps), profile.chunks, door,
-        profile.uneven,
-        minimum(in_step, running),  # copies without a user do not prefill
+        protocol, output_tokens, step.total, prompt_time, own, profile.chunks, door, profile.uneven,
         None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        **{} if reader else {
+            "running": running, "lanes": lanes, "in_step": deployment.in_step, "dp_balance": scheduler.dp_balance,
+        },
     )  # fmt: skip
+    prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
+    fresh_share = profile.fresh / read.total
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
     return Request(
@@ -303,7 +289,7 @@ def request_of(
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=loop.ttft + balance + queue_time(running if users is None else users, running, done),
+        ttft=loop.ttft + queue_time(running if users is None else users, running, done),
         decode_batch=together,
         tpot=token_time(step.total, loop.token_wait),
         fresh_seconds=fresh_share * prefill_seconds,

@@ -184,7 +184,7 @@ def facts(deployment, batch, context, step=None):
     chip = deployment.machine.chip
     layout = deployment.layout
     unscored = sparse_attention.unscored_reason(model)
-    format = calibration.format_name(deployment.weights)
+    format = deployment.weight_format
     found = {
         "stages": layout.pp, "drafted": float(step is not None and "drafting" in step.terms),
         "borrowed": len(deployment.block_lenders),

@@ -635,7 +635,7 @@ def fit_first(table):
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
     t = SimpleNamespace(**{name: table[name].to_numpy() for name in table})
-    passes, users = np.maximum(t.pieces, 1), t.users / t.copies
+    passes = np.maximum(t.pieces, 1)
     protocol = SimpleNamespace(burst=1 / t.rounds, group=t.group)
 
     def predicted(found):
@@ -643,8 +643,8 @@ def first_token(table):
         door = np.where(t.engine == "serving", serving, compiled)
         own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
         times = t.step, t.added, own, t.pieces, door
-        loop = ClosedLoop(protocol, users, t.output_tokens, *times, in_step=t.in_step, most=t.most)
-        return loop.ttft + t.balance
+        copies = {"running": t.users, "lanes": t.copies, "in_step": t.in_step}
+        return ClosedLoop(protocol, t.output_tokens, *times, most=t.most, **copies).ttft + t.balance
 
     return predicted
 
