@@ -12,7 +12,7 @@ import pytest
 from facts import from_table, lines, refused
 
 from tokenprice import Question, ask, decide, recommendation, simulate, workload
-from tokenprice.request import prefix_cache
+from tokenprice.prefill import prefix_cache
 from tokenprice.terminal import main
 
 FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"

@@ -14,7 +14,9 @@ REFUSED = _TABLE["refused"]
 
 
 def resolve(options):
-    """Replace aliases by the options' own names; ValueError if an option is given twice, or is another quantity.
+    """Replace aliases by the options' own names, without options that are None.
+
+    ValueError if an option is given twice, or is another quantity.
 
     As in the engines, ``quantization`` takes precedence over ``dtype``.
 
@@ -23,11 +25,11 @@ def resolve(options):
     >>> resolve({"isl": 1024, "max_concurrency": 8, "batch": 1})
     {'prompt_tokens': 1024, 'concurrency': 8, 'batch': 1}
     """
-    if options.get("quantization") is not None:
-        options = {name: value for name, value in options.items() if name != "dtype"}
     found = {}
     given = {}
     for name, value in options.items():
+        if value is None or name == "dtype" and options.get("quantization") is not None:
+            continue
         if name in REFUSED:
             raise ValueError(f"{name} is {validation.short(repr, value)}, which {REFUSED[name]}")
         own = ALIASES.get(name, name)

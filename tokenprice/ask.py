@@ -13,7 +13,6 @@ from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
 from tokenprice import calibration, energy, invariants, launch, posterior, predictors
 from tokenprice.change import narrower, speedup_if_doubled
-from tokenprice.deployment import layouts
 from tokenprice.formatting import (
     Screen,
     format_dtype,
@@ -565,8 +564,7 @@ def _no_answer(q, status, reason, apart=False):
     remarks = ()
     deployment = q.deployment
     if not apart and (status == "infeasible" or deployment.layout_error and not deployment.not_described):
-        tried = (deployment.replace(layout=one) for one in layouts(q.model, q.machine.chip, q.machine.count))
-        fits = next((one.layout for one in tried if one.layout != deployment.layout and _fits(q, one)), None)
+        fits = next((other.layout for other in deployment.alternatives if _fits(q, other)), None)
         remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
     return Answer(q, KERNELS, step, status, reason, question_notes=remarks)

@@ -46,6 +46,8 @@ class Operators(Record):
     block_chips: Mapping = field(default_factory=dict)  # kind of block -> chip that was timed
     lender: str = ""  # chip of all other kernels: itself, if it was timed
     chip: str = ""
+    bus: float = 0.0  # of PCIe cards: time of an all-reduce in the timed box over that in public boxes
+    memory_share: float | None = None  # see :func:`memory_share`
 
     def timed(self, kind, name):
         """Return the format whose kernels (gemm, experts or attention) serve a format: the same if it was timed."""
@@ -227,23 +229,30 @@ def operators(chip):
             if kin != lender:
                 lenders[kind, name] = kin
                 known[name] = _multiplying(every[kin][name], name, kin, lender, known)
-    if most := memory_share(chip):
+    most = memory_share(chip)
+    if most:
         for known in found.values():
             known |= {name: kernel.replace(share=min(kernel.share, most)) for name, kernel in known.items()}
     for known in found.values() if chip.startswith(COMPILED_STEP_PREFIX) else ():
         known |= {name: kernel.replace(start=0, depth=0) for name, kernel in known.items()}
     links = {kind: timed_kernels(lender, kind) for kind in LINKS}
-    if lender != chip and is_card(lender):
-        links = {
-            kind: {n: at_least_public(link, chip, n) for n, link in known.items()}
-            for kind, known in links.items()
-        }
+    bus_time = 0.0
+    if is_card(lender):
+        bus_time = bus_bandwidth(chip, 8) / links["library"][8].bandwidth
+        if lender != chip:  # no slower than public boxes
+            links = {
+                kind: {
+                    n: link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)))
+                    for n, link in known.items()
+                }
+                for kind, known in links.items()
+            }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
     block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}
     return Operators(
         share, **found, **links, blocks=blocks_of(block_chips), lenders=lenders, block_chips=block_chips,
-        lender=lender, chip=chip,
+        lender=lender, chip=chip, bus=bus_time, memory_share=most,
     )  # fmt: skip
 
 
@@ -260,11 +269,6 @@ def bus(chip=""):
 def bus_bandwidth(chip, n_chips):
     """Bandwidth of an all-reduce of cards on PCIe in public boxes: each card sends 2 (n - 1) / n times the message."""
     return bus(chip) * n_chips / (2 * (n_chips - 1))
-
-
-def at_least_public(link, chip, n_chips):
-    """Return a link of a timed box of cards that is no slower than that of public boxes of a chip."""
-    return link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n_chips)))
 
 
 def timed_kernels(chip, kind):

@@ -12,8 +12,9 @@ from inferlib.system import System
 from tokenprice import calibration
 from tokenprice.deployment import fewest_experts, heads
 from tokenprice.formatting import Screen, format_layout, format_time, values
+from tokenprice.prefill import PrefillProfile
 from tokenprice.question import question_and_slo
-from tokenprice.request import PrefillProfile, request_of
+from tokenprice.request import request_of
 from tokenprice.signatures import ChangeOptions
 from tokenprice.uncertainty import step_interval
 

@@ -18,13 +18,14 @@ from inferlib.system import (  # fmt: skip
     decode_model,
     format_bytes,
 )
-from inferlib.transformer import Attention, Experts, Transformer
+from inferlib.transformer import Attention, Experts, LatentAttention, Transformer
 from tokenprice import calibration
 from tokenprice.attention import DeltaAttention, StateSpace
 from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
 from tokenprice.formatting import format_layout
 from tokenprice.kernels import Engine
 from tokenprice.scheduler import Scheduler
+from tokenprice.sparse_attention import kind_of, timed_kinds
 from tokenprice.speculation import acceptance, drafted_token_time, with_draft
 
 OUT_OF_MEMORY = "needs {need} GB, but {seen} {have} GB"
@@ -154,6 +155,12 @@ class Deployment(Record):
         whole = FP8_BLOCK * self.expert_lanes[2]
         uneven = next((width for width in widths if width % whole and not width % FP8_BLOCK), None)
         return uneven if self.formats["experts"] == "fp8 block" else None
+
+    @property
+    def alternatives(self) -> list:
+        """The same on the same chips in other layouts."""
+        tried = layouts(self.model, self.machine.chip, self.machine.count)
+        return [self.replace(layout=layout) for layout in tried if layout != self.layout]
 
     # --- Times
 
@@ -343,6 +350,35 @@ class Deployment(Record):
             chip = chip_peak(chip, self)
         found = self.kernels[kind, format] = kernel, calibration.stored_bytes(format), chip
         return found
+
+    @property
+    def weight_format(self) -> str:
+        """Format whose kernels serve the weights."""
+        return calibration.format_name(self.weights)
+
+    @cached_property
+    def block_lenders(self) -> list:
+        """Other chips whose timings stand in for the model's attention blocks."""
+        kinds = {kind for _, attention in self.model.attentions for kind in timed_kinds(attention)}
+        chips = dict.fromkeys(self.operators.block_chips[kind] for kind in sorted(kinds))
+        return [chip for chip in chips if chip != self.machine.chip.name]
+
+    @cached_property
+    def untimed(self) -> list:
+        """What stands in for kernels that were not timed on the chip in the deployment's formats, one text each."""
+        stored = self.model.parameters() | {"head": 1}
+        attentions = [attention for _, attention in self.model.attentions]
+        if all(map(kind_of, attentions)):
+            stored.pop("attention", None)  # its products are part of the timed block
+        used = [
+            ("experts" if part == "experts" else "gemm", format)
+            for part, format in self.formats.items()
+            if stored.get(part)
+        ]
+        if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
+            used.append(("attention", self.kv_cache_dtype))
+        texts = (self.operators.stands_in(kind, calibration.format_name(format)) for kind, format in used)
+        return list(filter(None, dict.fromkeys(texts)))
 
 
 @decode_model("kernels")

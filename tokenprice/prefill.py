@@ -1,11 +1,14 @@
 """Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
-from functools import partial
+from functools import cached_property, partial
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
 from inferlib.ops import log, maximum, minimum, sqrt, where
+from inferlib.optional_imports import np
+from inferlib.system import Breakdown
 from inferlib.transformer import Attention
+from tokenprice import workload
 from tokenprice.scheduler import UNSHARED
 from tokenprice.uncertainty import load_calibration
 
@@ -43,19 +46,6 @@ def prefill_interference(users, output_tokens, prompt_time):
     0.0032
     """
     return (users - 1) / output_tokens * prompt_time
-
-
-def inter_token_wait(users, later, output_tokens, prompt_time, copies, pieces=1, most=None):
-    """:func:`prefill_interference` with ``copies`` in lockstep of ``users`` each, of whom ``later`` are prefilled
-    after the first token.
-
-    ``most``: answers decoded at once; if more users ask, each step prefills all prompts that fit.
-    """
-    own = prefill_interference(later, output_tokens, pieces)
-    wait = interleaved_prefills(own, pieces * users / output_tokens, copies) * prompt_time / pieces
-    if most is None:
-        return wait
-    return where(users > maximum(most, 1), prompt_time * most / output_tokens, wait)
 
 
 @equation(unit="s", step="s", others="s")
@@ -227,33 +217,195 @@ def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
 
 
-def time_to_first_token(
-    protocol, users, prompt_time, own, pieces, output_tokens, step, door, uneven=1.0, copies=1, most=None
-):
-    """Users whose prompts are prefilled after the first token, and TTFT in seconds without memory limits.
+@frozen
+class ClosedLoop:
+    """A machine in a closed loop, whose ``running`` users ask again when answered and wait for others' prefills.
 
-    It is a closed loop. Prompts that delay the first token do not also delay the tokens after it. ``protocol``: an
-    :class:`ArrivalProcess`. ``own``: prefill seconds up to the first token, see :func:`prefill_until_first_token`.
-    ``users``: of each of the ``copies`` in lockstep. ``most``: answers decoded at once.
+    ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
+    :func:`prefill_until_first_token`. ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a
+    copy decodes at once; None without a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep,
+    balanced for ``dp_balance`` steps (0: not balanced).
     """
-    group = minimum(users, protocol.group)
-    # a step also has tokens of decoding sequences
-    taken = pieces if most is None else maximum(pieces, output_tokens / most)
-    whole = maximum(pieces, 1)
-    ahead = prompts_ahead(protocol.burst, group, users)
-    reading = chunked_time(taken, prompt_time, step)
-    # there are no random arrivals in the burst
-    at_random = (1 - protocol.burst) * (users - group)
-    between = output_tokens / taken + door / reading
-    met = queued_prefills(at_random, between, taken)
-    if uneven != 1:  # long prompts are met more often than short ones (length-biased sampling)
-        met = minimum(met * uneven, at_random)
-    if most is not None:  # prefill first: no prompt waits for longer than those of one token's time
-        met = where(most < UNSHARED / 1e9, met, minimum(met, users / output_tokens))
-    seen = met + ahead - group
-    later = maximum(users - seen, 1)
-    # an arriving request waits for another copy's prefill too, if its own copy has none
-    busy = minimum(users / (between + seen + 1), 1)
-    beside = (interleaved_prefills(busy, busy, copies) - busy) * prompt_time / pieces
-    passes = chunked_time(whole - 1, own, step)
-    return later, first_token_time(door, ahead, passes, met * reading + beside, step)
+
+    arrivals: ArrivalProcess
+    output_tokens: float
+    step: float
+    prompt_time: float
+    own: float
+    chunks: float
+    door: float
+    uneven: float = 1.0
+    most: float | None = None
+    running: float = 1
+    lanes: float = 1
+    in_step: float = 1
+    dp_balance: float = 0
+
+    @cached_property
+    def users(self):
+        """Users of each lane."""
+        return maximum(self.running / self.lanes, 1)
+
+    @property
+    def together(self):
+        """Copies that prefill at different times and wait for one another."""
+        return 1 if self.dp_balance else self.in_step
+
+    @property
+    def prefilling(self):
+        """The same without copies that have no user."""
+        return minimum(self.together, self.running)
+
+    @cached_property
+    def prefill_steps(self):
+        """Steps that take part in the prefill of one prompt."""
+        return maximum(self.chunks, 1)
+
+    @cached_property
+    def steps_per_prompt(self):
+        """Steps with prefill per prompt; below 1 if a step prefills several. Steps also hold decoding sequences."""
+        return self.chunks if self.most is None else maximum(self.chunks, self.output_tokens / self.most)
+
+    @cached_property
+    def reading(self):
+        """Seconds of the steps that prefill one prompt."""
+        return chunked_time(self.steps_per_prompt, self.prompt_time, self.step)
+
+    @cached_property
+    def between(self):
+        """Prompts that could be prefilled between two of a user."""
+        return self.output_tokens / self.steps_per_prompt + self.door / self.reading
+
+    @cached_property
+    def group(self):
+        """Prompts prefilled up to and including the request's own, without the burst and random arrivals."""
+        return minimum(self.users, self.arrivals.group)
+
+    @cached_property
+    def ahead(self):
+        """The same with the burst."""
+        return prompts_ahead(self.arrivals.burst, self.group, self.users)
+
+    @cached_property
+    def queued(self):
+        """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
+        at_random = (1 - self.arrivals.burst) * (self.users - self.group)
+        queued = queued_prefills(at_random, self.between, self.steps_per_prompt)
+        if self.uneven != 1:
+            queued = minimum(queued * self.uneven, at_random)
+        if self.most is None or self.most < UNSHARED / 1e9:
+            return queued
+        # prefill first: no prompt waits for longer than those of one token's time
+        return minimum(queued, self.users / self.output_tokens)
+
+    @cached_property
+    def others_ahead(self):
+        """Prompts of other users that delay the first token, and therefore not the tokens after it."""
+        return self.queued + self.ahead - self.group
+
+    @property
+    def ttft(self):
+        """Time to first token in seconds, without memory limits."""
+        # an arriving request waits for another copy's prefill too, if its own copy has none
+        busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
+        of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
+        turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
+        own = chunked_time(self.prefill_steps - 1, self.own, self.step)
+        return self.balance + first_token_time(self.door, self.ahead, own, turn, self.step)
+
+    @property
+    def balance(self):
+        """Seconds for which a prompt is held back until each copy has one, so that all prefill in the same steps."""
+        if not (self.dp_balance and self.in_step > 1):
+            return 0.0
+        begun = self.users / self.output_tokens
+        steps = balance_steps(begun, self.in_step, self.dp_balance)
+        return steps * (self.step + begun * self.prompt_time)
+
+    @property
+    def token_wait(self):
+        """Mean delay of a token by others' prefills, in seconds."""
+        others = maximum(self.users - self.others_ahead, 1)
+        own = prefill_interference(others, self.output_tokens, self.prefill_steps)
+        each = self.prefill_steps * self.users / self.output_tokens
+        wait = interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
+        if self.most is None:
+            return wait
+        # if more users ask than decode at once, each step prefills all prompts that fit
+        full = self.prompt_time * self.most / self.output_tokens
+        return where(self.users > maximum(self.most, 1), full, wait)
+
+    @property
+    def machine_time(self):
+        """Machine time of a prompt, in seconds."""
+        users = self.prefill_steps * self.users
+        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+
+
+@frozen
+class PrefillProfile:
+    """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
+
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
+    ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
+    of all; ``order`` sorts them in that order.
+    """
+
+    tokens: float
+    cached: float
+    full: Breakdown
+    fresh: float
+    prompts: tuple
+    fresh_tokens: tuple
+    passes: tuple
+    chunks: float = 1
+    each: Breakdown | None = None
+    order: tuple = ()
+
+    @classmethod
+    def of(cls, deployment, tokens, cached=0):
+        """Prefill of equal prompts by a deployment."""
+        read = deployment.prefill(tokens, cached)
+        chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
+        seconds = read.total
+        return cls(tokens, cached, read, seconds, (tokens,), (tokens - cached,), (seconds,), chunks)
+
+    def added(self, step) -> tuple:
+        """Seconds that each prefill adds to a step."""
+        seconds = np.ravel(added_time(self.each, step)).tolist()
+        return tuple(seconds[place] for place in self.order)
+
+    @property
+    def uneven(self):
+        """Mean square of the prompts' seconds over the square of their mean."""
+        mean = self.full.total
+        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
+
+
+def prefix_cache(q, machines=1):
+    """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
+    if q.trace is None or not q.trace.blocks:
+        return q.cached or 0
+    return q.trace.cached(q.max_sequences(q.prefills) * q.workload.context * machines)
+
+
+def prefill_profile(q, machines=1) -> PrefillProfile:
+    """Return the prefill profile of a question on a number of machines."""
+    deployment = q.prefills
+    cached = prefix_cache(q, machines)
+    prompt, held = workload.array(q.prompt_tokens), workload.array(cached)
+    each = deployment.prefill(prompt, held)
+    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
+    mean = (lambda one: one) if alone else workload.mean_breakdown
+    full = mean(each)
+    fresh = mean(deployment.prefill(prompt - held)).total if cached else full.total
+    passes = [each.total] if alone else np.ravel(each.total).tolist()
+    lengths = workload.uncached_tokens(q.prompt_tokens, cached), workload.support(q.prompt_tokens)
+    kinds = list(zip(*lengths, passes, range(len(passes)), strict=True))
+    if q.trace is not None:  # in the order in which a link groups the prompts of a trace
+        kinds.sort()
+    fresh_tokens, prompts, passes, order = zip(*kinds, strict=True)
+    chunks = workload.prefill_chunks(q.prompt_tokens, cached, deployment.scheduler.max_num_batched_tokens)
+    return PrefillProfile(
+        q.prompt_tokens, cached, full, fresh, prompts, fresh_tokens, passes, chunks, each, order
+    )

@@ -601,7 +601,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     chooses itself, ignored where only a launch command gives them.
     """
     chips = validation.instance("chips", {} if chips is None else chips, Mapping)
-    options = aliases.resolve(merged(options))
+    options = aliases.resolve(options)
     launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
     prices = parsing.parse_prices(options.pop("prices", {}), chips)
     known = [name for kind in kinds for name in kind.names()]

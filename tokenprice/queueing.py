@@ -15,9 +15,9 @@ from inferlib.optional_imports import np
 from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
-from tokenprice.prefill import prefill_until_first_token
+from tokenprice.prefill import prefill_profile, prefill_until_first_token
 from tokenprice.replica import Costs, Played, counted, play, uniforms
-from tokenprice.request import Request, prefill_profile, request_for, with_cautions
+from tokenprice.request import Request, request_for, with_cautions
 from tokenprice.scheduler import MOST, Scheduler
 
 equation = partial(equation, "serving", chapter="price")

@@ -7,22 +7,19 @@ from operator import itemgetter
 
 from inferlib.equation import equation, frozen
 from inferlib.ops import maximum, minimum
-from inferlib.optional_imports import np
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
-from tokenprice import energy, workload
+from tokenprice import energy
 from tokenprice.formatting import Screen, format_interval, format_number, format_time, values
 from tokenprice.prefill import (  # fmt: skip
     STEADY,
     ArrivalProcess,
+    ClosedLoop,
     added_time,
-    balance_steps,
     decode_batch,
-    inter_token_wait,
-    lane_time,
+    prefill_profile,
     prefill_until_first_token,
     queue_time,
-    time_to_first_token,
     token_time,
 )
 from tokenprice.uncertainty import (  # fmt: skip
@@ -253,75 +250,6 @@ class Request(Screen):
         return "", [token, *self.rows()], [f"Caution: {caution}." for caution in self.warnings]
 
 
-@frozen
-class PrefillProfile:
-    """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
-
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
-    ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
-    of all; ``order`` sorts them in that order.
-    """
-
-    tokens: float
-    cached: float
-    full: Breakdown
-    fresh: float
-    prompts: tuple
-    fresh_tokens: tuple
-    passes: tuple
-    chunks: float = 1
-    each: Breakdown | None = None
-    order: tuple = ()
-
-    @classmethod
-    def of(cls, deployment, tokens, cached=0):
-        """Prefill of equal prompts by a deployment."""
-        read = deployment.prefill(tokens, cached)
-        chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
-        seconds = read.total
-        return cls(tokens, cached, read, seconds, (tokens,), (tokens - cached,), (seconds,), chunks)
-
-    def added(self, step) -> tuple:
-        """Seconds that each prefill adds to a step."""
-        seconds = np.ravel(added_time(self.each, step)).tolist()
-        return tuple(seconds[place] for place in self.order)
-
-    @property
-    def uneven(self):
-        """Mean square of the prompts' seconds over the square of their mean."""
-        mean = self.full.total
-        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
-
-
-def prefix_cache(q, machines=1):
-    """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
-    if q.trace is None or not q.trace.blocks:
-        return q.cached or 0
-    return q.trace.cached(q.max_sequences(q.prefills) * q.workload.context * machines)
-
-
-def prefill_profile(q, machines=1) -> PrefillProfile:
-    """Return the prefill profile of a question on a number of machines."""
-    deployment = q.prefills
-    cached = prefix_cache(q, machines)
-    prompt, held = workload.array(q.prompt_tokens), workload.array(cached)
-    each = deployment.prefill(prompt, held)
-    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
-    mean = (lambda one: one) if alone else workload.mean_breakdown
-    full = mean(each)
-    fresh = mean(deployment.prefill(prompt - held)).total if cached else full.total
-    passes = [each.total] if alone else np.ravel(each.total).tolist()
-    lengths = workload.uncached_tokens(q.prompt_tokens, cached), workload.support(q.prompt_tokens)
-    kinds = list(zip(*lengths, passes, range(len(passes)), strict=True))
-    if q.trace is not None:  # in the order in which a link groups the prompts of a trace
-        kinds.sort()
-    fresh_tokens, prompts, passes, order = zip(*kinds, strict=True)
-    chunks = workload.prefill_chunks(q.prompt_tokens, cached, deployment.scheduler.max_num_batched_tokens)
-    return PrefillProfile(
-        q.prompt_tokens, cached, full, fresh, prompts, fresh_tokens, passes, chunks, each, order
-    )
-
-
 def request_of(
     deployment, step, profile, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
     users=None, protocol=STEADY,
@@ -333,39 +261,24 @@ def request_of(
     who ask, if memory does not hold them all.
     """
     read = profile.full
-    pieces = profile.chunks
     scheduler = deployment.scheduler
     budget = (reader or deployment).scheduler.shared_budget
-    copies = deployment.layout.lanes if reader is None else 1
-    # all copies prefill in the same steps
-    balanced = reader is None and scheduler.dp_balance and deployment.in_step > 1
-    in_step = deployment.in_step if reader is None and not balanced else 1
-    whole = maximum(pieces, 1)
-    among = maximum(running / copies, 1)
-    if reader is not None:
-        among = minimum(among, 1)
-    met = minimum(in_step, running)  # copies without a user do not prefill
-    own = prefill_until_first_token(deployment, read.total, whole)
-    added = added_time(read, step, among - 1) if reader is None else read.total
     fresh_tokens = profile.tokens - profile.cached
-    most = None if budget is None else budget / (1 + fresh_tokens / output_tokens)
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
-    later, first = time_to_first_token(
-        protocol, among, added, own, pieces, output_tokens, step.total, door, profile.uneven, met, most
-    )
+    lanes = deployment.layout.lanes
+    prompt_time = added_time(read, step, maximum(running / lanes, 1) - 1) if reader is None else read.total
+    own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
+    loop = ClosedLoop(
+        protocol, output_tokens, step.total, prompt_time, own, profile.chunks, door, profile.uneven,
+        None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        **{} if reader else {
+            "running": running, "lanes": lanes, "in_step": deployment.in_step, "dp_balance": scheduler.dp_balance,
+        },
+    )  # fmt: skip
+    prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
+    fresh_share = profile.fresh / read.total
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    others = inter_token_wait(among, later, output_tokens, added, met, whole, None if reader else most)
-    tpot = token_time(step.total, others)
-    lane = (
-        1 / reader.layout.lanes if reader else lane_time(1.0, whole * among, output_tokens, copies, in_step)
-    )
-    share = lane * added / read.total
-    balance = 0.0
-    if balanced:
-        begun = among / output_tokens
-        steps = balance_steps(begun, deployment.in_step, scheduler.dp_balance)
-        balance = steps * (step.total + begun * added)
-    done = machine_time(read.total * share if reader is None else 0.0, output_tokens, step.total, together)
+    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
     return Request(
         step=step,
         prompt=read,
@@ -375,11 +288,11 @@ def request_of(
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=first + balance + queue_time(running if users is None else users, running, done),
+        ttft=loop.ttft + queue_time(running if users is None else users, running, done),
         decode_batch=together,
-        tpot=tpot,
-        fresh_seconds=profile.fresh * share,
-        cached_seconds=(read.total - profile.fresh) * share,
+        tpot=token_time(step.total, loop.token_wait),
+        fresh_seconds=fresh_share * prefill_seconds,
+        cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
@@ -390,8 +303,8 @@ def request_of(
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
     fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    together = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(together, q.workload.context)
+    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+    return q.deployment.step(batch, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:

@@ -11,10 +11,10 @@ from tokenprice import invariants, workload
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import Screen, format_number
 from tokenprice.parsing import parse_int
+from tokenprice.prefill import prefill_profile, prefix_cache
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
-from tokenprice.request import prefill_profile, prefix_cache
 from tokenprice.signatures import ChangeOptions
 
 KINDS = {"first": "first token", "token": "tokens of one user, mean", "gaps": "between two tokens"}

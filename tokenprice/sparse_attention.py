@@ -11,7 +11,7 @@ from typing import NamedTuple
 from inferlib import validation
 from inferlib.ops import minimum
 from inferlib.system import Accelerator, format_bytes
-from inferlib.transformer import Attention, LatentAttention, visible_context
+from inferlib.transformer import LatentAttention, visible_context
 from tokenprice import calibration, kernels
 from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 from tokenprice.catalog import load_model
@@ -224,31 +224,6 @@ def timed_kinds(attention):
         return "mamba convolution", "delta state"
     streams = ("streams in", "streams out") if isinstance(attention, CompressedAttention) else ()
     return tuple(filter(None, (kind_of(attention), *streams)))
-
-
-def block_fallbacks(deployment):
-    """Return the other chips whose timings stand in for the attention blocks of a deployment's model."""
-    kinds = {kind for _, attention in deployment.model.attentions for kind in timed_kinds(attention)}
-    names = dict.fromkeys(deployment.operators.block_chips[kind] for kind in sorted(kinds))
-    return [name for name in names if name != deployment.machine.chip.name]
-
-
-def stand_ins(deployment):
-    """Describe what stands in for kernels that were not timed on the deployment's chip in its formats."""
-    own = deployment.operators
-    stored = deployment.model.parameters() | {"head": 1}
-    attentions = [attention for _, attention in deployment.model.attentions]
-    if all(map(kind_of, attentions)):
-        stored.pop("attention", None)  # its products are part of the timed block
-    used = [
-        ("experts" if part == "experts" else "gemm", format)
-        for part, format in deployment.formats.items()
-        if stored.get(part)
-    ]
-    if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
-        used.append(("attention", deployment.kv_cache_dtype))
-    words = (own.stands_in(kind, calibration.format_name(format)) for kind, format in used)
-    return list(filter(None, dict.fromkeys(words)))
 
 
 def unscored_reason(model):

@@ -129,16 +129,14 @@ def limits():
     return most | {"least_params": seen["params"]}
 
 
-def bus_text(chip):
+def bus_text(operators):
     """Say how all-reduces of a chip's timed box of cards compare with those of public boxes, if these are faster."""
-    lender = calibration.fallback_chip(chip)
-    box = calibration.timed_kernels(lender, "library") if calibration.is_card(lender) else {}
-    times = calibration.bus_bandwidth(chip, 8) / box[8].bandwidth if box else 0.0
-    if times <= 1:
+    times = f"{operators.bus:.2g} times as long"
+    if operators.bus <= 1:
         return ""
-    if lender == chip:
-        return f"; the timed box needs up to {times:.2g} times as long for an all-reduce as public boxes of other cards"
-    return f"; all-reduces are those of a public box, but the timed box of {lender} needs {times:.2g} times as long"
+    if operators.lender == operators.chip:
+        return f"; the timed box needs up to {times} for an all-reduce as public boxes of other cards"
+    return f"; all-reduces are those of a public box, but the timed box of {operators.lender} needs {times}"
 
 
 def chip_facts(operators, slower=None):
@@ -156,7 +154,7 @@ def chip_facts(operators, slower=None):
         other = math.hypot(math.log(slower.widen), lent) / math.log(widen["maker"])
     return {
         "chip": chip, "new_chip": float(chip not in load_calibration()["chips"]), "lender": operators.lender,
-        "bus": bus_text(chip), "other_memory": float(calibration.memory_share(chip) is not None), "slower": known,
+        "bus": bus_text(operators), "other_memory": float(operators.memory_share is not None), "slower": known,
         "lent": float(operators.lender != chip), "other_maker": other,
     }  # fmt: skip
 
@@ -185,14 +183,13 @@ def facts(deployment, batch, context, step=None):
     model = deployment.model
     chip = deployment.machine.chip
     layout = deployment.layout
-    lenders = sparse_attention.block_fallbacks(deployment)
     unscored = sparse_attention.unscored_reason(model)
-    untimed = sparse_attention.stand_ins(deployment)
-    format = calibration.format_name(deployment.weights)
+    format = deployment.weight_format
     found = {
-        "stages": layout.pp, "drafted": float(step is not None and "drafting" in step.terms), "borrowed": len(lenders),
-        "not_timed": len(untimed), "untimed": ", ".join(untimed),
-        "timed_on": ", ".join(lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
+        "stages": layout.pp, "drafted": float(step is not None and "drafting" in step.terms),
+        "borrowed": len(deployment.block_lenders),
+        "not_timed": len(deployment.untimed), "untimed": ", ".join(deployment.untimed),
+        "timed_on": ", ".join(deployment.block_lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
         "context": context, "batch": batch, "tp": layout.tp,
         "domain": calibration.chips_per_node(chip) or deployment.machine.domain,
         "shared": float(chip.topology == "PCIe" and layout.tp > 1),

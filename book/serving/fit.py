@@ -30,14 +30,15 @@ from tokenprice.kernels import Engine
 from tokenprice.prefill import (
     STEADY,
     ArrivalProcess,
+    ClosedLoop,
+    PrefillProfile,
     added_time,
     balance_steps,
     decode_batch,
-    inter_token_wait,
     launch_floor,
-    time_to_first_token,
+    prefill_interference,
 )
-from tokenprice.request import PrefillProfile, request_of
+from tokenprice.request import request_of
 from tokenprice.scheduler import Scheduler
 
 CONFIDENCE = 0.8
@@ -129,7 +130,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
         "others": others, "in_step": in_step, "pieces": pieces, "balance": float(balance), "added": added,
         "most": budget / (1 + prompt / output),
-        "ideal": inter_token_wait(sequences, max(sequences, 1), output, 2 * model.n_active * prompt / peak, 1),
+        "ideal": prefill_interference(max(sequences, 1), output, 2 * model.n_active * prompt / peak),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
         "id": row.Index, "publisher": publisher, "model": model.name, "engine": engine, "hardware": system.chip.name,
         "lent": calibration.fallback_chip(system.chip.name) != system.chip.name, "experts": bool(model.sparse),
@@ -634,15 +635,16 @@ def fit_first(table):
 def first_token(table):
     """Seconds to the first token of rows, as a function of the constants of ``FIRST``."""
     t = SimpleNamespace(**{name: table[name].to_numpy() for name in table})
-    passes, users = np.maximum(t.pieces, 1), t.users / t.copies
+    passes = np.maximum(t.pieces, 1)
     protocol = SimpleNamespace(burst=1 / t.rounds, group=t.group)
 
     def predicted(found):
         late, host, serving, compiled = found
         door = np.where(t.engine == "serving", serving, compiled)
         own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
-        loop, how = (own, t.pieces, t.output_tokens, t.step, door), {"copies": t.in_step, "most": t.most}
-        return time_to_first_token(protocol, users, t.added, *loop, **how)[1] + t.balance
+        times = t.step, t.added, own, t.pieces, door
+        copies = {"running": t.users, "lanes": t.copies, "in_step": t.in_step}
+        return ClosedLoop(protocol, t.output_tokens, *times, most=t.most, **copies).ttft + t.balance
 
     return predicted
 

@@ -14,8 +14,8 @@ from book import stored
 from inferlib.system import Layout, System, Workload
 from tokenprice import calibration, catalog, sparse_attention
 from tokenprice.deployment import Deployment
-from tokenprice.prefill import ArrivalProcess
-from tokenprice.request import PrefillProfile, request_of
+from tokenprice.prefill import ArrivalProcess, PrefillProfile
+from tokenprice.request import request_of
 from tokenprice.scheduler import Scheduler
 from tokenprice.uncertainty import error_bar, load_calibration
 
