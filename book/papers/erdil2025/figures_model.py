@@ -94,15 +94,15 @@ def slope_and_wall(model, chip, draft, contexts):
     """Frontiers as they are, with a network without limit, with half the waiting, with drafts; a panel a context."""
     axes = style.panels(7.4, 4, columns=len(contexts), sharey=True)
     curves = (
-        (f"the {chip.name} as it is", style.INK, {}),
-        ("bandwidth of the network unlimited", style.ROSE, {"network": True}),
-        ("launches and latencies halved", style.RED, {"waits": HALVED}),
-        ("with drafts", style.PURPLE, {"draft": draft}),
+        (f"the {chip.name} as it is", style.INK, "-", {}),
+        ("bandwidth of the network unlimited", style.ROSE, "--", {"network": True}),
+        ("launches and latencies halved", style.RED, "-.", {"waits": HALVED}),
+        ("with drafts", style.PURPLE, ":", {"draft": draft}),
     )
     for ax, context in zip(axes, contexts, strict=True):
-        for label, colour, switches in curves:
+        for label, colour, line, switches in curves:
             curve = switched(model, chip, context, **switches)
-            ax.plot(curve.tokens_per_second, curve.usd_per_million, color=colour, label=label)
+            ax.plot(curve.tokens_per_second, curve.usd_per_million, line, color=colour, label=label)
         ax.set(xscale="log", yscale="log", xlabel="tokens per second for one user")
         style.ticks(ax.xaxis, [5, 10, 20, 50, 100, 200, 500, 1000])
         ax.set_xlim(20, 2 * curve.tokens_per_second.max())

@@ -107,14 +107,15 @@ def draw_collective(sizes, ideal, latency=model.collective_latency):
             ("transfer", whole, 1.0),
         ):
             length = min(length, whole - x)
-            ax.barh(y, length, left=x, height=0.5, color=style.RED, alpha=alpha, linewidth=0)
+            ax.barh(y, length, left=x, height=0.7, color=style.RED, alpha=alpha, linewidth=0)
             if length > longest / 8:
-                style.words(ax, x + length / 2, y, f"{name}\n{length:.0f}", ha="center")
+                ink = "white" if alpha == 1 else style.INK
+                style.words(ax, x + length / 2, y, f"{name}\n{length:.0f}", ha="center", color=ink)
             else:
                 small += f", {length:.0f} of it {name}"
             x += length
         style.words(ax, whole + longest / 125, y, f"{whole:,.0f} ns{small}")
-    ax.barh(len(sizes), ideal / NS, height=0.5, facecolor="none", edgecolor=style.RED, linewidth=1.2)
+    ax.barh(len(sizes), ideal / NS, height=0.7, facecolor="none", edgecolor=style.RED, linewidth=1.2)
     style.words(ax, ideal / NS + longest / 125, len(sizes), f"{ideal / NS:,.0f} ns")
     style.name_rows(ax, [*(f"{n} chips" for n in sizes), "ideal"])
     ax.set(ylim=(len(sizes) + 0.6, -0.6), xlabel="nanoseconds of one collective")

@@ -37,15 +37,14 @@ def figure_3(moved, switches):
     least = moved.sel(layout=list(pope.SHARED)).min("layout") / 1e6
     ax.plot(moved.tokens, least, color=style.FAINT, linewidth=8, alpha=0.5)
     for name, colour in layout_colours().items():
-        line = "--" if name == "WS 1D" else "-"
+        line = {"WS 1D": "--", "WG X": "-.", "WG XY": ":"}.get(name, "-")
         ax.plot(moved.tokens, moved.sel(layout=name) / 1e6, line, color=colour, label=name)
     for tokens in switches.values():
         at = float(least.interp(tokens=tokens))
         ax.plot(tokens, at, "o", color=style.INK, zorder=5)
-        ax.annotate(f"{tokens:,.0f}", (tokens, at), (6, -13), textcoords="offset points", fontsize=9)
+        ax.annotate(f"{tokens:,.0f}", (tokens, at), (6, -13), textcoords="offset points")
     ax.set(xscale="log", yscale="log", xlabel="tokens in the batch", ylabel="MB through a chip, one layer")
-    ax.set(ylim=(float(least.min()) / 3, float(moved.max()) / 1e6))
-    ax.legend(ncol=2, fontsize=10)
+    ax.legend(ncol=2)
     return ax
 
 
@@ -140,8 +139,8 @@ def draw_bounds(data):
         bars = {"left": 100 * left, "height": 0.22, "color": style.TERMS[name], "label": name}
         ax.barh([y + height for y in ends], 100 * data[name] / data.measured, **bars)
     ax.axvline(100, color=style.INK, linewidth=1)
-    ax.set_yticks(ends, data.says, fontsize=9)
-    ax.set(xlabel="% of the measured time, every peak as reached", xlim=(0, 105))
+    ax.set_yticks(ends, data.says)
+    ax.set(xlabel="% of the measured time, if every peak were reached", xlim=(0, 105))
     ax.grid(axis="y", visible=False)
     ax.legend(ncol=4, loc="upper center", bbox_to_anchor=(0.4, 1.12))
     return ax

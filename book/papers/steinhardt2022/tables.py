@@ -73,7 +73,7 @@ def modern(machines):
 
 
 def slow_network():
-    """The post's A100 machine with 400 GB/s in all: what the warm-up gives one chip, and a server of eight H100s has."""
+    """The post's A100 machine with 400 GB/s in all: what its warm-up gives one chip and an H100 server has."""
     return load_chip("A100").replace(network_bandwidth=load_chip("A100, warm-up").network_bandwidth)
 
 
