@@ -293,10 +293,10 @@ class ClosedLoop:
         queued = queued_prefills(at_random, self.between, self.steps_per_prompt)
         if self.uneven != 1:
             queued = minimum(queued * self.uneven, at_random)
-        if self.most is None or self.most < UNSHARED / 1e9:
+        if self.most is None:
             return queued
         # prefill first: no prompt waits for longer than those of one token's time
-        return minimum(queued, self.users / self.output_tokens)
+        return where(self.most < UNSHARED / 1e9, queued, minimum(queued, self.users / self.output_tokens))
 
     @cached_property
     def others_ahead(self):
