@@ -19,6 +19,12 @@ TABLE = list(csv.DictReader(COUNTS.read_text("utf-8").splitlines()))
 SMALL = st.integers(1, 64)
 
 
+def dense(n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size):
+    """A model of equal, dense layers."""
+    attention = Attention(n_heads, n_kv_heads, head_dim)
+    return Transformer(d_model, vocab_size, (Layers(n_layers, attention, FeedForward(d_ff)),))
+
+
 def total(parts):
     return sum(parts.values())
 
@@ -81,7 +87,7 @@ def test_every_model_has_a_published_count_and_every_row_a_source():
 
 def test_windows_and_caches_as_others_print_them():
     # Mistral 7B, section 2 of arXiv 2310.06825: at 32k tokens the window needs one eighth of the cache
-    whole = Transformer.dense(32, 4096, 14336, 32, 8, 128, 32000)
+    whole = dense(32, 4096, 14336, 32, 8, 128, 32000)
     assert whole.cache_bytes(32768) / load_model("Mistral 7B").cache_bytes(32768) == 8
     oss = load_model("GPT-OSS 120B")
     assert [(g.count, g.attention.window) for g in oss.layers] == [(18, 128), (18, None)]
@@ -95,7 +101,7 @@ def test_windows_and_caches_as_others_print_them():
 # --- By hand -----------------------------------------------------------------------------------------------
 def test_a_model_that_fits_in_the_head():
     """Two layers, width 4, feed-forward 8, two heads of 3, one key/value head, ten words."""
-    model = Transformer.dense(2, 4, 8, 2, 1, 3, 10)
+    model = dense(2, 4, 8, 2, 1, 3, 10)
     attention = 2 * (4 * 6 + 4 * 3 + 4 * 3 + 6 * 4)
     inside = {"attention": attention, "feed-forward": 2 * 3 * 4 * 8, "norms": 2 * 8 + 4}
     assert model.parameters() == inside | {"embeddings": 40, "head": 40}
@@ -233,7 +239,7 @@ def test_sweeps_stay_lazy_and_symbols_agree_with_floats(name):
 
 def test_a_symbolic_model():
     symbols = n, d, f, heads, kv, h, v = sp.symbols("L d f H K h V", positive=True)
-    model = Transformer.dense(*symbols)
+    model = dense(*symbols)
     by_hand = n * (2 * d * h * (heads + kv) + 3 * d * f + 2 * d) + d + 2 * v * d
     assert sp.expand(model.n_params - by_hand) == 0 and model.cache_values() == 2 * n * kv * h
     numbers = dict(zip(symbols, (32, 4096, 14336, 32, 8, 128, 128256), strict=True))
