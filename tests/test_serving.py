@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import from_table, lines, options_of, refused
+from facts import by_hand, from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
@@ -171,6 +171,9 @@ def test_by_hand():
     starts = 321 * 2.961e-6 + depth * 2.159e-10 + 80 * 11e-6
     assert step.terms["kernel launch"] == pytest.approx(starts, rel=1e-3)
     assert step.terms["collective latency"] == pytest.approx(160 * 3.62e-6, rel=1e-3)
+
+
+test_inputs_of_a_fit_by_hand = by_hand("test_inputs_of_a_fit_by_hand", globals())
 
 
 def test_stages_follow_one_another():
