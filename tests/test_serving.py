@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import by_hand, from_table, lines, options_of, refused
+from facts import by_hand, exactly, from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
@@ -162,15 +162,7 @@ def test_no_interval_begins_below_the_peaks():
     assert ask("Llama 3.1 8B", "1x TPU v6e", batch=1).low == pytest.approx(9.5e-3, rel=0.01)
 
 
-def test_by_hand():
-    """One sequence of Llama 3 70B on eight chips: products read 137 GB at the share of the tables."""
-    step = decode_step(MODEL, BOX, Workload(1, 1), engine="compiled")
-    matrices = 2 * (80 * (8192 * (8192 + 2 * 1024) + 8192**2 + 3 * 8192 * 28672) + 8192 * 128256)
-    assert step.terms["weights"] == pytest.approx(matrices / 8 / (0.8736 * 3.35e12), rel=1e-6)
-    depth = 80 * (8192 + 1024 + 8192 + 3584) + 8192
-    starts = 321 * 2.961e-6 + depth * 2.159e-10 + 80 * 11e-6
-    assert step.terms["kernel launch"] == pytest.approx(starts, rel=1e-3)
-    assert step.terms["collective latency"] == pytest.approx(160 * 3.62e-6, rel=1e-3)
+test_times_and_room_by_hand = exactly("test_times_and_room_by_hand", globals())
 
 
 test_inputs_of_a_fit_by_hand = by_hand("test_inputs_of_a_fit_by_hand", globals())
@@ -209,29 +201,6 @@ def test_whole_experts_inside_an_instance_add_up_as_its_other_parts_do():
     assert (
         spread.terms["expert kernels"] < cut.terms["expert kernels"] and "expert exchange" not in spread.terms
     )
-
-
-def test_cards_on_pcie_share_a_box():
-    """120 all-reduces of 13 us among four cards; each took 107 us while a domain of one was taken for a box."""
-    step = ask("nvidia/Qwen3.5-397B-A17B-NVFP4", "4x RTX PRO 6000", context="1k")
-    link = calibration.operators("RTX PRO 6000").link(4)
-    assert step.step.terms["collective latency"] == pytest.approx(120 * link.latency)
-    assert (
-        any("several PCIe cards" in caution for caution in step.warnings) and step.high > 1.7 * step.seconds
-    )
-    assert (
-        calibration.chips_per_node(load_chip("GH200")) == 1
-        and calibration.chips_per_node(load_chip("L40S")) == 8
-    )
-    lent = calibration.operators("RTX 4090").link(
-        8, "library"
-    )  # nccl-tests: 7,907 us; the timed L40S box needs 83,000
-    assert 67_108_864 / lent.bandwidth == pytest.approx(7907e-6, rel=0.01)
-
-
-def test_a_card_on_pcie_3_sends_half_as_fast():
-    slow, fast = (calibration.operators(name).link(4, "library").bandwidth for name in ("T4", "L4"))
-    assert slow == fast / 2
 
 
 @from_table
@@ -482,25 +451,6 @@ def test_the_shape_of_very_long_prompts():
     state = qwen.replace(layers=(qwen.layers[0],))
     half, whole = (Deployment(state, BOX).prefill(n).total for n in (450_000, 900_000))
     assert whole == pytest.approx(2 * half, rel=0.01)
-
-
-def test_room_by_hand():
-    """What weights and 4 GB of workspace leave of nine tenths of 8 x 81,559 MiB, over 320 KiB a token.
-
-    Or nine tenths of what the weights leave, less that.
-
-    One user needs room for the whole answer; with many users, at different places of their answers, the mean length
-    counts.
-    """
-    weights, token, served = 2 * MODEL.n_params, 327680, Deployment(MODEL, BOX)
-    have, kept = 8 * 81559 * 2**20, 8 * 4e9
-    serves = (0.9 * have - kept - weights) / token
-    assert served.max_sequences(4096) == pytest.approx(serves / 4096, rel=1e-6)
-    assert served.max_sequences(4096, 4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
-    less = (0.8 * have - kept - weights) / token / 4096
-    assert served.replace(memory_utilization=0.8).max_sequences(4096) == pytest.approx(less, rel=1e-6)
-    compiled = served.replace(engine="compiled").max_sequences(4096, 4196)
-    assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
 
 
 def test_room_is_what_a_queue_shows():

@@ -45,6 +45,11 @@ REMARKS = {
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
 }
+# Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
+COLOURS = {
+    "weights": "#0072B2", "cache": "#009E73", "arithmetic": "#B86E00", "bandwidth": "#EDA48C",
+    **dict.fromkeys(("latency", "exchange", "pipeline"), "#D14A1F"),
+}  # fmt: skip
 _MIN_SPEEDUP_SHOWN = 1.02  # smallest speedup that gets a line of its own
 
 
@@ -333,9 +338,9 @@ class Answer(Screen):
     def _repr_html_(self):
         """The table, and below it a bar of the terms of the step."""
         bar = legend = ""
-        for place, (name, seconds) in enumerate(self.step.critical.items() if self.feasible else ()):
-            colour = f"background:hsl({205 + 137 * place} 60% 45%)"
-            bar += f'<i style="flex:{1e3 * seconds:.4g};{colour}"></i>'
+        for name, seconds in self.step.critical.items() if self.feasible else ():
+            colour = f"background:{colour_of(name)}"
+            bar += f'<i style="flex:{1e3 * seconds:.4g};margin-right:1px;{colour}"></i>'
             square = f'<i style="display:inline-block;width:.7em;height:.7em;{colour}"></i>'
             legend += f'<span style="white-space:nowrap">{square} {name} {format_time(seconds)}</span> '
         return (
@@ -357,11 +362,16 @@ class Answer(Screen):
         ax = ax or plt.subplots(figsize=(8, 1.5))[1]
         end = 0.0
         for name, seconds in self.step.critical.items():
-            ax.barh([""], 1e3 * seconds, left=end, label=name)
+            ax.barh([""], 1e3 * seconds, left=end, label=name, color=colour_of(name), edgecolor="white")
             end += 1e3 * seconds
         ax.set_xlabel("milliseconds a step")
         ax.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.5), frameon=False)
         return ax
+
+
+def colour_of(term) -> str:
+    """Return the colour of a term of a step; software is grey."""
+    return COLOURS.get(term.split()[-1], "#8a8a8a")
 
 
 class Answers(Screen, dict):
