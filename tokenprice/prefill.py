@@ -209,11 +209,11 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
 
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
-    copies = deployment.layout.lanes
+    lanes = deployment.layout.lanes
     budget = deployment.scheduler.max_num_batched_tokens
     if reader is not None or budget is None:
         return running
-    return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
+    return lanes * concurrent_answers(running / lanes, output_tokens, fresh_tokens, budget)
 
 
 @frozen
@@ -381,8 +381,7 @@ class PrefillProfile:
     @property
     def uneven(self):
         """Mean square of the prompts' seconds over the square of their mean."""
-        mean = self.full.total
-        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
+        return 1 + workload.squared_cv(self.passes)
 
 
 def prefix_cache(q, machines=1):
