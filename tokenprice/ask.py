@@ -491,7 +491,7 @@ def ask_kernel_model(q, simulated=True):
     else:
         request = closed_loop(q, step, running) if q.is_request else None
     if request is None:
-        factor, warnings = step_interval(deployment, running, q.workload.context, step)
+        factor, warnings = step_interval(deployment, running, q.workload.context)
         at_peaks = deployment.least_step(running, q.workload.context)
     else:
         factor = request.step_factor
@@ -591,8 +591,9 @@ def _format_setup(answer):
     q = answer.question
     parts = [format_dtypes(q.formats), format_layout(q.resolved_layout)]
     if q.is_request:
-        users = q.workload.batch
-        who = _format_request_rate(q) if q.request_rate else f"{users:,g} user{'s' if users > 1 else ''}"
+        who = f"{q.workload.batch:,g} user{'s' if q.workload.batch > 1 else ''}"
+        if q.request_rate:
+            who = f"{format_number(q.request_rate)} request{'' if q.request_rate == 1 else 's'}/s"
         parts.append(
             f"{who}, prompt {_format_length(q.prompt_tokens)}, output {_format_length(q.output_tokens)}"
         )
@@ -609,10 +610,6 @@ def _format_length(tokens):
     """Format a length in tokens; a distribution as it was given, with its mean."""
     said = getattr(tokens, "text", "")
     return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
-
-
-def _format_request_rate(q):
-    return f"{format_number(q.request_rate)} request{'' if q.request_rate == 1 else 's'}/s"
 
 
 def _plain(value):

@@ -146,7 +146,7 @@ class Server:
         """Mean seconds of a prompt, and their mean square over the square of the mean."""
         passes = self.costs.passes
         mean = sum(passes) / len(passes)
-        return mean, sum(one**2 for one in passes) / len(passes) / mean**2 if mean else 1.0
+        return mean, 1 + workload.squared_cv(passes) if mean else 1.0
 
     def step(self, n):
         """Seconds of a step with ``n`` decoding sequences in each copy."""
@@ -591,13 +591,15 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return None
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
-    paid = request.fresh_seconds + request.cached_seconds
-    busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
-    busy = busy if prefill_machine else [sum(busy)] * 2
+    prefill_seconds = request.fresh_seconds + request.cached_seconds
+    used = q.request_rate * request.output_seconds / n
+    reading_used = q.request_rate * prefill_seconds / (readers or n)
+    if not prefill_machine:
+        used = reading_used = used + reading_used
     shortest = min(workload.support(q.prompt_tokens))
     at_peaks = q.deployment.least_step(copies, shortest), request.at_peaks[1]  # at times a copy has one user
     request = replace(
-        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
+        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading_used,
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(

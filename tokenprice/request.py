@@ -326,19 +326,18 @@ def request_for(q, profile, step, running, **other):
     return request_of(q.deployment, step, profile, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
-def least_times(q, request):
-    """Return the least times of a step and of the prefill of a request, at the peaks of the data sheet."""
-    step = q.deployment.least_step(request.decode_batch, q.workload.context)
-    return step, q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens))
-
-
 def with_cautions(request, q, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
     deployment = q.deployment
-    several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
-    at_peaks = request.at_peaks if several else least_times(q, request)
+    context = q.workload.context
+    at_peaks = request.at_peaks
+    if isinstance(request.decode_batch, Real):  # the ends of several are not shown
+        at_peaks = (
+            deployment.least_step(request.decode_batch, context),
+            q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
+        )
     known = load_calibration()["first_token"]
-    found = facts(deployment, users, q.workload.context, request.step) | {
+    found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
