@@ -306,11 +306,15 @@ def request_of(
     )
 
 
+def decoding_users(q, running):
+    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+
+
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(batch, q.workload.context)
+    return q.deployment.step(decoding_users(q, running), q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
@@ -348,7 +352,7 @@ def with_cautions(request, q, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
-        "answered": request.decode_batch,
+        "answered": decoding_users(q, request.concurrency),
         "pauses": float(not (deployment.scheduler.rides or q.request_rate or q.trace)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
