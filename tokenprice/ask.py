@@ -481,19 +481,19 @@ def ask_kernel_model(q, simulated=True):
     step = decode_step(q, running) if closed else deployment.step(running, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
-    many = apart = None
+    many = apart = request = None
     if q.request_rate:
         many, apart = _fleets(q, simulated)
         if many is None:
             return _no_answer(q, "n/a", _overload_reason(q))
         request = many.request
-        step = many.request.step
-    else:
-        request = closed_loop(q, step, running) if q.is_request else None
+    elif q.is_request:
+        request = closed_loop(q, step, running)
     if request is None:
         factor, warnings = step_interval(deployment, running, q.workload.context)
         at_peaks = deployment.least_step(running, q.workload.context)
     else:
+        step = request.step
         factor = request.step_factor
         warnings = request.warnings
         at_peaks = request.at_peaks[0]

@@ -348,7 +348,7 @@ class PrefillProfile:
 
     ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
     ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
-    of all; ``order`` sorts them in that order.
+    of all.
     """
 
     tokens: float
@@ -360,29 +360,26 @@ class PrefillProfile:
     passes: tuple
     chunks: float
     each: Breakdown
-    order: tuple
 
     @classmethod
     def of(cls, deployment, tokens, cached=0):
         """Prefill by a deployment of prompts with these tokens (a number or a distribution), some of them cached."""
-        prompt = workload.array(tokens)
-        held = workload.array(cached)
-        each = deployment.prefill(prompt, held)
-        full, fresh = each, deployment.prefill(prompt - held) if cached else each
-        if isinstance(tokens, workload.LengthDistribution):
-            full, fresh = map(workload.mean_breakdown, (full, fresh))
-        passes = np.ravel(each.total).tolist()
         # in the order in which a link groups the prompts of a trace
-        lengths = workload.uncached_tokens(tokens, cached), workload.support(tokens)
-        kinds = sorted(zip(*lengths, passes, range(len(passes)), strict=True))
-        fresh_tokens, prompts, passes, order = zip(*kinds, strict=True)
+        lengths = zip(workload.uncached_tokens(tokens, cached), workload.support(tokens), strict=True)
+        fresh_tokens, prompts = zip(*sorted(lengths), strict=True)
+        many = isinstance(tokens, workload.LengthDistribution)
+        prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
+        each = deployment.prefill(prompt, prompt - uncached)
+        full, fresh = each, deployment.prefill(uncached) if cached else each
+        if many:
+            full, fresh = map(workload.mean_breakdown, (full, fresh))
+        passes = tuple(np.ravel(each.total).tolist())
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
-        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, order)
+        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
-        seconds = np.ravel(added_time(self.each, step)).tolist()
-        return tuple(seconds[place] for place in self.order)
+        return tuple(np.ravel(added_time(self.each, step)).tolist())
 
     @property
     def uneven(self):

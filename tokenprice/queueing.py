@@ -309,7 +309,7 @@ class Server:
 def server_of(q, profile=None) -> Server:
     """Return the machine for a question's requests; ``profile``: of its prefill, if it prefills itself."""
     deployment = q.deployment
-    copies = deployment.layout.lanes
+    lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
     prompts = profile.prompts if profile else workload.support(q.prompt_tokens)
     fresh, passes = (
@@ -318,16 +318,16 @@ def server_of(q, profile=None) -> Server:
     room = q.max_sequences()
     context = q.workload.context
     held = 2 * context - q.prompt_tokens if scheduler.reserve else context
-    tokens = room * held / copies if isfinite(room) else inf
+    tokens = room * held / lanes if isfinite(room) else inf
     costs = Costs(
         step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    busy = Server(costs, scheduler, float(q.output_tokens), held, copies)
+    busy = Server(costs, scheduler, float(q.output_tokens), held, lanes)
     if profile is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
-    if full > copies:  # extra step time per prompt on a machine that is never idle
+    full = lanes * busy.sequences if q.request_rate else min(q.workload.batch, lanes * busy.sequences)
+    if full > lanes:  # extra step time per prompt on a machine that is never idle
         passes = profile.added(deployment.unlimited().step(full, context))
     late = prefill_until_first_token(deployment, profile.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
@@ -495,7 +495,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     ``near``. ``most``: chips above which no fleet is wanted.
     """
     prefill_machine = q.prefill_machine
-    copies = q.deployment.layout.lanes
+    lanes = q.deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
@@ -516,12 +516,12 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = q.deployment.step(max(users, copies), q.workload.context)
+        step = q.deployment.step(max(users, lanes), q.workload.context)
         request = request_for(q, profile(n), step, users)
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
-    one = mean(copies, 1)
+    one = mean(lanes, 1)
     factor = one.step_factor
 
     def able(of, n):
@@ -597,7 +597,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     if not prefill_machine:
         used = reading_used = used + reading_used
     shortest = min(workload.support(q.prompt_tokens))
-    at_peaks = q.deployment.least_step(copies, shortest), request.at_peaks[1]  # at times a copy has one user
+    at_peaks = q.deployment.least_step(lanes, shortest), request.at_peaks[1]  # at times a copy has one user
     request = replace(
         request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading_used,
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,

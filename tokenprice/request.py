@@ -269,16 +269,21 @@ def request_of(
     prompt_time = added_time(read, step, maximum(running / lanes, 1) - 1) if reader is None else read.total
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     loop = ClosedLoop(
-        protocol, output_tokens, step.total, prompt_time, own, profile.chunks, door, profile.uneven,
-        None if budget is None else budget / (1 + fresh_tokens / output_tokens),
-        **{} if reader else {
-            "running": running, "lanes": lanes, "in_step": deployment.in_step, "dp_balance": scheduler.dp_balance,
-        },
+        protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, chunks=profile.chunks, door=door,
+        uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
     )  # fmt: skip
+    if reader is None:
+        loop = replace(
+            loop,
+            running=running,
+            lanes=lanes,
+            in_step=deployment.in_step,
+            dp_balance=scheduler.dp_balance,
+        )
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
-    together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
+    batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
+    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, batch)
     return Request(
         step=step,
         prompt=read,
@@ -289,7 +294,7 @@ def request_of(
         output_tokens=output_tokens,
         concurrency=running,
         ttft=loop.ttft + queue_time(running if users is None else users, running, done),
-        decode_batch=together,
+        decode_batch=batch,
         tpot=token_time(step.total, loop.token_wait),
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
@@ -300,11 +305,15 @@ def request_of(
     )
 
 
+def decoding_users(q, running):
+    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+
+
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(batch, q.workload.context)
+    return q.deployment.step(decoding_users(q, running), q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
