@@ -462,7 +462,7 @@ def test_the_output_head_multiplies_one_row_of_a_prompt():
 
 
 def test_norms_and_gates_of_a_prompt_stream_their_activations():
-    """A norm with the residual reads and writes two rows of 8,192 values, a gate reads two of 28,672 / 8 and writes one.
+    """A norm with the residual reads and writes 2 rows of 8,192 values, a gate reads 2 of 28,672 / 8 and writes one.
 
     At 2 bytes a value and 80 % of 3.35 TB/s, in each of 80 layers with two norms and a gate.
     """
