@@ -438,11 +438,11 @@ def test_cautions(model, machine, options, word):
 # --- Prompts -----------------------------------------------------------------------------------------------
 def test_a_long_prompt_is_its_arithmetic_and_a_cached_prefix_costs_its_pairs_only():
     """8,192 tokens of Llama 3 70B on one (endless) H100: FLOP over 77 % of the peak, attention at 54 %."""
-    read = Deployment(MODEL, System(ENDLESS, 1)).prefill(8192).total
+    read = Deployment(MODEL, System(ENDLESS, 1)).prefill(8192)
     parts = MODEL.prefill_flops(8192)
     pairs = parts.pop("scores") + parts.pop("values")
     wanted = sum(parts.values()) / (0.7671 * 989e12) + pairs / (0.5383 * 989e12)
-    assert read == pytest.approx(wanted, rel=0.01)
+    assert read.total - read.terms["activations"] == pytest.approx(wanted, rel=0.01)
     served = Deployment(MODEL, BOX)
     whole, half, all_but_one = (served.prefill(8192, n) for n in (0, 4096, 8191))
     assert all_but_one.total < 0.1 * whole.total
@@ -531,7 +531,7 @@ def test_the_time_to_the_first_token_is_as_far_off_as_stated(by):
     rows, logs = fit.first_rows(near=False), fit.first_left_out(by, near=False)
     scattered = rows.model.isin(fit.SCATTERED)
     assert np.abs(np.expm1(logs[(rows.copies > 1) & ~scattered])).mean() < 0.205
-    assert 0.75 <= np.mean(np.abs(logs[scattered]) <= math.log(error_bar(DEEPSEEK)["first"])) <= 0.86
+    assert 0.75 <= np.mean(np.abs(logs[scattered]) <= math.log(error_bar(DEEPSEEK)["first"])) <= 0.85
 
 
 def test_what_recent_models_wait_for_is_not_the_chip():
