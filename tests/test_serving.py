@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from facts import from_table, lines, options_of, refused
+from facts import by_hand, from_table, lines, options_of, refused
 from questions import request, step
 
 import inferlib
@@ -461,16 +461,6 @@ def test_the_output_head_multiplies_one_row_of_a_prompt():
     assert two["arithmetic"] - one["arithmetic"] == pytest.approx(wanted, rel=1e-3)
 
 
-def test_norms_and_gates_of_a_prompt_stream_their_activations():
-    """A norm with the residual reads and writes 2 rows of 8,192 values, a gate reads 2 of 28,672 / 8 and writes one.
-
-    At 2 bytes a value and 80 % of 3.35 TB/s, in each of 80 layers with two norms and a gate.
-    """
-    bytes_of_a_token = 80 * (2 * 4 * 8192 + 3 * 28672 / 8) * 2
-    found = Deployment(MODEL, BOX).prefill(8192).terms["activations"]
-    assert found == pytest.approx(8192 * bytes_of_a_token / (0.8 * 3.35e12))
-
-
 def test_the_shape_of_very_long_prompts():
     """Epoch AI: linear for two models, for two a square that overtakes the line near a million tokens.
 
@@ -486,23 +476,7 @@ def test_the_shape_of_very_long_prompts():
     assert whole == pytest.approx(2 * half, rel=0.01)
 
 
-def test_room_by_hand():
-    """What weights and 4 GB of workspace leave of nine tenths of 8 x 81,559 MiB, over 320 KiB a token.
-
-    Or nine tenths of what the weights leave, less that.
-
-    One user needs room for the whole answer; with many users, at different places of their answers, the mean length
-    counts.
-    """
-    weights, token, served = 2 * MODEL.n_params, 327680, Deployment(MODEL, BOX)
-    have, kept = 8 * 81559 * 2**20, 8 * 4e9
-    serves = (0.9 * have - kept - weights) / token
-    assert served.max_sequences(4096) == pytest.approx(serves / 4096, rel=1e-6)
-    assert served.max_sequences(4096, 4196) == pytest.approx((serves - 100) / 4096, rel=1e-6)
-    less = (0.8 * have - kept - weights) / token / 4096
-    assert served.replace(memory_utilization=0.8).max_sequences(4096) == pytest.approx(less, rel=1e-6)
-    compiled = served.replace(engine="compiled").max_sequences(4096, 4196)
-    assert compiled == pytest.approx((0.9 * (have - weights) - kept) / token / 4196, rel=1e-6)
+test_rooms_and_norms_by_hand = by_hand("test_rooms_and_norms_by_hand", globals())
 
 
 def test_room_is_what_a_queue_shows():
