@@ -438,16 +438,6 @@ def test_the_output_head_multiplies_one_row_of_a_prompt():
     assert two["arithmetic"] - one["arithmetic"] == pytest.approx(wanted, rel=1e-3)
 
 
-def test_norms_and_gates_of_a_prompt_stream_their_activations():
-    """A norm with the residual reads and writes 2 rows of 8,192 values, a gate reads 2 of 28,672 / 8 and writes one.
-
-    At 2 bytes a value and 80 % of 3.35 TB/s, in each of 80 layers with two norms and a gate.
-    """
-    bytes_of_a_token = 80 * (2 * 4 * 8192 + 3 * 28672 / 8) * 2
-    found = Deployment(MODEL, BOX).prefill(8192).terms["activations"]
-    assert found == pytest.approx(8192 * bytes_of_a_token / (0.8 * 3.35e12))
-
-
 def test_the_shape_of_very_long_prompts():
     """Epoch AI: linear for two models, for two a square that overtakes the line near a million tokens.
 
