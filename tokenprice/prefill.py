@@ -152,12 +152,19 @@ def first_token_time(door, ahead, prompt_time, turn, step):
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
-def queue_time(users, room, machine_time):
-    """Wait for memory when more users ask than sequences fit.
+def queue_time(users, room, machine_time, burst=0):
+    """Mean wait for a place when more users ask than sequences fit.
 
-    Users beyond ``room`` wait until a place is free; each finished request frees one.
+    A request waits until those of the users beyond ``room`` are answered; each answer frees a place. After a start at
+    once the first requests take places in waves, the first of which does not wait: on average they wait half as long.
+    ``burst``: share of all requests that come at the start.
+
+    Examples
+    --------
+    >>> queue_time(users=256, room=4, machine_time=1), queue_time(users=256, room=4, machine_time=1, burst=1)
+    (252, 126.0)
     """
-    return maximum(users - room, 0) * machine_time
+    return maximum(users - room, 0) * machine_time * (1 - burst / 2)
 
 
 READ_AND_WORK = ("weights", "arithmetic"), ("expert weights", "expert arithmetic")

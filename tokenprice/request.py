@@ -288,7 +288,7 @@ def request_of(
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=loop.ttft + queue_time(running if users is None else users, running, done),
+        ttft=loop.ttft + queue_time(running if users is None else users, running, done, protocol.burst),
         decode_batch=together,
         tpot=token_time(step.total, loop.token_wait),
         fresh_seconds=fresh_share * prefill_seconds,
