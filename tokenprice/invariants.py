@@ -97,7 +97,7 @@ def of_request(q, request, fleet=None):
     scheduler = deployment.scheduler
     pieces = max(q.prefill_chunks, 1)
     in_step = 1 if scheduler.dp_balance else deployment.in_step
-    among = max(r.concurrency / copies, 1)
+    among = max(r.decode_batch / copies, 1)
     lanes = (pieces * among, r.output_tokens, copies, in_step)
     added = added_time(r.prompt, r.step, among - 1)
     if r.prefill_machine:

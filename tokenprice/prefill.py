@@ -167,6 +167,19 @@ def queue_time(users, room, machine_time, burst=0):
     return maximum(users - room, 0) * machine_time * (1 - burst / 2)
 
 
+def full_steps(loop, users, batch, machine_time):
+    """TTFT, and wait of a token, in seconds, of ``users`` if a step has tokens for ``batch``, those of the ``loop``.
+
+    The machine is never idle. A prompt is prefilled in one of the full steps after those of the users beyond ``batch``
+    are answered. What it waits longer in the loop, its tokens wait less, as all users share the machine (Little's law).
+    """
+    full = batch * machine_time / loop.output_tokens
+    least = full + queue_time(users, batch, machine_time, loop.arrivals.burst)
+    after = loop.output_tokens - 1
+    longer = minimum(maximum(loop.ttft - least, 0), after * (full - loop.step))
+    return least + longer, full - loop.step - longer / maximum(after, 1)
+
+
 READ_AND_WORK = ("weights", "arithmetic"), ("expert weights", "expert arithmetic")
 
 
@@ -335,12 +348,7 @@ class ClosedLoop:
         others = maximum(self.users - self.others_ahead, 1)
         own = prefill_interference(others, self.output_tokens, self.prefill_steps)
         each = self.prefill_steps * self.users / self.output_tokens
-        wait = interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
-        if self.most is None:
-            return wait
-        # if more users ask than decode at once, each step prefills all prompts that fit
-        full = self.prompt_time * self.most / self.output_tokens
-        return where(self.users > maximum(self.most, 1), full, wait)
+        return interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
 
     @property
     def machine_time(self):
