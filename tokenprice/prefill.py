@@ -90,7 +90,7 @@ STEADY = ArrivalProcess()
 
 @equation()
 def prompts_ahead(burst, group, users):
-    """Prompts prefilled up to and including the request's own: the group, and on average half of the burst.
+    """Prompts prefilled up to and including the request's own: the group, or in the burst on average half of all.
 
     ``burst``: the share of requests that belong to the burst.
 
@@ -99,7 +99,7 @@ def prompts_ahead(burst, group, users):
     >>> prompts_ahead(burst=0.1, group=1, users=31)
     2.5
     """
-    return group + burst * (users - group) / 2
+    return (1 - burst) * group + burst * (users + 1) / 2
 
 
 @equation(prompts="1 > 0", copies="1 > 0")
@@ -145,10 +145,10 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
     return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
-@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
-def first_token_time(door, ahead, prompt_time, turn, step):
-    """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
-    return door + ahead * prompt_time + turn + STEPS * step
+@equation(unit="s", door="s", own="s", prompt_time="s", turn="s", step="s")
+def first_token_time(door, own, ahead, prompt_time, turn, step):
+    """Time to first token: service overhead, the request's own prefill, those ahead, and the steps in between."""
+    return door + own + ahead * prompt_time + turn + STEPS * step
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
@@ -242,9 +242,10 @@ class ClosedLoop:
     """A machine in a closed loop, whose ``running`` users ask again when answered and wait for others' prefills.
 
     ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
-    :func:`prefill_until_first_token`. ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a
-    copy decodes at once; None without a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep,
-    balanced for ``dp_balance`` steps (0: not balanced).
+    :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
+    ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a copy decodes at once; None without
+    a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps
+    (0: not balanced).
     """
 
     arrivals: ArrivalProcess
@@ -252,6 +253,7 @@ class ClosedLoop:
     step: float
     prompt_time: float
     own: float
+    other: float
     chunks: float
     door: float
     uneven: float = 1.0
@@ -321,7 +323,7 @@ class ClosedLoop:
     @cached_property
     def others_ahead(self):
         """Prompts of other users that delay the first token, and therefore not the tokens after it."""
-        return self.queued + self.ahead - self.group
+        return self.queued + self.arrivals.burst * (self.users - 1) / 2
 
     @property
     def ttft(self):
@@ -330,8 +332,8 @@ class ClosedLoop:
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
-        own = chunked_time(self.prefill_steps - 1, self.own, self.step)
-        return self.balance + first_token_time(self.door, self.ahead, own, turn, self.step)
+        own, each = (chunked_time(self.prefill_steps - 1, one, self.step) for one in (self.own, self.other))
+        return self.balance + first_token_time(self.door, own, self.ahead - 1, each, turn, self.step)
 
     @property
     def balance(self):

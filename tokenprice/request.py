@@ -270,8 +270,9 @@ def request_of(
     together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
     prompt_time = added_time(read, step, maximum(together / lanes, 1) - 1) if reader is None else read.total
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
+    other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
-        protocol, output_tokens, step.total, prompt_time, own, profile.chunks, door, profile.uneven,
+        protocol, output_tokens, step.total, prompt_time, own, other, profile.chunks, door, profile.uneven,
         None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         **{} if reader else {
             "running": together, "lanes": lanes, "in_step": deployment.in_step, "dp_balance": scheduler.dp_balance,
