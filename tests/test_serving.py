@@ -542,8 +542,8 @@ def test_a_protocol_says_when_the_first_token_comes():
     calm, burst, equal = (request(MODEL, BOX, 4096, 512, 32, **protocol) for protocol in protocols)
     assert calm.ttft < burst.ttft < equal.ttft
     alone = calm.prompt.total
-    # a tenth of the others comes in the burst, and no longer at random
-    assert 0.9 < (burst.ttft - calm.ttft) / (31 / 20 * alone) < 1
+    # a tenth comes in the burst, of which 16 are ahead in pairs; fewer at random
+    assert 0.9 < (burst.ttft - calm.ttft) / (16 / 10 * alone) < 1
     # a prompt waits for the step in progress and is prefilled with another; each step of a row prefills one
     one, row = (
         request(MODEL, BOX, 4096, 512, 1, requests_per_user=1),

@@ -11,7 +11,6 @@ from facts import from_table
 
 from tokenprice import Question, ask, simulate
 from tokenprice.terminal import main
-from tokenprice.uncertainty import load_calibration
 
 ASKED = Question(
     "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=2
@@ -78,14 +77,6 @@ def test_users_beyond_the_tokens_of_a_step_do_not_slow_it():
     asked = asked.replace(kv_cache_dtype="fp8", max_num_batched_tokens=2048)
     totals = [ask(asked.replace(concurrency=users)).throughput for users in range(160, 400, 20)]
     assert all(more > 0.9999 * less for less, more in itertools.pairwise(totals)), totals
-
-
-def test_prompts_of_a_burst_share_the_reading_of_weights():
-    """A step prefills 35 of them; one after another, each with all experts, they took three times as long."""
-    asked = Question("GPT-OSS 120B", "2x H100", prompt_tokens=236, output_tokens=991, requests_per_user=1)
-    found = simulate(asked.replace(concurrency=1000))
-    late = load_calibration()["first_token"]["late"]
-    assert found.mean("first") < found.answer.request.ttft < late * found.mean("first")
 
 
 def test_every_request_that_came_was_served_with_all_its_tokens():

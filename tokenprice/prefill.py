@@ -89,17 +89,17 @@ STEADY = ArrivalProcess()
 
 
 @equation()
-def prompts_ahead(burst, group, users):
+def prompts_ahead(burst, group, users, pack=1):
     """Prompts prefilled up to and including the request's own: the group, or in the burst on average half of all.
 
-    ``burst``: the share of requests that belong to the burst.
+    ``burst``: the share of requests that belong to the burst, which is prefilled in packs, one in a step.
 
     Examples
     --------
-    >>> prompts_ahead(burst=0.1, group=1, users=31)
-    2.5
+    >>> prompts_ahead(burst=0.1, group=1, users=31), prompts_ahead(burst=1, group=1, users=32, pack=8)
+    (2.5, 20.0)
     """
-    return (1 - burst) * group + burst * (users + 1) / 2
+    return (1 - burst) * group + burst * (users + pack) / 2
 
 
 @equation(prompts="1 > 0", copies="1 > 0")
@@ -306,7 +306,12 @@ class ClosedLoop:
     @cached_property
     def ahead(self):
         """The same with the burst."""
-        return prompts_ahead(self.arrivals.burst, self.group, self.users)
+        return prompts_ahead(self.arrivals.burst, self.group, self.users, self.pack)
+
+    @cached_property
+    def pack(self):
+        """Prompts of a burst that are prefilled in one step."""
+        return minimum(self.users, maximum(1 / self.chunks, 1))
 
     @cached_property
     def queued(self):
@@ -323,7 +328,7 @@ class ClosedLoop:
     @cached_property
     def others_ahead(self):
         """Prompts of other users that delay the first token, and therefore not the tokens after it."""
-        return self.queued + self.arrivals.burst * (self.users - 1) / 2
+        return self.queued + self.arrivals.burst * ((self.users + self.pack) / 2 - 1)
 
     @property
     def ttft(self):
