@@ -50,7 +50,7 @@ def test_a_formula_that_goes_wrong_sells_nothing(room, name, asked, monkeypatch)
     found = ask(asked)
     assert found.status == "n/a" and "please report the question" in found.reason
     offers = decide(
-        asked.replace(machine=None, layout=None, concurrency=None), tpot=1.0, chips="H200", counts=8
+        asked.replace(machine=None, layout=None, concurrency=None), tpot=0.1, chips="H200", counts=8
     )
     assert offers.best is None
 

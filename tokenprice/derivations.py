@@ -67,10 +67,11 @@ def burst_and_steady_state():
     """How many prompts are ahead of a new one, in a closed loop whose users all begin at once."""
     i = sp.Symbol("i")
     users, group, burst, ahead = (_symbol(name) for name in ("users", "group", "burst", "prompts_ahead"))
-    first = sp.summation(i * group, (i, 1, users / group)) / (users / group)
+    pack = _symbol("pack")
+    first = sp.summation(i * pack, (i, 1, users / pack)) / (users / pack)
     whole = burst * first + (1 - burst) * group
     return derivation_steps(
-        "In the burst the groups of prompts are prefilled one after another: on average half of them are ahead.",
+        "In the burst packs of prompts are prefilled one after another: on average half of them are ahead.",
         sp.Eq(ahead, sp.factor(first)),
         "After the burst only the prompts of the same group are ahead.",
         sp.Eq(ahead, group),

@@ -98,7 +98,7 @@ def of_request(q, request, fleet=None):
     output_tokens = request.output_tokens
     if request.prefill_machine is None:
         in_step = 1 if scheduler.dp_balance else deployment.in_step
-        of_lane = max(request.concurrency / lanes, 1)
+        of_lane = max(request.decode_batch / lanes, 1)
         prompt_time = added_time(request.prompt, request.step, of_lane - 1)
         prefill_seconds = lane_time(prompt_time, chunks * of_lane, output_tokens, lanes, in_step)
     else:

@@ -89,17 +89,17 @@ STEADY = ArrivalProcess()
 
 
 @equation()
-def prompts_ahead(burst, group, users):
-    """Prompts prefilled up to and including the request's own: the group, and on average half of the burst.
+def prompts_ahead(burst, group, users, pack=1):
+    """Prompts prefilled up to and including the request's own: the group, or in the burst on average half of all.
 
-    ``burst``: the share of requests that belong to the burst.
+    ``burst``: the share of requests that belong to the burst, which is prefilled in packs, one in a step.
 
     Examples
     --------
-    >>> prompts_ahead(burst=0.1, group=1, users=31)
-    2.5
+    >>> prompts_ahead(burst=0.1, group=1, users=31), prompts_ahead(burst=1, group=1, users=32, pack=8)
+    (2.5, 20.0)
     """
-    return group + burst * (users - group) / 2
+    return (1 - burst) * group + burst * (users + pack) / 2
 
 
 @equation(prompts="1 > 0", copies="1 > 0")
@@ -145,19 +145,39 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
     return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
-@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
-def first_token_time(door, ahead, prompt_time, turn, step):
-    """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
-    return door + ahead * prompt_time + turn + STEPS * step
+@equation(unit="s", door="s", own="s", prompt_time="s", turn="s", step="s")
+def first_token_time(door, own, ahead, prompt_time, turn, step):
+    """Time to first token: service overhead, the request's own prefill, those ahead, and the steps in between."""
+    return door + own + ahead * prompt_time + turn + STEPS * step
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
-def queue_time(users, room, machine_time):
-    """Wait for memory when more users ask than sequences fit.
+def queue_time(users, room, machine_time, burst=0):
+    """Mean wait for a place when more users ask than sequences fit.
 
-    Users beyond ``room`` wait until a place is free; each finished request frees one.
+    A request waits until those of the users beyond ``room`` are answered; each answer frees a place. After a start at
+    once the first requests take places in waves, the first of which does not wait: on average they wait half as long.
+    ``burst``: share of all requests that come at the start.
+
+    Examples
+    --------
+    >>> queue_time(users=256, room=4, machine_time=1), queue_time(users=256, room=4, machine_time=1, burst=1)
+    (252, 126.0)
     """
-    return maximum(users - room, 0) * machine_time
+    return maximum(users - room, 0) * machine_time * (1 - burst / 2)
+
+
+def full_steps(loop, users, batch, machine_time):
+    """TTFT, and wait of a token, in seconds, of ``users`` if a step has tokens for ``batch``, those of the ``loop``.
+
+    The machine is never idle. A prompt is prefilled in one of the full steps after those of the users beyond ``batch``
+    are answered. What it waits longer in the loop, its tokens wait less, as all users share the machine (Little's law).
+    """
+    full = batch * machine_time / loop.output_tokens
+    least = full + queue_time(users, batch, machine_time, loop.arrivals.burst)
+    after = loop.output_tokens - 1
+    longer = minimum(maximum(loop.ttft - least, 0), after * (full - loop.step))
+    return least + longer, full - loop.step - longer / maximum(after, 1)
 
 
 READ_AND_WORK = ("weights", "arithmetic"), ("expert weights", "expert arithmetic")
@@ -222,9 +242,10 @@ class ClosedLoop:
     """A machine in a closed loop, whose ``running`` users ask again when answered and wait for others' prefills.
 
     ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
-    :func:`prefill_until_first_token`. ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a
-    copy decodes at once; None without a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep,
-    balanced for ``dp_balance`` steps (0: not balanced).
+    :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
+    ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a copy decodes at once; None without
+    a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps
+    (0: not balanced).
     """
 
     arrivals: ArrivalProcess
@@ -232,6 +253,7 @@ class ClosedLoop:
     step: float
     prompt_time: float
     own: float
+    other: float
     chunks: float
     door: float
     uneven: float = 1.0
@@ -284,7 +306,12 @@ class ClosedLoop:
     @cached_property
     def ahead(self):
         """The same with the burst."""
-        return prompts_ahead(self.arrivals.burst, self.group, self.users)
+        return prompts_ahead(self.arrivals.burst, self.group, self.users, self.pack)
+
+    @cached_property
+    def pack(self):
+        """Prompts of a burst that are prefilled in one step."""
+        return minimum(self.users, maximum(1 / self.chunks, 1))
 
     @cached_property
     def queued(self):
@@ -301,7 +328,7 @@ class ClosedLoop:
     @cached_property
     def others_ahead(self):
         """Prompts of other users that delay the first token, and therefore not the tokens after it."""
-        return self.queued + self.ahead - self.group
+        return self.queued + self.arrivals.burst * ((self.users + self.pack) / 2 - 1)
 
     @property
     def ttft(self):
@@ -310,8 +337,8 @@ class ClosedLoop:
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
-        own = chunked_time(self.prefill_steps - 1, self.own, self.step)
-        return self.balance + first_token_time(self.door, self.ahead, own, turn, self.step)
+        own, each = (chunked_time(self.prefill_steps - 1, one, self.step) for one in (self.own, self.other))
+        return self.balance + first_token_time(self.door, own, self.ahead - 1, each, turn, self.step)
 
     @property
     def balance(self):
@@ -328,12 +355,7 @@ class ClosedLoop:
         others = maximum(self.users - self.others_ahead, 1)
         own = prefill_interference(others, self.output_tokens, self.prefill_steps)
         each = self.prefill_steps * self.users / self.output_tokens
-        wait = interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
-        if self.most is None:
-            return wait
-        # if more users ask than decode at once, each step prefills all prompts that fit
-        full = self.prompt_time * self.most / self.output_tokens
-        return where(self.users > maximum(self.most, 1), full, wait)
+        return interleaved_prefills(own, each, self.prefilling) * self.prompt_time / self.prefill_steps
 
     @property
     def machine_time(self):

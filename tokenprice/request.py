@@ -6,7 +6,7 @@ from numbers import Real
 from operator import itemgetter
 
 from inferlib.equation import equation, frozen
-from inferlib.ops import maximum, minimum
+from inferlib.ops import maximum, minimum, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import energy
@@ -17,6 +17,7 @@ from tokenprice.prefill import (  # fmt: skip
     ClosedLoop,
     added_time,
     decode_batch,
+    full_steps,
     prefill_profile,
     prefill_until_first_token,
     queue_time,
@@ -266,24 +267,28 @@ def request_of(
     fresh_tokens = profile.tokens - profile.cached
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
-    prompt_time = added_time(read, step, maximum(running / lanes, 1) - 1) if reader is None else read.total
+    together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
+    prompt_time = added_time(read, step, maximum(together / lanes, 1) - 1) if reader is None else read.total
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
+    other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
-        protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, chunks=profile.chunks, door=door,
-        uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, chunks=profile.chunks,
+        door=door, uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
     )  # fmt: skip
     if reader is None:
         loop = replace(
             loop,
-            running=running,
+            running=together,
             lanes=lanes,
             in_step=deployment.in_step,
             dp_balance=scheduler.dp_balance,
         )
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
-    batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, batch)
+    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
+    full = zip(full_steps(loop, running, together, done), (loop.ttft, loop.token_wait), strict=True)
+    more = running > together * (1 + 1e-9)
+    ttft, token_wait = (where(more, *both) for both in full)
     return Request(
         step=step,
         prompt=read,
@@ -293,9 +298,9 @@ def request_of(
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=loop.ttft + queue_time(running if users is None else users, running, done),
-        decode_batch=batch,
-        tpot=token_time(step.total, loop.token_wait),
+        ttft=ttft + queue_time(running if users is None else users, running, done, protocol.burst),
+        decode_batch=together,
+        tpot=token_time(step.total, token_wait),
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,

@@ -273,13 +273,14 @@ def glue():
         whole = maximum(number("pieces"), 1)
         own = prefill.prefill_until_first_token(at, read, whole)
         everybody = engine.door, number("lanes"), users, running, own + whole * step
-        each = maximum(running / number("lanes"), 1)
+        batch_of = prefill.decode_batch(at, running, output, tokens - cached)
+        each = maximum(batch_of / number("lanes"), 1)
         both = _Total("read", read), _Total("step", step)
         added = prefill.added_time(*both, each - 1)
         lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
-            "together": {"users": prefill.decode_batch(at, running, output, tokens - cached)},
+            "together": {"users": batch_of},
             "waiting": {
                 "first_token": asked.ttft,
                 "token": asked.tpot,

@@ -642,8 +642,10 @@ def first_token(table):
     def predicted(found):
         late, host, serving, compiled = found
         door = np.where(t.engine == "serving", serving, compiled)
-        own = np.maximum(np.where(t.experts, late, 1.0) * t.prompt_time, passes * host * t.hosted)
-        times = t.step, t.added, own, t.pieces, door
+        slower = np.where(t.experts, late, 1.0)
+        own = np.maximum(slower * t.prompt_time, passes * host * t.hosted)
+        other = np.maximum(slower * t.added, t.pieces * host * t.hosted)
+        times = t.step, t.added, own, other, t.pieces, door
         copies = {"running": t.users, "lanes": t.copies, "in_step": t.in_step}
         return ClosedLoop(protocol, t.output_tokens, *times, most=t.most, **copies).ttft + t.balance
 
