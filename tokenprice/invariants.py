@@ -123,7 +123,7 @@ def of_request(q, request, fleet=None):
         door += scheduler.dp_balance * r.tpot
         reading = chunked_time(pieces, read, r.step.total)
         if r.prefill_machine is not None:  # prefill machines do not decode
-            copies = min(q.prefill_replicas or r.concurrency, r.concurrency)
+            copies = min(r.prefill_replicas * q.reader.layout.lanes, r.concurrency)
         answers = r.output_tokens, r.step.total
         found |= {
             "everybody": time_to_drain(door, copies, users, r.concurrency, reading, *answers, lanes[-1]),
