@@ -127,7 +127,7 @@ def of_request(q, request, fleet=None):
         door += scheduler.dp_balance * request.tpot
         reading = chunked_time(chunks, read, request.step.total)
         if request.prefill_machine is not None:  # prefill machines do not decode
-            lanes = min(q.prefill_replicas or request.concurrency, request.concurrency)
+            lanes = min(request.prefill_replicas * q.reader.layout.lanes, request.concurrency)
         found |= {
             "everybody": time_to_drain(
                 door, lanes, users, request.concurrency, reading, output_tokens, request.step.total, in_step

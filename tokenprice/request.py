@@ -6,7 +6,7 @@ from numbers import Real
 from operator import itemgetter
 
 from inferlib.equation import equation, frozen
-from inferlib.ops import maximum, minimum, where
+from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import energy
@@ -77,6 +77,25 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
+def prefill_wait(users, cycle, each, uneven=1.0):
+    """Mean wait for separate prefill machines in a closed loop, in seconds.
+
+    Without a wait a user asks once in ``cycle`` seconds; busy machines prefill one prompt in ``each``. A user who asks
+    sees the queue of the others (mean value analysis). ``uneven``: see :class:`.PrefillProfile`.
+
+    Examples
+    --------
+    >>> prefill_wait(users=100, cycle=10, each=1)  # 100 prompts take 100 s
+    90
+    """
+    queue = busy = wait = 0
+    for n in range(1, round(users) + 1):
+        wait = max(each * (queue - busy * (1 - uneven / 2)), n * each - cycle)
+        busy = each * n / (cycle + wait)
+        queue = busy * (wait / each + 1)
+    return wait
+
+
 @frozen
 class Request(Screen):
     """Machine time, latency and cost of one request."""
@@ -105,6 +124,7 @@ class Request(Screen):
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
+    prefill_replicas: int = 0  # separate prefill machines of a closed loop
 
     @property
     def seconds(self):
@@ -227,6 +247,7 @@ class Request(Screen):
         """Return TTFT, machine time and prices."""
         bound = f"prefill bound by {self.prompt.bottleneck}"
         bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
+        bound += f", {self.prefill_replicas} paid" if self.prefill_replicas else ""
         found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
         if self.priced:
             span = self.price_interval
@@ -325,11 +346,25 @@ def closed_loop(q, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = q.workload.batch
     protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
-    request = request_for(q, prefill_profile(q), step, running, users=users, protocol=protocol)
-    if q.prefill_replicas:  # users wait until these machines have prefilled the prompts of all users
-        wait = users * request.prompt.total / q.prefill_replicas - (request.output_tokens - 1) * request.tpot
-        request = replace(request, ttft=max(request.ttft, wait))
+    profile = prefill_profile(q)
+    request = request_for(q, profile, step, running, users=users, protocol=protocol)
+    if q.reader:
+        request = disaggregated(q, request, profile.uneven)
     return with_cautions(request, q, users)
+
+
+def disaggregated(q, request, uneven) -> Request:
+    """Add the wait for separate prefill machines, and pay them and the decode machine for all hours, busy or not.
+
+    If their number is not given, they are as many as keep the decode machine busy.
+    """
+    machines = q.prefill_replicas or int(ceil(request.ratio))
+    users = q.workload.batch
+    reading = request.fresh_seconds + request.cached_seconds
+    wait = prefill_wait(users, request.seconds, reading / machines, uneven)
+    request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
+    used = request.paid_hours_used * request.throughput(users) / request.output_tokens
+    return replace(request, paid_hours_used=used * request.output_seconds, reading=used * reading / machines)
 
 
 def request_for(q, profile, step, running, **other):
