@@ -306,15 +306,11 @@ def request_of(
     )
 
 
-def decoding_users(q, running):
-    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-
-
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    return q.deployment.step(decoding_users(q, running), q.workload.context)
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+    return q.deployment.step(batch, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
@@ -341,7 +337,7 @@ def with_cautions(request, q, users):
     deployment = q.deployment
     context = q.workload.context
     at_peaks = request.at_peaks
-    if isinstance(request.decode_batch, Real):  # the ends of several are not shown
+    if isinstance(request.tpot, Real):  # the ends of several are not shown
         at_peaks = (
             deployment.least_step(request.decode_batch, context),
             q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
@@ -352,7 +348,7 @@ def with_cautions(request, q, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
-        "answered": decoding_users(q, request.concurrency),
+        "answered": request.decode_batch,
         "pauses": float(not (deployment.scheduler.rides or q.request_rate or q.trace)),
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
