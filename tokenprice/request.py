@@ -331,15 +331,11 @@ def request_of(
     )
 
 
-def decoding_users(q, running):
-    """Those of ``running`` users (a number or an array) of a closed loop who decode at once."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    return decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-
-
 def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    return q.deployment.step(decoding_users(q, running), q.workload.context)
+    fresh_tokens = q.prompt_tokens - (q.cached or 0)
+    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
+    return q.deployment.step(batch, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
@@ -380,7 +376,7 @@ def with_cautions(request, q, users):
     deployment = q.deployment
     context = q.workload.context
     at_peaks = request.at_peaks
-    if isinstance(request.decode_batch, Real):  # the ends of several are not shown
+    if isinstance(request.tpot, Real):  # the ends of several are not shown
         at_peaks = (
             deployment.least_step(request.decode_batch, context),
             q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
