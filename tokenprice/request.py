@@ -41,7 +41,7 @@ equation = partial(equation, "serving", chapter="price")
 # Cautions on a request besides those on its steps; the last three are about its first token only.
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
-    Caution("users", "memory holds {running:,.0f} of {users:,.0f} users: the others wait",
+    Caution("users", "memory or max_num_seqs hold {running:,.0f} of {users:,.0f} users: the others wait",
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
             itemgetter("untold")),
