@@ -145,10 +145,10 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
     return minimum(users, maximum(budget / (1 + prompt_tokens / output_tokens), 1))
 
 
-@equation(unit="s", door="s", own="s", prompt_time="s", turn="s", step="s")
-def first_token_time(door, own, ahead, prompt_time, turn, step):
-    """Time to first token: service overhead, the request's own prefill, those ahead, and the steps in between."""
-    return door + own + ahead * prompt_time + turn + STEPS * step
+@equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
+def first_token_time(door, ahead, prompt_time, turn, step):
+    """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
+    return door + ahead * prompt_time + turn + STEPS * step
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
@@ -338,7 +338,9 @@ class ClosedLoop:
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
         own, each = (chunked_time(self.prefill_steps - 1, one, self.step) for one in (self.own, self.other))
-        return self.balance + first_token_time(self.door, own, self.ahead - 1, each, turn, self.step)
+        # weights are read for the own prompt, and shared by those ahead
+        turn = turn + own - each
+        return self.balance + first_token_time(self.door, self.ahead, each, turn, self.step)
 
     @property
     def balance(self):
