@@ -352,10 +352,10 @@ class Question(ParsedRecord):
             for name, why in BESIDE_ARRIVALS.items():
                 if getattr(self, name):
                     raise ValueError(f"{name} {why}")
-        elif self.prefill_machine is not None and (self.requests_per_user or self.fixed_lengths):
-            which = "requests_per_user" if self.requests_per_user else "fixed_lengths"
+        elif self.prefill_machine and (self.requests_per_user or self.fixed_lengths):
             raise ValueError(
-                f"{which} belongs to machines that prefill and decode: leave it or prefill_machine out"
+                "requests_per_user and fixed_lengths belong to machines that prefill and decode: leave them or "
+                "prefill_machine out"
             )
         if self.fixed_lengths and isinstance(self.output_tokens, workload.LengthDistribution):
             raise ValueError(
