@@ -51,13 +51,14 @@ class Outputs(pytest.Item):
         stored = nbformat.read(self.path, as_version=4)
 
         def compared(made):
-            found = [
-                f"cell {cell.id}:\n{difference(cell.outputs, again.outputs)}"
+            found = {
+                cell.id: (cell.outputs, again.outputs)
                 for cell, again in zip(stored.cells, made.cells, strict=True)
                 if cell.cell_type == "code" and not same(cell.outputs, again.outputs)
-            ]
+            }
             if found:
-                pytest.fail("\n\n".join(found), pytrace=False)
+                first = difference(*next(iter(found.values())))
+                pytest.fail(f"cells differ: {', '.join(found)}; the first:\n{first}", pytrace=False)
             module, note = build_cache.__name__, build_cache.record_pass.__name__
             chapter = self.path.relative_to(ROOT).as_posix()
             return f"from {module} import {note}; {note}({chapter!r}, {START})"
@@ -92,8 +93,9 @@ def same(stored, made):
     return stored == made
 
 
-def difference(*outputs, reach=400):
+def difference(*outputs, reach=80):
     """Return the text around the first difference of two cells' outputs, as stored and as made."""
-    texts = [json.dumps(one, indent=1, sort_keys=True) for one in outputs]
+    texts = [json.dumps(one, sort_keys=True, ensure_ascii=False) for one in outputs]
     at = len(os.path.commonprefix(texts))
-    return "\n".join(f"... {text[max(0, at - reach) : at + reach]} ..." for text in texts)
+    around = (text[max(0, at - reach) : at + reach] for text in texts)
+    return "\n".join(map("{}: ... {} ...".format, ("stored", "made"), around))

@@ -246,9 +246,11 @@ def curve(values, *, mark=None, unit="1", says="", over="", log="xy", ax=None, c
             for at in (x / 1.5, x, 1.5 * x)
         )
         rises = np.isclose(here, y, rtol=0.02) & (ahead > y)  # label below a rising curve, or above a minimum
-        shift = (0, 20) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
+        shift = (-4, 6) if (rises & (before > y)).any() else (7, -14) if rises.any() else (7, 7)
         text = text or f"{x:.3g} {axis}: {y:.3g} {shown}".rstrip(" 1")
-        ax.annotate(text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] else "center")
+        ax.annotate(
+            text, (x, y), shift, textcoords="offset points", ha="left" if shift[0] > 0 else "center", size=9
+        )
     if names:
         _name_lines(ax)
     return ax

@@ -135,9 +135,14 @@ class Layers(Record):
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
-    Use :meth:`dense` for equal, dense layers and :func:`inferlib.load_model` for published models. ``notes``: parts of
-    a configuration that are not counted here, such as a vision encoder. ``formats``: bytes per value in which a
-    checkpoint stores each part, scales included (the cache too, if stated).
+    :func:`inferlib.load_model` has published models. ``notes``: parts of a configuration that are not counted here,
+    such as a vision encoder. ``formats``: bytes per value in which a checkpoint stores each part, scales included (the
+    cache too, if stated).
+
+    Examples
+    --------
+    >>> Transformer(4096, 128256, (Layers(32, Attention(32, 8, 128), FeedForward(14336)),)).n_params
+    8030261248
     """
 
     d_model: float = quantity("width of the residual stream")
@@ -167,55 +172,10 @@ class Transformer(Record):
                 f"Transformer.layers is {self.layers!r}, but must be a tuple of Layers, at least one"
             )
 
-    @classmethod
-    def dense(
-        cls, n_layers, d_model, d_ff, n_heads, n_kv_heads, head_dim, vocab_size, *,
-        ff_matrices=3, window=None, biases=False, norms=2, **other,
-    ):  # fmt: skip
-        """Build a transformer of equal, dense layers.
-
-        Examples
-        --------
-        >>> Transformer.dense(32, 4096, 14336, 32, 8, 128, 128256).n_params
-        8030261248
-        """
-        attention = Attention(
-            n_heads, n_kv_heads, head_dim, window=window, input_bias=biases, output_bias=biases
-        )
-        block = FeedForward(d_ff, ff_matrices, biases)
-        return cls(d_model, vocab_size, (Layers(n_layers, attention, block, norms),), **other)
-
-    # Shared by equal layers, so that a simple model reads like a flat record.
-
     @property
     def n_layers(self):
         """Layers of all groups."""
         return sum(group.count for group in self.layers)
-
-    @property
-    def d_ff(self):
-        """Width of the dense feed-forward block, where all layers have the same."""
-        return self._shared("feed_forward", "d_ff")
-
-    @property
-    def ff_matrices(self):
-        """Matrices of the feed-forward block or expert: 3 gated, 2 plain."""
-        return self._shared("feed_forward", "matrices")
-
-    @property
-    def n_heads(self):
-        """Query heads, where all layers have the same number."""
-        return self._shared("attention", "n_heads")
-
-    @property
-    def n_kv_heads(self):
-        """Key/value heads, where all layers have the same number."""
-        return self._shared("attention", "n_kv_heads")
-
-    @property
-    def head_dim(self):
-        """Width of one head, where all layers have the same."""
-        return self._shared("attention", "head_dim")
 
     @cached_property
     def sparse(self):
@@ -228,7 +188,8 @@ class Transformer(Record):
 
         Examples
         --------
-        >>> Transformer.dense(32, 4096, 14336, 32, 8, 128, 128256).unusual
+        >>> from inferlib import load_model
+        >>> load_model("Llama 3 70B").unusual
         ''
         """
         found = [unsupported_features(group.attention) for group in self.layers]
@@ -241,13 +202,6 @@ class Transformer(Record):
         if self.outputs is not None:
             found.append("no head over the vocabulary")
         return ", ".join(dict.fromkeys(filter(None, found)))
-
-    def _shared(self, part, name):
-        values = [getattr(getattr(group, part), name, None) for group in self.layers]
-        if values[0] is None or any(value != values[0] for value in values):
-            which = f" of {self.name}" if self.name else ""
-            raise ValueError(f"the layers{which} have no common {name}: {values}; look at .layers")
-        return values[0]
 
     # --- Parameters
 

@@ -10,7 +10,7 @@ from book.papers import cases
 from book.papers.liminal2025 import efficiency
 from book.papers.mazurek2025 import repair
 from book.serving import tables
-from book.synthesis import comparison, grid, printed_formulas, shared_findings
+from book.synthesis import comparison, constants, grid, printed_formulas, shared_findings
 from book.synthesis.grid import FIVE
 from inferlib import Layout, System, Workload, load_chip, load_model, papers
 from tokenprice import calibration, predictors
@@ -62,7 +62,7 @@ def test_memory_bound_for_every_source():
 
 def test_gains_by_hand():
     """LIMINAL: two collectives in each of 80 layers beside the reading."""
-    step = predictors.ask("liminal2025", *shared_findings.cases()["dense, short"], constants="same")
+    step = constants.ask("liminal2025", *shared_findings.cases()["dense, short"], "same")
     reading = step.terms["weights"] + step.terms["cache"]
     gain = shared_findings.gains("dense, short").loc["twice the memory bandwidth", "LIMINAL 2025"]
     assert gain == pytest.approx(step.total / (step.total - reading / 2))

@@ -107,10 +107,11 @@ def test_switches_of_llama_and_internlm3_and_documented_defaults():
         (intern, "bias", 32 * (4096 + 2 * 14336 + 4096)),
     ):
         assert params(shape, **{switch: True}) - params(shape) == more, switch
-    assert load_model(changed(LLAMA, num_key_value_heads=...)).n_kv_heads == 32  # as the LLaMA of 2023
-    assert load_model(LLAMA).head_dim == 128 and load_model(LLAMA | {"head_dim": 64}).head_dim == 64
+    assert load_model(changed(LLAMA, num_key_value_heads=...)).layers[0].attention.n_kv_heads == 32
+    widths = [load_model(LLAMA | more).layers[0].attention.head_dim for more in ({}, {"head_dim": 64})]
+    assert widths == [128, 64]
     assert load_model(changed(OSS, layer_types=...)).cache_values(9999) == load_model(OSS).cache_values(9999)
-    assert load_model(GPT2 | {"n_inner": None}).d_ff == 4 * 768
+    assert load_model(GPT2 | {"n_inner": None}).layers[0].feed_forward.d_ff == 4 * 768
     assert load_model(V3 | {"q_lora_rank": None}).layers[0].attention.q_rank is None
 
 

@@ -129,6 +129,19 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
     assert less > 0.1
 
 
+def test_pipeline_stages_that_are_much_cheaper_are_named():
+    """Between chips without a link, stages send less than parts of a matrix; ask says the same price."""
+    asked = {"prompt_tokens": 1000, "output_tokens": 300, "weights": "fp8"}
+    found = decide("Llama 3.3 70B", **asked, tpot=0.1, ttft=3, chips="L40S")
+    (less,) = re.findall(r"PP2 x TP2 on 4 × L40S would meet the SLO for (\d+)% less", found.narrower)
+    staged = (
+        ask("Llama 3.3 70B", "4x L40S", **asked, layout="PP2 TP2", concurrency=n).request
+        for n in range(8, 96, 4)
+    )
+    best = min(one.dollars for one in staged if one.tpot < 0.1 and one.ttft < 3)
+    assert 1 - best / found.best.dollars == pytest.approx(int(less) / 100, abs=0.02)
+
+
 def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
     """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
     found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK, counts=(8,))

@@ -14,6 +14,7 @@ import inferlib
 import tokenprice
 from inferlib import Layout, System, Transformer, Workload, papers
 from inferlib.papers import steinhardt2022
+from inferlib.transformer import Attention, FeedForward, Layers
 from tokenprice.deployment import decode_step
 
 LLAMA, *OTHERS = map(inferlib.load_model, ("Llama 3 70B", "DeepSeek V3", "GPT-OSS 120B", "Llama 4 Maverick"))
@@ -63,8 +64,10 @@ def test_what_is_no_count_is_refused(call, bad):
 def test_narrow_columns_are_counted_right():
     """70,553,706,496 parameters do not fit into 32 bits, nor do products in the equations of a source."""
     columns = (np.array([n], dtype=np.int32) for n in (80, 8192, 28672, 64, 8, 128, 128256))
-    assert Transformer.dense(*columns).n_params.tolist() == [70_553_706_496.0]
-    assert Transformer.dense([80], 8192, 28672, 64, 8, 128, 128256).n_params.tolist() == [70_553_706_496.0]
+    layers, d_model, d_ff, heads, kv_heads, head_dim, vocab_size = columns
+    for count in (layers, [80]):
+        group = Layers(count, Attention(heads, kv_heads, head_dim), FeedForward(d_ff))
+        assert Transformer(d_model, vocab_size, (group,)).n_params.tolist() == [70_553_706_496.0]
     machine = steinhardt2022.load_chip("A100")
     m, b = (np.array([n], dtype=np.int32) for n in (4096, 131072))
     assert steinhardt2022.arithmetic_time(machine, m, b) == pytest.approx(2 * 4096**2 * 131072 / 312e12)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
-from facts import from_table
+from facts import by_hand, from_table
 from hypothesis import given, settings, strategies as st
 
 import inferlib
@@ -43,19 +43,8 @@ def test_a_profile_counts_what_the_model_counts(name, batch, context):
     assert principles.decode_work(profile, batch, context) == pytest.approx(flops, rel=1e-12)
 
 
-def test_by_hand():
-    """Llama 3 70B at 16 bits: 69.5 billion weights read, 320 KiB of cache a token, H100 at 3.35 TB/s.
-
-    Eight chips at 2 dollars an hour, 10 ms for 100 tokens: 16 dollars for 36 million tokens.
-    """
-    step = principles.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
-    read = 70_553_706_496 - 128_256 * 8192
-    assert step.terms["weights"] == pytest.approx(2 * read / (8 * 3.35e12))
-    assert step.terms["cache"] == pytest.approx(32 * 4096 * 320 * 1024 / (8 * 3.35e12))
-    assert step.total == pytest.approx(step.terms["weights"] + step.terms["cache"])
-    assert step.bottleneck == "weights" and set(step.overlapped) == {"arithmetic"}
-    assert principles.cost_per_million(0.01, 100, 8, 2.0) == pytest.approx(16 / 36)
-    assert principles.exchange_time(1e-6, 450e3, 450e9) == pytest.approx(2e-6)  # latency and transfer
+STEP = principles.decode_step(LLAMA, BOX, inferlib.Workload(batch=32, context=4096))
+test_steps_and_dollars_by_hand = by_hand("test_steps_and_dollars_by_hand", globals())
 
 
 def test_at_no_context_a_token_costs_two_flop_for_each_weight_it_meets():

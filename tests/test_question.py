@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from facts import from_table, lines
+from facts import by_hand, from_table, lines
 from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 
 import inferlib
@@ -320,19 +320,8 @@ def test_a_chip_of_ones_own_has_a_price_too():
     assert given(asked, {"mine": mine})[0]["price"] == 2
 
 
-def test_work_and_dollars_by_hand():
-    """An answer is half written on average; 700 W at ten cents, 1.3 times for the site, are 9.1 cents an hour."""
-    more = {}, {"prompt_tokens": 1000, "output_tokens": 200}
-    plain, asked = (Question(L8, "H100", **one).workload for one in more)
-    assert (plain.batch, plain.context, asked.batch, asked.context) == (1, 4096, 1, 1100)
-    q = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")
-    assert q.price_per_chip_hour == pytest.approx(2 * 2.091) and q.price_ratio(
-        q.machine.chip
-    ) == pytest.approx(4.091 / 2.091)
-    assert (
-        q.replace(pue=None).price_per_chip_hour == pytest.approx(2 * 2.07)
-        and Question(L8, price=3).price_per_chip_hour == 3
-    )
+PAID = Question(L8, "H100", price="2-4", electricity=0.10, pue=1.3, paid_hours_used="50%")
+test_work_and_dollars_by_hand = by_hand("test_work_and_dollars_by_hand", globals())
 
 
 @from_table

@@ -115,3 +115,31 @@ def test_terminal_and_refusals(capsys):
     assert (
         main([*line, "--request-rate", "99", "--replicas", "1"]) == 2 and "steady" in capsys.readouterr().err
     )
+
+
+def apart(machines):
+    """64 users of one box that decodes; other boxes prefill."""
+    asked = {"prompt_tokens": 2000, "output_tokens": 200, "concurrency": 64, "prefill_machine": "8x H100"}
+    return Question("Llama 3.3 70B", "8x H100", **asked, prefill_replicas=machines)
+
+
+@pytest.mark.parametrize("machines", [1, 2, 8])
+def test_prefill_machines_are_paid_whole(machines):
+    """Chips × seconds × price; in a second the machines answer as many requests as there are tokens for."""
+    found = ask(apart(machines))
+    rent = 8 * (1 + machines) * found.machine.chip.price / 3600
+    assert found.request.dollars == pytest.approx(rent * 200 / found.throughput)
+
+
+@pytest.mark.parametrize("machines", [1, 2, 8])
+def test_users_wait_for_prefill_machines_as_simulated(machines):
+    asked = apart(machines)
+    made = simulate(asked, requests=2000)
+    assert made.mean("first") + 199 * made.mean("token") == pytest.approx(
+        ask(asked).request.seconds, rel=0.03
+    )
+
+
+def test_without_a_number_as_many_machines_prefill_as_keep_one_busy():
+    """64 prompts take 5.9 s, and the 200 steps of their answers 3.1 s."""
+    assert ask(apart(None)).request.to_dict() == ask(apart(2)).request.to_dict()

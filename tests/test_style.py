@@ -7,8 +7,10 @@ import matplotlib
 from facts import from_table
 from matplotlib.figure import Figure
 
+from book import style
 from book.conftest import same_drawing
 from book.style import canonical_svg
+from tokenprice.ask import ask, colour_of
 
 
 def svg_of(*widths, label=""):
@@ -38,3 +40,8 @@ def test_another_label_of_an_axis_differs_in_a_few_lines():
     )
     lines = [line for line in difflib.unified_diff(*texts, n=0) if line[0] in "+-"]
     assert 2 < len(lines) <= 12, "with two lines that name the texts"
+
+
+def test_an_answer_has_the_colours_of_the_book():
+    terms = ask("DeepSeek R1", "16x H200", layout="DP16 EP16").step.critical
+    assert {term: colour_of(term) for term in terms} == {term: style.TERMS[term] for term in terms}

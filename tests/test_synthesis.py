@@ -13,7 +13,7 @@ from facts import from_table, refused
 
 from book import audit
 from book.audit import filter_table, grading
-from book.synthesis import figures, grid
+from book.synthesis import constants, figures, grid
 from inferlib import System, Workload, frontier, load_chip, load_model, papers
 from inferlib.system import Breakdown
 from tokenprice import predictors
@@ -86,7 +86,7 @@ def test_equation_8_of_the_running_question_by_hand():
     ends = figures.printed_ends("liminal2025.eq8")
     low, high = (papers.ask("liminal2025.eq8", *ASKED, assumptions=end) for end in ends)
     assert (low.total, high.total) == pytest.approx((reading + 80 * 95e-6, reading + 80 * 138e-6), rel=1e-4)
-    same = predictors.ask("liminal2025.eq8", *ASKED, constants="same")
+    same = constants.ask("liminal2025.eq8", *ASKED, "same")
     assert same.total == pytest.approx(step.total)  # its constant is the equation
 
 
@@ -148,7 +148,7 @@ def test_same_constants_leave_structure_only():
 
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
-    steps = predictors.ask("erdil2025", *ASKED), predictors.ask("erdil2025", *ASKED, constants="same")
+    steps = predictors.ask("erdil2025", *ASKED), constants.ask("erdil2025", *ASKED, "same")
     own, same = (papers.common_terms(step)["weights"] for step in steps)
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
@@ -156,11 +156,11 @@ def test_own_constants_are_the_source_s():
 def test_same_constants_are_peaks():
     """With the same constants all read the same cache in the same time, whatever their own assumptions about memory."""
     dense = ("principles", "pope2022", "erdil2025", "liminal2025")
-    cache = [predictors.ask(key, *ASKED, constants="same").terms["cache"] for key in dense]
+    cache = [constants.ask(key, *ASKED, "same").terms["cache"] for key in dense]
     assert np.ptp(cache) < 1e-9
     # Mazurek's two halves of the batch read one cache between them, at the peak
     rack, asked = System(load_chip("H200"), 32), Workload(1024, 4096, "fp8", "bf16")
-    step = predictors.ask("mazurek2025", load_model("DeepSeek V3"), rack, asked, constants="same")
+    step = constants.ask("mazurek2025", load_model("DeepSeek V3"), rack, asked, "same")
     values = 61 * 1024 / 32 * 4096 * (512 + 64) * 2
     assert step.terms["cache"] == pytest.approx(values / 4.8e12, rel=1e-3)
 
@@ -183,7 +183,7 @@ def test_nothing_buys_more_than_its_factor_or_costs_speed(key, change):
 
 def test_half_the_latency_by_hand():
     """LIMINAL at one microsecond a collective: two in each of 80 layers, plus a transfer that is not halved."""
-    before = predictors.ask("liminal2025", *ASKED, constants="same").total
+    before = constants.ask("liminal2025", *ASKED, "same").total
     gain = grid.speedup("liminal2025", grid.LATENCY, *ASKED)
     assert gain == pytest.approx(before / (before - 80 * 2 * 0.5e-6))
     assert grid.speedup("erdil2025", grid.LATENCY, *ASKED) > gain

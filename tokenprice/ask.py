@@ -45,6 +45,11 @@ REMARKS = {
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
 }
+# Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
+COLOURS = {
+    "weights": "#0072B2", "cache": "#009E73", "arithmetic": "#B86E00", "bandwidth": "#EDA48C",
+    **dict.fromkeys(("latency", "exchange", "pipeline"), "#D14A1F"),
+}  # fmt: skip
 _MIN_SPEEDUP_SHOWN = 1.02  # smallest speedup that gets a line of its own
 
 
@@ -333,9 +338,9 @@ class Answer(Screen):
     def _repr_html_(self):
         """The table, and below it a bar of the terms of the step."""
         bar = legend = ""
-        for place, (name, seconds) in enumerate(self.step.critical.items() if self.feasible else ()):
-            colour = f"background:hsl({205 + 137 * place} 60% 45%)"
-            bar += f'<i style="flex:{1e3 * seconds:.4g};{colour}"></i>'
+        for name, seconds in self.step.critical.items() if self.feasible else ():
+            colour = f"background:{colour_of(name)}"
+            bar += f'<i style="flex:{1e3 * seconds:.4g};margin-right:1px;{colour}"></i>'
             square = f'<i style="display:inline-block;width:.7em;height:.7em;{colour}"></i>'
             legend += f'<span style="white-space:nowrap">{square} {name} {format_time(seconds)}</span> '
         return (
@@ -357,11 +362,16 @@ class Answer(Screen):
         ax = ax or plt.subplots(figsize=(8, 1.5))[1]
         end = 0.0
         for name, seconds in self.step.critical.items():
-            ax.barh([""], 1e3 * seconds, left=end, label=name)
+            ax.barh([""], 1e3 * seconds, left=end, label=name, color=colour_of(name), edgecolor="white")
             end += 1e3 * seconds
         ax.set_xlabel("milliseconds a step")
         ax.legend(ncols=4, loc="upper center", bbox_to_anchor=(0.5, 1.5), frameon=False)
         return ax
+
+
+def colour_of(term) -> str:
+    """Return the colour of a term of a step; software is grey."""
+    return COLOURS.get(term.split()[-1], "#8a8a8a")
 
 
 class Answers(Screen, dict):
@@ -471,19 +481,19 @@ def ask_kernel_model(q, simulated=True):
     step = decode_step(q, running) if closed else deployment.step(running, q.workload.context)
     if not step.feasible:
         return _no_answer(q, step.status, step.reason)
-    many = apart = None
+    many = apart = request = None
     if q.request_rate:
         many, apart = _fleets(q, simulated)
         if many is None:
             return _no_answer(q, "n/a", _overload_reason(q))
         request = many.request
-        step = many.request.step
-    else:
-        request = closed_loop(q, step, running) if q.is_request else None
+    elif q.is_request:
+        request = closed_loop(q, step, running)
     if request is None:
-        factor, warnings = step_interval(deployment, running, q.workload.context, step)
+        factor, warnings = step_interval(deployment, running, q.workload.context)
         at_peaks = deployment.least_step(running, q.workload.context)
     else:
+        step = request.step
         factor = request.step_factor
         warnings = request.warnings
         at_peaks = request.at_peaks[0]
@@ -581,8 +591,9 @@ def _format_setup(answer):
     q = answer.question
     parts = [format_dtypes(q.formats), format_layout(q.resolved_layout)]
     if q.is_request:
-        users = q.workload.batch
-        who = _format_request_rate(q) if q.request_rate else f"{users:,g} user{'s' if users > 1 else ''}"
+        who = f"{q.workload.batch:,g} user{'s' if q.workload.batch > 1 else ''}"
+        if q.request_rate:
+            who = f"{format_number(q.request_rate)} request{'' if q.request_rate == 1 else 's'}/s"
         parts.append(
             f"{who}, prompt {_format_length(q.prompt_tokens)}, output {_format_length(q.output_tokens)}"
         )
@@ -599,10 +610,6 @@ def _format_length(tokens):
     """Format a length in tokens; a distribution as it was given, with its mean."""
     said = getattr(tokens, "text", "")
     return f"{said} (mean {tokens:,.0f})" if said else f"{tokens:,.0f}"
-
-
-def _format_request_rate(q):
-    return f"{format_number(q.request_rate)} request{'' if q.request_rate == 1 else 's'}/s"
 
 
 def _plain(value):

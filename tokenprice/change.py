@@ -319,9 +319,7 @@ def _token(served, q, batch, request):
     step = served.replace(draft_tokens=None).step(batch, q.workload.context)
     if request is None:
         return step.total
-    tokens = request.prompt_tokens
-    cached = request.cached_tokens
-    prompts = PrefillProfile.of(served, tokens, cached)
+    prompts = PrefillProfile.of(served, float(request.prompt_tokens), float(request.cached_tokens))
     return request_of(
         served, step, prompts, request.output_tokens, request.concurrency, protocol=request.arrival_process
     ).tpot

@@ -48,8 +48,13 @@ def head(at):
 
 
 def layer(at, attention, block):
-    """Yield the operators of a layer: attention, then the feed-forward block (one may be missing), with all-reduces."""
+    """Yield the operators of a layer: attention, then the feed-forward block (one may be missing), with all-reduces.
+
+    A norm before each reads and writes a token's values and its residual stream.
+    """
     added = tuple(operators.all_reduce(at))
+    for _ in filter(None, (attention, block)):
+        yield from operators.activations(at, 4 * at.model.d_model)
     if attention is not None:
         yield from operators_of(attention)(at, attention)
         yield from added

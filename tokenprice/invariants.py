@@ -91,66 +91,70 @@ def of_step(seconds, interval, at_peaks):
 
 def of_request(q, request, fleet=None):
     """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
-    r = request
     deployment = q.deployment
-    copies = deployment.layout.lanes
+    lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
-    pieces = max(q.prefill_chunks, 1)
-    in_step = 1 if scheduler.dp_balance else deployment.in_step
-    among = max(r.decode_batch / copies, 1)
-    lanes = (pieces * among, r.output_tokens, copies, in_step)
-    added = added_time(r.prompt, r.step, among - 1)
-    if r.prefill_machine:
-        apart = copies if fleet and r.prefill_machine == r.system else 1
-        lanes = (r.concurrency, r.output_tokens, apart, 1)
-        added = r.prompt.total
-    if fleet:  # the event loop has contexts of its own
-        least = copies, min(workload.support(q.prompt_tokens))
+    chunks = max(q.prefill_chunks, 1)
+    output_tokens = request.output_tokens
+    if request.prefill_machine is None:
+        in_step = 1 if scheduler.dp_balance else deployment.in_step
+        of_lane = max(request.decode_batch / lanes, 1)
+        prompt_time = added_time(request.prompt, request.step, of_lane - 1)
+        prefill_seconds = lane_time(prompt_time, chunks * of_lane, output_tokens, lanes, in_step)
     else:
-        least = min(copies, r.concurrency), q.workload.context
+        in_step = 1
+        prefill_seconds = request.prompt.total
+        if fleet and request.prefill_machine == request.system:
+            prefill_seconds /= lanes
+    if fleet:  # the event loop has contexts of its own
+        least = lanes, min(workload.support(q.prompt_tokens))
+    else:
+        least = min(lanes, request.concurrency), q.workload.context
     found = {
-        "alone": deployment.step(*least).total, "token": r.tpot, "first_token": r.ttft, "reading": r.prompt.total,
-        "token_low": r.tpot_interval[0], "token_high": r.tpot_interval[1],
-        "at_peaks": r.at_peaks[0], "prompt_at_peaks": r.at_peaks[1],
-        "first_low": r.ttft_interval[0], "first_high": r.ttft_interval[1], "machine": r.machine_seconds,
-        "parts": lane_time(added, *lanes) + r.output_tokens * r.step.total / r.decode_batch,
+        "alone": deployment.step(*least).total, "token": request.tpot,
+        "reading": request.prompt.total, "first_token": request.ttft,
+        "token_low": request.tpot_interval[0], "token_high": request.tpot_interval[1],
+        "at_peaks": request.at_peaks[0], "prompt_at_peaks": request.at_peaks[1],
+        "first_low": request.ttft_interval[0], "first_high": request.ttft_interval[1],
+        "machine": request.machine_seconds,
+        "parts": prefill_seconds + output_tokens * request.step.total / request.decode_batch,
     }  # fmt: skip
     kinds = ["request"]
     if fleet is None:
-        users = max(q.concurrency or 1, r.concurrency)
-        read = prefill_until_first_token(deployment, r.prompt.total, pieces)
-        door = deployment.software.door + scheduler.batching_wait_iters * r.step.total
-        door += scheduler.dp_balance * r.tpot
-        reading = chunked_time(pieces, read, r.step.total)
-        if r.prefill_machine is not None:  # prefill machines do not decode
-            copies = min(q.prefill_replicas or r.concurrency, r.concurrency)
-        answers = r.output_tokens, r.step.total
+        users = max(q.concurrency or 1, request.concurrency)
+        read = prefill_until_first_token(deployment, request.prompt.total, chunks)
+        door = deployment.software.door + scheduler.batching_wait_iters * request.step.total
+        door += scheduler.dp_balance * request.tpot
+        reading = chunked_time(chunks, read, request.step.total)
+        if request.prefill_machine is not None:  # prefill machines do not decode
+            lanes = min(request.prefill_replicas * q.reader.layout.lanes, request.concurrency)
         found |= {
-            "everybody": time_to_drain(door, copies, users, r.concurrency, reading, *answers, lanes[-1]),
-            "tokens": r.throughput(users), "made": r.made, "received": users * r.output_tokens / r.seconds,
-        }  # fmt: skip
+            "everybody": time_to_drain(
+                door, lanes, users, request.concurrency, reading, output_tokens, request.step.total, in_step
+            ),
+            "tokens": request.throughput(users),
+            "made": request.made,
+            "received": users * output_tokens / request.seconds,
+        }
         # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
-        paced = users * r.output_tokens / (r.seconds + r.tpot)
-        found["paced"] = min(paced, r.made) if q.requests_per_user else paced
+        paced = users * output_tokens / (request.seconds + request.tpot)
+        found["paced"] = min(paced, request.made) if q.requests_per_user else paced
         kinds.append("loop")
     else:
         full = fleet.estimate.load
-        tokens = fleet.request_rate * r.output_tokens
+        tokens = fleet.request_rate * output_tokens
         found |= {"paced": tokens, "made": tokens / full}
-    if r.priced:
+    if request.priced:
         kinds.append("paid")
-        hour = 1 / 3600
-        reads = r.prefill_machine or r.system
-        seconds = r.fresh_seconds + r.cached_seconds
-        rented = (
-            seconds
-            * reads.count
-            * (r.read_rate if r.prefill_machine else r.price_per_chip_hour)
-            / (r.reading or r.paid_hours_used)
-        )
-        rented += r.output_seconds * r.system.count * r.price_per_chip_hour / r.paid_hours_used
-        found |= {"dollars": r.dollars, "rented": rented * hour}
-        if fleet is not None:
+        if fleet is None:
+            reads = request.prefill_machine or request.system
+            price = request.read_rate if request.prefill_machine else request.price_per_chip_hour
+            seconds = request.fresh_seconds + request.cached_seconds
+            rented = seconds * reads.count * price / (request.reading or request.paid_hours_used)
+            decodes = request.output_seconds * request.system.count * request.price_per_chip_hour
+            rented += decodes / request.paid_hours_used
+        else:
             paid = sum(number * system.count * dollars for system, number, _, dollars in fleet.machines)
-            found["rented"] = paid * hour / fleet.request_rate
+            rented = paid / fleet.request_rate
+        found |= {"dollars": request.dollars, "rented": rented / 3600}
     return violated(found, kinds)

@@ -13,12 +13,15 @@ from tokenprice.kernels import Kernel, Link
 
 FLOP_PER_WEIGHT = 2
 SENT, RESULT = 1, 2  # bytes per value sent to an expert, and per value of an all-reduced result
+# Kernels of norms and gates only stream activations, at the share of the bandwidth that NVIDIA's aiconfigurator gives
+# them (github.com/ai-dynamo/aiconfigurator at 095f58a: ElementWise in sdk/models; mem_bw_empirical_scaling_factor).
+STREAM = Kernel(start=0.0, share=0.8)
 
 # Terms of one group overlap, so the longest counts; groups run one after another.
 STAGES = (
     ("weights", "arithmetic"), ("cache", "attention arithmetic"), ("selection",),
     ("expert weights", "expert arithmetic"), ("expert kernels",), ("kernel launch",), ("collective latency",),
-    ("collective bandwidth",), ("expert exchange",), ("pipeline",), ("engine",),
+    ("collective bandwidth",), ("expert exchange",), ("pipeline",), ("activations",), ("engine",),
 )  # fmt: skip
 # Terms that hold a kernel's start, reading and arithmetic.
 TERMS = {
@@ -83,6 +86,15 @@ def gemm(at, part, inner, outer, many=1, rows=None):
     return KernelCall(part, "gemm", kernel, chip, weights * size, flop, inner, many)
 
 
+def activations(at, values):
+    """A norm or a gate of a prompt, by the values per token that it reads and writes.
+
+    In a step the engine's time per layer, which is fitted, contains them.
+    """
+    if at.cached is not None:
+        yield FixedTime("activations", kernels.read_time(STREAM, at.chip, at.rows * values * RESULT))
+
+
 def attention_call(at, attention):
     """Attention over the KV cache."""
     kernel = at.operators.kernel("attention", calibration.format_name(at.kv_cache_dtype))
@@ -126,6 +138,7 @@ def dense(at, block):
 def feed_forward(at, part, block, width, many=1):
     d = at.model.d_model
     yield gemm(at, part, d, (block.matrices - 1) * width, many)
+    yield from activations(at, block.matrices * width)
     yield gemm(at, part, width, d, many)
 
 

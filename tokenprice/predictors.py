@@ -30,11 +30,9 @@ def label(key: str) -> str:
 
 
 def ask(
-    key: str, model: Transformer, system: System, workload: Workload, layout: Layout | None = None, *,
-    constants: str = "own",
-) -> Breakdown:  # fmt: skip
+    key: str, model: Transformer, system: System, workload: Workload, layout: Layout | None = None
+) -> Breakdown:
     """Predict one decode step with the model of this key; arguments as for :func:`inferlib.papers.ask`."""
-    validation.one_of("constants", constants, ("own", "same"))
     if validation.one_of("source", key, keys()) == KERNELS:
         return inferlib.papers.source.run(KERNELS, decode_step, model, system, workload, layout)
-    return inferlib.papers.ask(key, model, system, workload, layout, constants=constants)
+    return inferlib.papers.ask(key, model, system, workload, layout)

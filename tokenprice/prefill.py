@@ -230,11 +230,11 @@ def lane_time(prompt_time, users, output_tokens, lanes, in_step):
 
 def decode_batch(deployment, running, output_tokens, fresh_tokens, reader=None):
     """Decode batch: :func:`.concurrent_answers` of each copy; all users if prefill is on other machines."""
-    copies = deployment.layout.lanes
+    lanes = deployment.layout.lanes
     budget = deployment.scheduler.shared_budget
     if reader is not None or budget is None:
         return running
-    return copies * concurrent_answers(running / copies, output_tokens, fresh_tokens, budget)
+    return lanes * concurrent_answers(running / lanes, output_tokens, fresh_tokens, budget)
 
 
 @frozen
@@ -372,7 +372,7 @@ class PrefillProfile:
 
     ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
     ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
-    of all; ``order`` sorts them in that order.
+    of all.
     """
 
     tokens: float
@@ -382,28 +382,33 @@ class PrefillProfile:
     prompts: tuple
     fresh_tokens: tuple
     passes: tuple
-    chunks: float = 1
-    each: Breakdown | None = None
-    order: tuple = ()
+    chunks: float
+    each: Breakdown
 
     @classmethod
     def of(cls, deployment, tokens, cached=0):
-        """Prefill of equal prompts by a deployment."""
-        read = deployment.prefill(tokens, cached)
+        """Prefill by a deployment of prompts with these tokens (a number or a distribution), some of them cached."""
+        # in the order in which a link groups the prompts of a trace
+        lengths = zip(workload.uncached_tokens(tokens, cached), workload.support(tokens), strict=True)
+        fresh_tokens, prompts = zip(*sorted(lengths), strict=True)
+        many = isinstance(tokens, workload.LengthDistribution)
+        prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
+        each = deployment.prefill(prompt, prompt - uncached)
+        full, fresh = each, deployment.prefill(uncached) if cached else each
+        if many:
+            full, fresh = map(workload.mean_breakdown, (full, fresh))
+        passes = tuple(np.ravel(each.total).tolist())
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
-        seconds = read.total
-        return cls(tokens, cached, read, seconds, (tokens,), (tokens - cached,), (seconds,), chunks)
+        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
-        seconds = np.ravel(added_time(self.each, step)).tolist()
-        return tuple(seconds[place] for place in self.order)
+        return tuple(np.ravel(added_time(self.each, step)).tolist())
 
     @property
     def uneven(self):
         """Mean square of the prompts' seconds over the square of their mean."""
-        mean = self.full.total
-        return sum((one / mean) ** 2 for one in self.passes) / len(self.passes)
+        return 1 + workload.squared_cv(self.passes)
 
 
 def prefix_cache(q, machines=1):
@@ -415,21 +420,4 @@ def prefix_cache(q, machines=1):
 
 def prefill_profile(q, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    deployment = q.prefills
-    cached = prefix_cache(q, machines)
-    prompt, held = workload.array(q.prompt_tokens), workload.array(cached)
-    each = deployment.prefill(prompt, held)
-    alone = not isinstance(q.prompt_tokens, workload.LengthDistribution)
-    mean = (lambda one: one) if alone else workload.mean_breakdown
-    full = mean(each)
-    fresh = mean(deployment.prefill(prompt - held)).total if cached else full.total
-    passes = [each.total] if alone else np.ravel(each.total).tolist()
-    lengths = workload.uncached_tokens(q.prompt_tokens, cached), workload.support(q.prompt_tokens)
-    kinds = list(zip(*lengths, passes, range(len(passes)), strict=True))
-    if q.trace is not None:  # in the order in which a link groups the prompts of a trace
-        kinds.sort()
-    fresh_tokens, prompts, passes, order = zip(*kinds, strict=True)
-    chunks = workload.prefill_chunks(q.prompt_tokens, cached, deployment.scheduler.max_num_batched_tokens)
-    return PrefillProfile(
-        q.prompt_tokens, cached, full, fresh, prompts, fresh_tokens, passes, chunks, each, order
-    )
+    return PrefillProfile.of(q.prefills, q.prompt_tokens, prefix_cache(q, machines))

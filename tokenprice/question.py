@@ -311,7 +311,7 @@ class Question(ParsedRecord):
         parse_dollars, "dollars per chip-hour at the most expensive seller (default: price)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parse_dollars, "dollars per kilowatt-hour, on top (default none)", "usd/kWh", "$0.10"
+        parse_dollars, "dollars per kilowatt-hour, on top, at rated power (default none)", "usd/kWh", "$0.10"
     )
     pue: float | None = parsed_field(
         parse_times, "power of the site over that of its chips (default 1)", "1", "1.3"
@@ -352,6 +352,11 @@ class Question(ParsedRecord):
             for name, why in BESIDE_ARRIVALS.items():
                 if getattr(self, name):
                     raise ValueError(f"{name} {why}")
+        elif self.prefill_machine is not None and (self.requests_per_user or self.fixed_lengths):
+            which = "requests_per_user" if self.requests_per_user else "fixed_lengths"
+            raise ValueError(
+                f"{which} belongs to machines that prefill and decode: leave it or prefill_machine out"
+            )
         if self.fixed_lengths and isinstance(self.output_tokens, workload.LengthDistribution):
             raise ValueError(
                 f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"

@@ -146,7 +146,7 @@ class Server:
         """Mean seconds of a prompt, and their mean square over the square of the mean."""
         passes = self.costs.passes
         mean = sum(passes) / len(passes)
-        return mean, sum(one**2 for one in passes) / len(passes) / mean**2 if mean else 1.0
+        return mean, 1 + workload.squared_cv(passes) if mean else 1.0
 
     def step(self, n):
         """Seconds of a step with ``n`` decoding sequences in each copy."""
@@ -309,7 +309,7 @@ class Server:
 def server_of(q, profile=None) -> Server:
     """Return the machine for a question's requests; ``profile``: of its prefill, if it prefills itself."""
     deployment = q.deployment
-    copies = deployment.layout.lanes
+    lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
     prompts = profile.prompts if profile else workload.support(q.prompt_tokens)
     fresh, passes = (
@@ -318,16 +318,16 @@ def server_of(q, profile=None) -> Server:
     room = q.max_sequences()
     context = q.workload.context
     held = 2 * context - q.prompt_tokens if scheduler.reserve else context
-    tokens = room * held / copies if isfinite(room) else inf
+    tokens = room * held / lanes if isfinite(room) else inf
     costs = Costs(
         step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    busy = Server(costs, scheduler, float(q.output_tokens), held, copies)
+    busy = Server(costs, scheduler, float(q.output_tokens), held, lanes)
     if profile is None:
         return busy
-    full = copies * busy.sequences if q.request_rate else min(q.workload.batch, copies * busy.sequences)
-    if full > copies:  # extra step time per prompt on a machine that is never idle
+    full = lanes * busy.sequences if q.request_rate else min(q.workload.batch, lanes * busy.sequences)
+    if full > lanes:  # extra step time per prompt on a machine that is never idle
         passes = profile.added(deployment.unlimited().step(full, context))
     late = prefill_until_first_token(deployment, profile.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
@@ -495,7 +495,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     ``near``. ``most``: chips above which no fleet is wanted.
     """
     prefill_machine = q.prefill_machine
-    copies = q.deployment.layout.lanes
+    lanes = q.deployment.layout.lanes
     shared = q.trace is not None and q.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
@@ -516,12 +516,12 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = q.deployment.step(max(users, copies), q.workload.context)
+        step = q.deployment.step(max(users, lanes), q.workload.context)
         request = request_for(q, profile(n), step, users)
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
-    one = mean(copies, 1)
+    one = mean(lanes, 1)
     factor = one.step_factor
 
     def able(of, n):
@@ -591,13 +591,15 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return None
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
-    paid = request.fresh_seconds + request.cached_seconds
-    busy = [q.request_rate * request.output_seconds / n, q.request_rate * paid / (readers or n)]
-    busy = busy if prefill_machine else [sum(busy)] * 2
+    prefill_seconds = request.fresh_seconds + request.cached_seconds
+    used = q.request_rate * request.output_seconds / n
+    reading_used = q.request_rate * prefill_seconds / (readers or n)
+    if not prefill_machine:
+        used = reading_used = used + reading_used
     shortest = min(workload.support(q.prompt_tokens))
-    at_peaks = q.deployment.least_step(copies, shortest), request.at_peaks[1]  # at times a copy has one user
+    at_peaks = q.deployment.least_step(lanes, shortest), request.at_peaks[1]  # at times a copy has one user
     request = replace(
-        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=busy[0], reading=busy[1],
+        request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading_used,
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(

@@ -34,6 +34,8 @@ TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
+IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but no pipeline stages were measured"
+MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated if the SLO has percentiles, and requests simulated for each.
 SIMULATED = 3
@@ -424,7 +426,7 @@ def decide(
     several = [counts] if isinstance(counts, (int, str)) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
 
-    def searched(offers, sure, q=q):
+    def searched(offers, sure, q=q, layouts=layouts):
         search = _Search(q, promise, sure, many)
         for chip, (seller, highest) in progress(offers, "chips"):
             for n in given or machine_sizes(chip):
@@ -444,6 +446,19 @@ def decide(
             less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
                 yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
+
+    def in_stages(found):
+        """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
+        if found and found[0].system.count == 1:
+            return  # a chip alone sends nothing
+        shown = {one.system.chip.name for one in found[:OFFERS_SHOWN]}
+        own = [one for one in offers if not shown or one[0].name in shown]
+        search = searched(own, sure, layouts=_stages)
+        other = min(search.offers, key=search.place, default=None)
+        less = 1 - other.ranked / found[0].ranked if other and found else 1
+        if other and less >= MUCH_LESS:
+            cheaper = f" for {less:.0%} less" if found else ""
+            yield IN_STAGES.format(layout=format_layout(other.layout), chips=_rented(other), cheaper=cheaper)
 
     search = searched(offers, sure)
     if offers and not (search.offers or search.misses):
@@ -467,7 +482,10 @@ def decide(
         ]
     found = [one.numbered() if one.fleet else one for one in found]
     asked = {"chips": chips, "counts": counts, "layouts": layouts, "prices": prices or None}
-    narrower = "" if promise.percentiles else ". ".join(in_fewer_bits(found[0] if found else None))
+    more = [] if promise.percentiles else [*in_fewer_bits(found[0] if found else None)]
+    if layouts is None and not promise.percentiles:
+        more += in_stages(found)
+    narrower = ". ".join(more)
     tried = tuple(search.points), tuple(search.misses)
     return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
 
@@ -484,9 +502,18 @@ def _in_fewer_bits(model, weights, offer, less):
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
+    return f"With weights in {weights}{checkpoint}, {_rented(offer)} would meet the SLO{less}"
+
+
+def _rented(offer):
+    """Name all chips of an offer."""
     count = offer.fleet.chips if offer.fleet else offer.system.count * max(offer.replicas, 1)
-    chips = of_chip(count, offer.system.chip.name)
-    return f"With weights in {weights}{checkpoint}, {chips} would meet the SLO{less}"
+    return of_chip(count, offer.system.chip.name)
+
+
+def _stages(model, chip, count):
+    """Return layouts with pipeline stages within one machine."""
+    return [Layout(tp=count // pp, pp=pp) for pp in (2, 4, 8) if count % pp == 0]
 
 
 def machine_sizes(chip):
@@ -741,7 +768,8 @@ class _Search:
         """Return TPOT and TTFT, at the slow end if they must be met there."""
         if not self.sure:
             return tried.tpot, tried.ttft
-        each = [with_cautions(replace(tried, concurrency=n), q, n) for n in tried.concurrency]
+        users = zip(tried.concurrency, tried.decode_batch, strict=True)
+        each = [with_cautions(replace(tried, concurrency=n, decode_batch=m), q, n) for n, m in users]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late
 

@@ -461,8 +461,11 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
     return found, fleet
 
 
-def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
-    """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user."""
+def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0, readers=0, passes=()):
+    """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user.
+
+    ``readers``: separate prefill machines (times their lanes), which take ``passes`` seconds for each kind of prompt.
+    """
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
     doors = -costs.door * np.log(uniforms(seed, 3, total + users))
@@ -474,22 +477,30 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0):
     found = []
     asked = 0
     numbers = progress(range(total + users), "requests")
-    asks = [(when, user) for user, when in enumerate(begins.tolist())]
+    asks = [(when, user, None, 0.0) for user, when in enumerate(begins.tolist())]
     heapify(asks)
+    free = [0.0] * readers  # when each prefill machine is free
     while len(found) < total:
         soon = asks[0][0] if asks else FAR
         if at.load and at.clock < soon:
             for r in at.event(soon):
                 found.append(r)
-                heappush(asks, (r.end + float(doors[r.number]), r.user))
+                heappush(asks, (r.end + float(doors[r.number]), r.user, None, 0.0))
         else:
-            when, user = heappop(asks)
-            if asked == total and rounds:
-                continue
-            k = next(numbers)
-            asked = k + 1
-            one = costs.request(k, when, places[k], outputs[k], user)
+            when, user, one, before = heappop(asks)
+            if one is None:
+                if asked == total and rounds:
+                    continue
+                k = next(numbers)
+                asked = k + 1
+                one = costs.request(k, when, places[k], outputs[k], user)
+                if free:
+                    one.came = max(when, heappop(free)) + passes[places[k]]
+                    heappush(free, one.came)
+                    heappush(asks, (one.came, user, one, one.came - when))
+                    continue
             at.add(one, at.copies[user % costs.in_step])
+            one.extra += before
             if asked >= total + users:
                 break
     found.sort(key=lambda r: r.number)

@@ -6,7 +6,7 @@ from numbers import Real
 from operator import itemgetter
 
 from inferlib.equation import equation, frozen
-from inferlib.ops import maximum, minimum, where
+from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.system import Breakdown, System
 from inferlib.units import factor
 from tokenprice import energy
@@ -41,7 +41,7 @@ equation = partial(equation, "serving", chapter="price")
 # Cautions on a request besides those on its steps; the last three are about its first token only.
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
-    Caution("users", "memory or max_num_seqs hold {running:,.0f} of {users:,.0f} users: the others wait",
+    Caution("users", "{running:,.0f} of {users:,.0f} users are answered at a time: the others wait",
             lambda facts: facts["users"] - facts["running"]),
     Caution("untold", "how many drafts are accepted depends on the text: those of a measured task are assumed",
             itemgetter("untold")),
@@ -77,6 +77,25 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
+def prefill_wait(users, cycle, each, uneven=1.0):
+    """Mean wait for separate prefill machines in a closed loop, in seconds.
+
+    Without a wait a user asks once in ``cycle`` seconds; busy machines prefill one prompt in ``each``. A user who asks
+    sees the queue of the others (mean value analysis). ``uneven``: see :class:`.PrefillProfile`.
+
+    Examples
+    --------
+    >>> prefill_wait(users=100, cycle=10, each=1)  # 100 prompts take 100 s
+    90
+    """
+    queue = busy = wait = 0
+    for n in range(1, round(users) + 1):
+        wait = max(each * (queue - busy * (1 - uneven / 2)), n * each - cycle)
+        busy = each * n / (cycle + wait)
+        queue = busy * (wait / each + 1)
+    return wait
+
+
 @frozen
 class Request(Screen):
     """Machine time, latency and cost of one request."""
@@ -105,6 +124,7 @@ class Request(Screen):
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
+    prefill_replicas: int = 0  # separate prefill machines of a closed loop
 
     @property
     def seconds(self):
@@ -227,6 +247,7 @@ class Request(Screen):
         """Return TTFT, machine time and prices."""
         bound = f"prefill bound by {self.prompt.bottleneck}"
         bound += "" if self.ratio is None else f"; {self.ratio:.2g} prefill machines per decode machine"
+        bound += f", {self.prefill_replicas} paid" if self.prefill_replicas else ""
         found = [("TTFT", format_time(self.ttft, *self.ttft_interval), bound)]
         if self.priced:
             span = self.price_interval
@@ -272,12 +293,17 @@ def request_of(
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
-        protocol, output_tokens, step.total, prompt_time, own, other, profile.chunks, door, profile.uneven,
-        None if budget is None else budget / (1 + fresh_tokens / output_tokens),
-        **{} if reader else {
-            "running": together, "lanes": lanes, "in_step": deployment.in_step, "dp_balance": scheduler.dp_balance,
-        },
+        protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, chunks=profile.chunks,
+        door=door, uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
     )  # fmt: skip
+    if reader is None:
+        loop = replace(
+            loop,
+            running=together,
+            lanes=lanes,
+            in_step=deployment.in_step,
+            dp_balance=scheduler.dp_balance,
+        )
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
@@ -316,11 +342,25 @@ def closed_loop(q, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = q.workload.batch
     protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
-    request = request_for(q, prefill_profile(q), step, running, users=users, protocol=protocol)
-    if q.prefill_replicas:  # users wait until these machines have prefilled the prompts of all users
-        wait = users * request.prompt.total / q.prefill_replicas - (request.output_tokens - 1) * request.tpot
-        request = replace(request, ttft=max(request.ttft, wait))
+    profile = prefill_profile(q)
+    request = request_for(q, profile, step, running, users=users, protocol=protocol)
+    if q.reader:
+        request = disaggregated(q, request, profile.uneven)
     return with_cautions(request, q, users)
+
+
+def disaggregated(q, request, uneven) -> Request:
+    """Add the wait for separate prefill machines, and pay them and the decode machine for all hours, busy or not.
+
+    If their number is not given, they are as many as keep the decode machine busy.
+    """
+    machines = q.prefill_replicas or int(ceil(request.ratio))
+    users = q.workload.batch
+    reading = request.fresh_seconds + request.cached_seconds
+    wait = prefill_wait(users, request.seconds, reading / machines, uneven)
+    request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
+    used = request.paid_hours_used * request.throughput(users) / request.output_tokens
+    return replace(request, paid_hours_used=used * request.output_seconds, reading=used * reading / machines)
 
 
 def request_for(q, profile, step, running, **other):
@@ -331,19 +371,18 @@ def request_for(q, profile, step, running, **other):
     return request_of(q.deployment, step, profile, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
-def least_times(q, request):
-    """Return the least times of a step and of the prefill of a request, at the peaks of the data sheet."""
-    step = q.deployment.least_step(request.decode_batch, q.workload.context)
-    return step, q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens))
-
-
 def with_cautions(request, q, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
     deployment = q.deployment
-    several = not isinstance(request.decode_batch, Real)  # whose ends are not shown
-    at_peaks = request.at_peaks if several else least_times(q, request)
+    context = q.workload.context
+    at_peaks = request.at_peaks
+    if isinstance(request.tpot, Real):  # the ends of several are not shown
+        at_peaks = (
+            deployment.least_step(request.decode_batch, context),
+            q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
+        )
     known = load_calibration()["first_token"]
-    found = facts(deployment, users, q.workload.context, request.step) | {
+    found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),

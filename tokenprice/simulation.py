@@ -9,9 +9,9 @@ from inferlib.equation import frozen
 from inferlib.optional_imports import np
 from tokenprice import invariants, workload
 from tokenprice.ask import Answer, ask_kernel_model
-from tokenprice.formatting import Screen, format_number
+from tokenprice.formatting import Screen, format_layout, format_number
 from tokenprice.parsing import parse_int
-from tokenprice.prefill import prefill_profile, prefix_cache
+from tokenprice.prefill import prefill_profile, prefill_until_first_token, prefix_cache
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
@@ -220,13 +220,21 @@ def _trace(q, many, count, seed, slower):
 
 def _loop(q, request, count, seed, slower):
     """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
-    read = None if q.reader else prefill_profile(q)
-    server = server_of(q, read).slower(slower)
-    costs = (
-        server.costs
-        if read
-        else replace(server.costs, door=server.costs.door + slower * request.prompt.total)
-    )
+    profile = prefill_profile(q)
+    server = server_of(q, None if q.reader else profile).slower(slower)
+    costs = server.costs
+    apart = {}
+    if q.reader:
+        if server.copies > costs.in_step:
+            raise ValueError(
+                f"layout is {format_layout(q.resolved_layout)}, but with prefill_machine only users of one copy, or of "
+                "copies in lockstep, are simulated: give a layout without pp, and with ep for dp, or request_rate"
+            )
+        apart["readers"] = request.prefill_replicas * q.reader.layout.lanes
+        apart["passes"] = [slower * one for one in profile.passes]
+        pieces = max(profile.chunks, 1)
+        late = prefill_until_first_token(q.deployment, request.prompt.total, pieces) - request.prompt.total
+        costs = replace(costs, late=slower * (late + (pieces - 1) * request.step.total))
     whole, rest = divmod(max(round(q.workload.batch), 1), server.copies)
     each = [whole + 1] * rest + [whole] * (server.copies - rest)
     groups = Counter(sum(each[k : k + costs.in_step]) for k in range(0, server.copies, costs.in_step))
@@ -237,7 +245,9 @@ def _loop(q, request, count, seed, slower):
             spread = 0.0 if q.fixed_lengths else AROUND
             warm = 0 if rounds else WARM_UP * users
             n = ceil(count * users * many / sum(each))
-            done, fleet = loop(costs, server.scheduler, users, n + warm + users, rounds, spread, seed)
+            done, fleet = loop(
+                costs, server.scheduler, users, n + warm + users, rounds, spread, seed, **apart
+            )
             last = len(done) if rounds else warm + n
             span = (0.0, inf) if rounds else (done[warm].came, done[min(last, len(done) - 1)].came)
             found.append(counted(costs, done, fleet, warm, last, span))

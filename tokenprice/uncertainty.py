@@ -178,15 +178,16 @@ def sentences(model, held, facts):
     return tuple(caution.text.format(**facts) for caution in held) + sparse_attention.cautions(model)
 
 
-def facts(deployment, batch, context, step=None):
-    """Return the facts that cautions use: how far a question, and its step if given, goes beyond the measurements."""
+def facts(deployment, batch, context):
+    """Return the facts that cautions use: how far a question goes beyond the measurements."""
     model = deployment.model
     chip = deployment.machine.chip
     layout = deployment.layout
     unscored = sparse_attention.unscored_reason(model)
     format = deployment.weight_format
     found = {
-        "stages": layout.pp, "drafted": float(step is not None and "drafting" in step.terms),
+        "stages": layout.pp, "drafted": float(bool(deployment.draft_tokens)),
+        "widened": float(format.startswith("fp8") and "fp8" not in chip.peaks),
         "borrowed": len(deployment.block_lenders),
         "not_timed": len(deployment.untimed), "untimed": ", ".join(deployment.untimed),
         "timed_on": ", ".join(deployment.block_lenders), "unscored": unscored, "new_kind": float(bool(unscored)),
@@ -198,14 +199,13 @@ def facts(deployment, batch, context, step=None):
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip
-    found |= limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
-    return found | {"widened": float(format.startswith("fp8") and "fp8" not in chip.peaks)}
+    return found | limits() | chip_facts(deployment.operators, deployment.slower) | format_facts(format)
 
 
-def step_interval(deployment, batch, context, step=None):
+def step_interval(deployment, batch, context):
     """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
     model = deployment.model
-    found = facts(deployment, batch, context, step)
+    found = facts(deployment, batch, context)
     beyond = holding(CAUTIONS, found)
     factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
     return factor, sentences(model, beyond, found)

@@ -370,7 +370,7 @@ globalThis.inferlibAsk = function (D) {
   const stepAt = (S, at, batch, context) => {
     Object.assign(at.q, { batch, context });
     const [needs, own, left] = fits(at), sum = (bytes) => (own == null ? null : Math.max(bytes, 0) * at.n);
-    const fit = { needs: needs * at.n, left: sum(left), has: sum(own) };
+    const fit = { needs: needs * at.n, left: sum(Math.min(left, own)), has: sum(own) };
     if (own != null && needs > left)
       return { status: "infeasible", reason: short(at, needs, own, left), fit };
     if (at.late) return { status: "n/a", reason: at.late, fit };
@@ -903,13 +903,16 @@ globalThis.inferlibAsk = function (D) {
       inside.filter((d) => d <= 8 && d < n).forEach((d) => add({ tp: d, ep: n, dp: n / d }));
     return found;
   };
+  const inParts = (n) => [2, 4, 8].filter((pp) => n % pp === 0)
+    .map((pp) => ({ tp: n / pp, pp, dp: 1, ep: 1 }));
   // The chips that may be offered: every one, the one that was chosen, or a list.
   const tried = (S) => (S.only ? [S.only].flat() : Object.keys(D.chips));
   const machines = (S) => {
     const m = model(S), own = (name) => D.chips[name].lender === name && price(S, name) != null;
     return tried(S).filter(own).flatMap((name) => {
       const c = chip(name === S.chip ? S : { chip: name });
-      return c.counts.flatMap((n) => layouts(m, c, n).map((l) => ({ m, c, n, l })));
+      const tries = (n) => (S.stages ? inParts(n) : layouts(m, c, n));
+      return c.counts.flatMap((n) => tries(n).map((l) => ({ m, c, n, l })));
     });
   };
   // Whether a state is within the SLO, at its slow end where that must be.
@@ -994,9 +997,21 @@ globalThis.inferlibAsk = function (D) {
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
+  const ranked = (o) => o.dollars * (o.at.spread === 1 ? o.factor : 1);
+  // Pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown.
+  const inStages = (out, S) => {
+    if (out.best && out.best.n === 1) return "";
+    const shown = out.offers.slice(0, D.shown).map((o) => o.chip);
+    const only = shown.length ? tried(S).filter((name) => shown.includes(name)) : tried(S);
+    const other = decide({ ...S, only, stages: true, bare: true }, 0).best;
+    const less = other && out.best ? 1 - ranked(other) / ranked(out.best) : 1;
+    return !other || less < D.pipelines.least ? "" : filled(D.pipelines.text, { layout: words(other.l),
+      chips: ofChip(other.many ? other.many.chips : other.n, other.chip),
+      cheaper: out.best ? ` for ${even(100 * less)}% less` : "" });
+  };
   // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
   const playedOffers = (out, S, most) => {
-    const rank = (o) => +(o.dollars * (o.at.spread === 1 ? o.factor : 1)).toPrecision(9);
+    const rank = (o) => +ranked(o).toPrecision(9);
     const risky = (o) => +!asPromised(S, o.many.slow);
     const next = (a, b) => (a.many && b.many ? risky(a) - risky(b) : a.n - b.n) || a.token - b.token;
     const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || next(a, b));
@@ -1027,7 +1042,7 @@ globalThis.inferlibAsk = function (D) {
     // of the chips that are shown, what the slow end needs
     const shown = out.best && out.best.many && !S.sure ? [out.best, ...out.runnersUp] : [];
     shown.forEach((o) => { o.sure = decide({ ...S, sure: true, only: o.chip, bare: true }, 1).best; });
-    out.narrower = inFewerBits(out.best, S);
+    out.narrower = [inFewerBits(out.best, S), inStages(out, S)].filter((text) => text).join(". ");
     return out;
   };
   const search = () => ({ offers: [], points: [], misses: [] });

@@ -8,15 +8,12 @@ import numpy as np
 import pandas as pd
 
 from book import stored
+from book.synthesis.constants import ask, decode_step_of, default_assumptions, with_same, with_values
 from inferlib import validation
 from inferlib.papers.source import (
     common_terms,
-    default_assumptions,
-    source_package,
     sources,
     vocabulary,
-    with_constants,
-    with_values,
 )
 from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
@@ -65,7 +62,7 @@ def grid(*, constants="own", **given):
     """All models' answers on a grid of models, chips, batches and contexts.
 
     ``given``: values of ``who``, ``model``, ``chip``, ``batch`` or ``context`` (default: all models, and the values of
-    ``questions.toml``). ``constants``: as for :func:`inferlib.papers.source.ask`. Over these five axes:
+    ``questions.toml``). ``constants``: as for :func:`book.synthesis.constants.ask`. Over these five axes:
     ``latency`` (s), ``tokens_per_second`` of one user, ``usd_per_million``, ``status`` and ``reason``. Numbers are NaN
     where there is no answer. Over model and chip: ``count``, the chips used. Raises LookupError if a name is unknown.
     """
@@ -80,7 +77,7 @@ def grid(*, constants="own", **given):
         count.append({"model": name, "chip": chip_name, "count": system.count})
         for batch, context, key in product(axes["batch"], axes["context"], axes["who"]):
             workload, price = Workload(batch, context, *formats), system.chip.price
-            step = predictors.ask(key, model, system, workload, constants=constants)
+            step = ask(key, model, system, workload, constants)
             seconds = float(step.total) if step.feasible else math.nan
             usd = math.nan if price is None else seconds * cost_per_million(1, batch, system.count, price)
             rows.append({
@@ -120,8 +117,8 @@ def decomposition(model, system, workload, keys=None, *, constants="own"):
     difference between two columns is the sum of the differences of their terms. Only models with an answer are
     included; ``attrs["infeasible"]`` has the reasons of infeasible ones.
     """
-    asked = {"constants": constants}
-    steps = {key: predictors.ask(key, model, system, workload, **asked) for key in keys or predictors.keys()}
+    keys = keys or predictors.keys()
+    steps = {key: ask(key, model, system, workload, constants) for key in keys}
     return tabled(steps)
 
 
@@ -228,12 +225,12 @@ def speedup(key, change, model, system, workload):
     2.0
     """
     validation.one_of("change", change, CHANGES)
-    before = predictors.ask(key, model, system, workload, constants="same")
+    before = ask(key, model, system, workload, "same")
     try:
         if change == LATENCY:
             after = _latency_halved(key, model, system, workload)
         else:
-            after = predictors.ask(key, model, *CHANGES[change](system, workload), constants="same")
+            after = ask(key, model, *CHANGES[change](system, workload), "same")
     except (ValueError, LookupError):
         return math.nan
     return float(before.total / after.total) if before.feasible and after.feasible else math.nan
@@ -246,11 +243,11 @@ def _latency_halved(key, model, system, workload):
         (latency,) = (resource for resource in RESOURCES if resource.name == "network latency")
         served = improved(Deployment.of(model, system, workload), latency, 2)
         return served.step(workload.batch, workload.context)
-    answer = getattr(source_package(key), "decode_step", None) if key in sources() else None
+    answer = decode_step_of(key) if key in sources() else None
     printed = default_assumptions(answer) if answer else None
     if printed is None or with_values(printed, halves) is printed:
         raise LookupError(f"{key} has no latency of collectives")
-    system, more = with_constants(key, answer, system, "same")
+    system, more = with_same(key, answer, system)
     return answer(model, system, workload, assumptions=with_values(more["assumptions"], halves))
 
 
@@ -261,9 +258,7 @@ def what_doubling_buys(model, system, workload, keys=None):
     (NaN where none has such a quantity) and ``sources``, their number.
     """
     asked = model, system, workload
-    keys = [
-        key for key in keys or predictors.keys() if predictors.ask(key, *asked, constants="same").feasible
-    ]
+    keys = [key for key in keys or predictors.keys() if ask(key, *asked, "same").feasible]
     gains = {key: {change: speedup(key, change, *asked) for change in CHANGES} for key in keys}
     table = pd.DataFrame(gains, index=pd.Index(CHANGES, name="change"))
     published = table[[key for key in keys if key in FIVE]]

@@ -34,7 +34,7 @@ def _question(name, row):
     said = ", ".join(f"{BESIDE[who]} says {time:.3g} ms" for who, time in beside.items())
     text = (
         f"{row.engine or 'An engine that is not stated'} runs {row.model} with {row.weight_format} weights on "
-        f"{row.n_gpus} × {row.hardware}: {row.sequences:g} sequences of {row.context:,.0f} tokens. "
+        f"{row.n_gpus} × {row.hardware}, batch {row.sequences:g}, {row.context:,.0f} tokens of context. "
         "How many milliseconds pass from token to token?"
     )
     return {

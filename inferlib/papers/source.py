@@ -4,8 +4,6 @@ Sources are found by name at run time, so a new source needs no change here. A s
 with the reason.
 """
 
-import dataclasses
-import inspect
 import os
 import pkgutil
 from functools import cache, partial
@@ -106,7 +104,6 @@ def ask(
     layout: Layout | None = None,
     *,
     assumptions: Record | None = None,
-    constants: str = "own",
     **work,
 ) -> Breakdown:
     """Answer one decode step with a source's model.
@@ -117,15 +114,12 @@ def ask(
         A source, a version of one, or ``"principles"`` (the bound).
     model : Transformer or str
     system : System or str
-        Such as ``"8x H100"``.
+        Such as ``"8x H100"``. A source that states numbers of this chip takes its own.
     workload : Workload, optional
     layout : Layout, optional
         Each source chooses its own if none is given.
     assumptions : optional
         A record of the source's ``Assumptions``, in place of what the source or version prints.
-    constants : {"own", "same"}
-        ``"own"``: the source's own chip and latencies, if it states them; ``"same"``: the catalogue's chip and the
-        latencies of ``vocabulary.toml`` for all.
     **work
         Fields of :class:`inferlib.Workload`, such as ``batch=32``; they override ``workload`` (default: one sequence).
 
@@ -148,7 +142,6 @@ def ask(
     '0.57 ms'
     """
     validation.one_of("source", key, answerers())
-    validation.one_of("constants", constants, ("own", "same"))
     model = catalog.load_model(model) if isinstance(model, str) else model
     system = catalog.load_system(system) if isinstance(system, str) else system
     workload = validation.instance("workload", workload or Workload(batch=1), Workload)
@@ -157,13 +150,13 @@ def ask(
     answer = _answerer(key)
     if isinstance(answer, Breakdown):
         return answer
-    more = {}
     if key != BOUND and isinstance(system, System):
-        system, more = with_constants(key, answer, system, constants)
-    if assumptions is not None:
-        if key == BOUND:
-            raise TypeError(f"assumptions is {validation.shown(assumptions)}, but {BOUND} takes none")
-        more["assumptions"] = assumptions
+        system = _on_own_chip(source_of(key), system)
+    if assumptions is None:
+        assumptions = version_assumptions(key)
+    elif key == BOUND:
+        raise TypeError(f"assumptions is {validation.shown(assumptions)}, but {BOUND} takes none")
+    more = {} if assumptions is None else {"assumptions": assumptions}
     return run(key, answer, model, system, workload, layout, **more)
 
 
@@ -238,43 +231,10 @@ def _answerer(key):
     return place.decode_step
 
 
-def with_constants(key, answer, system, constants):
-    """Return the system with the requested constants, and the assumptions to pass, if any."""
-    version = _version(key).get("assumptions")
-    printed = getattr(source_package(key).Assumptions, version)() if version else default_assumptions(answer)
-    if constants == "own":
-        return _on_own_chip(source_of(key), system), {"assumptions": printed} if version else {}
-    try:
-        chip = source_package(key).load_chip(system.chip)
-    except (ValueError, LookupError):
-        chip = None  # not a chip of this source; its decode_step raises the error
-    # only an Accelerator takes the constants
-    if isinstance(chip, Accelerator):
-        system = system.replace(chip=with_values(chip, same()))
-    if printed is None:
-        return system, {}
-    return system, {"assumptions": with_values(printed, same())}
-
-
-def with_values(record, values):
-    """Return a record with other values for the named fields, in nested records too."""
-    changed = {}
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if isinstance(value, tuple) and value and all(isinstance(part, Record) for part in value):
-            parts = tuple(with_values(part, values) for part in value)
-            if any(new is not old for new, old in zip(parts, value, strict=True)):
-                changed[field.name] = parts
-        elif field.name in values:
-            new = values[field.name]
-            changed[field.name] = new(value) if callable(new) else new
-    return record.replace(**changed) if changed else record
-
-
-def default_assumptions(answer):
-    """Return the default ``assumptions`` of a source's ``decode_step``, or None."""
-    parameter = inspect.signature(answer).parameters.get("assumptions")
-    return parameter and parameter.default
+def version_assumptions(key):
+    """Return the assumptions of a version of a source; None for any other key."""
+    method = _version(key).get("assumptions")
+    return method and getattr(source_package(key).Assumptions, method)()
 
 
 def _on_own_chip(key, system):
@@ -288,11 +248,6 @@ def _on_own_chip(key, system):
 def vocabulary():
     """``vocabulary.toml``: common names of terms, and common constants."""
     return validation.read_package_toml(__file__, "vocabulary.toml")
-
-
-def same():
-    """Return the latencies and fractions for comparisons in which all sources use the same constants."""
-    return vocabulary()["same"]
 
 
 def common_name(source, term):

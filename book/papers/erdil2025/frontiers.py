@@ -105,7 +105,7 @@ def frontier(
 
         def fastest(n_gpu, batch, limit):
             at = (shape, gpu, n_gpu, batch, np.full(n_gpu.shape, context), 1)
-            return search.fastest_layouts(*at, pipeline, assumptions, limit=limit)[0], 1
+            return search.pass_times(*at, pipeline, assumptions, limit=limit), 1
 
     else:
         speculation.check_rounds(acceptance, gamma_max)
@@ -134,10 +134,11 @@ def frontier(
     if draft is not None:
         table["gamma"] = gamma[points]
         verified = table.gamma.to_numpy() + (1 if assumptions.free_token else 0)
-        _, drafts = search.fastest_layouts(small, small_gpu, n, b, context, 1, pipeline, assumptions)
+        degrees = search.pipeline_degrees(small.n_layers, b, pipeline, assumptions)
+        drafts = search.layouts_at(small, small_gpu, n, b, context, 1, degrees, assumptions)
         table = table.assign(**{f"draft_{name}": values for name, values in drafts.items()})
-    _, layouts = search.fastest_layouts(shape, gpu, n, b, context, verified, pipeline, assumptions)
-    return table.assign(**layouts)
+    degrees = search.pipeline_degrees(shape.n_layers, b, pipeline, assumptions)
+    return table.assign(**search.layouts_at(shape, gpu, n, b, context, verified, degrees, assumptions))
 
 
 def cheapest_below(latency, cost):

@@ -9,9 +9,9 @@ from inferlib.papers.erdil2025.records import DEFAULT
 from inferlib.papers.erdil2025.search import (
     MORE,
     expected_tokens,
-    fastest_layouts,
     opened,
     over_points,
+    pass_times,
     speculative_time,
 )
 from inferlib.system import count
@@ -83,7 +83,7 @@ def speculated(
     yields = [expected_tokens(acceptance, verified) for _, verified in choices]
     at = (n_gpu, batch, context)
     limit = np.broadcast_to(limit, n_gpu.shape) * MORE
-    plain, _ = fastest_layouts(
+    plain = pass_times(
         shape, gpu, *at, 1, pipeline, assumptions, beside=beside[0], limit=limit * max([1, *yields])
     )
     points = np.flatnonzero(np.isfinite(plain))
@@ -91,15 +91,13 @@ def speculated(
     # time left in a round whose scoring is as fast as that of a single token
     left = [(limit * y - plain) / drafts for (drafts, _), y in zip(choices, yields, strict=True)]
     most = reduce(np.maximum, left, np.zeros(points.shape))
-    drafting, _ = fastest_layouts(
-        small, small_gpu, *at, 1, pipeline, assumptions, beside=beside[1], limit=most
-    )
+    drafting = pass_times(small, small_gpu, *at, 1, pipeline, assumptions, beside=beside[1], limit=most)
     means = np.full((1 + len(choices), points.size), np.inf)
     means[0] = plain
     for i, (drafts, verified) in reversed(list(enumerate(choices))):
         allowed = limit * yields[i] - drafts * drafting
         some = np.flatnonzero(plain <= allowed)
-        verifying, _ = fastest_layouts(
+        verifying = pass_times(
             shape, gpu, *(one[some] for one in at), verified, pipeline, assumptions,
             beside=beside[0], limit=allowed[some],
         )  # fmt: skip

@@ -13,7 +13,7 @@ from inferlib.papers.erdil2025.records import (
     load_chip,
     load_model,
 )
-from inferlib.papers.erdil2025.search import fastest_layouts, infeasible, opened, pipeline_degrees
+from inferlib.papers.erdil2025.search import infeasible, layouts_at, opened, pipeline_degrees
 from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
 
@@ -41,12 +41,11 @@ def best_layout(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=
 def _fastest(shape, chip, degrees, n_gpu, batch, context, new_tokens, assumptions):
     """Return the fastest of the feasible layouts, and its terms; ``explain`` shows these, not the search."""
     forbid_override("the best layout, whose time is split into terms,", m.layout_latency)
+    reasons = [infeasible(shape, chip, n_gpu, stages, batch, context, assumptions) for stages in degrees]
+    if all(reasons):
+        raise DoesNotFit(reasons[0])
     point = np.array([n_gpu]), np.array([batch])
-    seconds, found = fastest_layouts(
-        shape, chip, *point, context, new_tokens, True, assumptions, degrees=degrees
-    )
-    if not np.isfinite(seconds).all():
-        raise DoesNotFit(infeasible(shape, chip, n_gpu, degrees[0], batch, context, assumptions))
+    found = layouts_at(shape, chip, *point, context, new_tokens, degrees, assumptions)
     cut = Cut(**{name: values.item() for name, values in found.items()})
     at = (n_gpu, batch, context, new_tokens, assumptions)
     origin = (m.layout_latency, shape, chip, cut, *at)
@@ -54,13 +53,12 @@ def _fastest(shape, chip, degrees, n_gpu, batch, context, new_tokens, assumption
 
 
 def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=True):
-    """Return the parts of equation 29 as the stages of a breakdown: each wait, then reading over multiplying.
+    """Return :func:`model.layout_terms` as the stages of a breakdown: each wait, then reading over multiplying.
 
     Symbols need ``split=False``, because the fastest protocol is not known for them.
     """
-    at = shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions
-    waiting = m.waiting_terms(*at, split=split)
-    reading, multiplying = m.working_terms(*at)
+    at = (n_gpu, batch, context, new_tokens, assumptions)
+    waiting, reading, multiplying = m.layout_terms(shape, chip, cut, *at, split=split)
     if cut.stages == 1:
         del waiting["pipeline"]
     if not context:

@@ -1,8 +1,8 @@
 """Erdil 2025: the best layout of an instance, and the time of speculative decoding.
 
-A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism, a block of points at a
-time. Before it computes how long a layout waits (:func:`model.waiting_time`), it leaves out the points at which reading
-and multiplying alone take longer than the best layout found there, or than a limit that the caller knows.
+A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It cuts equation 29
+(:func:`model.layout_terms`) into what all scale-downs share and what each adds, a block of points at a time, and drops
+a point as soon as what it has added up exceeds the best layout found there, or a limit that the caller knows.
 """
 
 import os
@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial, reduce
 from itertools import accumulate
 from operator import mul
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computi
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 LESS, MORE = 1 - 1e-9, 1 + 1e-9  # room for rounding in comparisons
+_FEW = 0.8  # share of the points below which it is faster to continue with those alone
 # Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
 _BLOCK = 131072
 _THREADS = 4
@@ -60,7 +62,7 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
     if not (pipeline and assumptions.pipelines):
         return [1.0]
     most = float(n_layers)
-    if assumptions.pipelines_to_batch and np.min(batch, initial=n_layers) < n_layers:
+    if assumptions.pipelines_to_batch and np.min(batch) < n_layers:
         most = np.minimum(batch, n_layers)
     steps = assumptions.pipelines
     return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
@@ -101,53 +103,121 @@ def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, bes
     return (stages * LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
+class Points(SimpleNamespace):
+    """Quantities at the points of a search, as arrays; plain numbers are equal at all points."""
+
+    def at(self, chosen):
+        """Return the same at some of the points."""
+        return Points(**{name: v[chosen] if np.ndim(v) else v for name, v in vars(self).items()})
+
+
 @unchecked
-def fastest_layouts(
-    shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions=DEFAULT, *,
-    degrees=None, beside=None, limit=np.inf,
-):  # fmt: skip
-    """Seconds in the fastest layout at every point, and that layout as fields of a :class:`Cut`.
-
-    ``n_gpu``, ``batch``: arrays of one dimension. ``degrees``: numbers of pipeline stages to search, in place of
-    :func:`pipeline_degrees`. Seconds are infinite where nothing fits, or nothing stays below a ``limit`` of seconds.
-    Ties go to the fewest stages and the first kind.
-    """
+def pass_times(
+    shape,
+    chip,
+    n_gpu,
+    batch,
+    context,
+    new_tokens,
+    pipeline,
+    assumptions=DEFAULT,
+    *,
+    beside=None,
+    limit=np.inf,
+):
+    """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds."""
     forbid_override("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
+    if not n_gpu.size:
+        return np.full(n_gpu.shape, np.inf)
     limit = np.broadcast_to(limit, n_gpu.shape) * MORE
-    seconds = limit.copy()
-    kinds = np.full(n_gpu.shape, assumptions.kinds[0])
-    layouts = np.ones((2, n_gpu.size))
-    if degrees is None:
-        degrees = pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)
-    for stages in reversed(degrees):
-        left = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=beside))
-        at = n_gpu, batch, context, new_tokens, stages, n_gpu / stages
-        points = np.stack(np.broadcast_arrays(*at))[:, left]
-        # the largest scale-down leaves attention on one GPU, which waits for no other
-        waits = (_part(m.waiting_time, shape, chip, kind, points, assumptions) for kind in assumptions.kinds)
-        least = reduce(np.minimum, waits)
-        for place in range(len(scale_downs(1.0, assumptions))):
-            points[5], _ = scale_downs(points[0] / points[4], assumptions)[place]
-            working = _part(m.working_time, shape, chip, "2D", points, assumptions)
-            # a larger scale-down reads and multiplies no less: what is too slow stays so
-            hopeful = (working + least) * LESS <= seconds[left]
-            left, least, working, points = left[hopeful], least[hopeful], working[hopeful], points[:, hopeful]
-            if not left.size:
+    best = limit.copy()
+    for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
+        possible = np.flatnonzero(
+            fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=beside)
+        )
+        at = Points(stages=stages, n_gpu=n_gpu, batch=batch, context=context, best=best).at(possible)
+        best[possible] = _fastest(shape, chip, at, new_tokens, assumptions)
+    return np.where(best < limit, best, np.inf)
+
+
+def _shared(shape, chip, at, new_tokens, assumptions):
+    """Return the part of equation 29 that all scale-downs share at some points; ``starts`` has a row for each kind."""
+    group = at.n_gpu / at.stages
+    micro = at.batch / at.stages
+    tokens = micro * new_tokens
+    experts = m.expert_groups(shape, group, micro, assumptions)
+    used = m.experts_used(shape, tokens, assumptions)
+    rate = m.memory_rate(chip, group)
+    block, moved = m.feed_forward_bytes(shape, group, experts, assumptions)
+    unembedding = shape.weight_bytes * m.embedding_params(shape)
+    spread, pairs, repeated = m.flop_per_token(shape, at.context, assumptions)
+    each = at.batch * new_tokens / m.arithmetic_rate(chip, at.n_gpu)
+    cache = m.cache_bytes(shape, at.context, micro, at.batch, assumptions)
+
+    before = m.launches(shape, assumptions)
+    before = before + (at.stages - 1) * m.stage_network(shape, chip, group, assumptions).time(tokens)
+    for one in m.dispatches(shape, chip, group, experts, assumptions):
+        before = before + shape.n_layers * one.time(tokens)
+    starts = []
+    for kind in assumptions.kinds:
+        network = m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
+        starts.append(before + shape.n_layers * m.added(one.time(tokens) for one in network))
+    return Points(
+        group=group,
+        tokens=tokens,
+        reading=(shape.n_layers * used * (block + moved * tokens) + unembedding + cache) / rate,
+        per_byte=shape.n_layers / rate,  # of attention's matrices, read again with every scale-down
+        multiplying=each * (spread + pairs),
+        repeated=each * repeated,
+        starts=np.stack(starts, axis=-1),
+        least=reduce(np.minimum, starts),
+        best=at.best,
+        place=np.arange(at.best.size),
+    )
+
+
+def least_waiting(shape, spread, assumptions=DEFAULT):
+    """Lower bound of the seconds that a block's all-reduces wait for the other nodes of a :class:`model.Span`."""
+    per_node = min(protocol.per_node for protocol in assumptions.protocols)
+    return shape.n_layers * m.ALL_REDUCE * per_node * spread.doublings
+
+
+def _fastest(shape, chip, at, new_tokens, assumptions):
+    """Return the least time over scale-downs and kinds at every point, or ``best`` where none is below that.
+
+    A larger scale-down reads and multiplies at least as much, and its collectives take at least no time: a point where
+    that alone is too long is skipped from there on. If waiting for other nodes makes it too long for every kind, only
+    this scale-down is skipped.
+    """
+    fastest = at.best.copy()
+    open = _shared(shape, chip, at, new_tokens, assumptions)
+    for index in range(len(scale_downs(1.0, assumptions))):
+        open.z, open.ranks = scale_downs(open.group, assumptions)[index]
+        weights, moved = m.attention_bytes(shape, open.ranks, assumptions)
+        reading = open.reading + open.z * open.per_byte * (weights + moved * open.tokens)
+        open.overlapped = np.maximum(reading, open.multiplying + open.z * open.repeated)
+        hopeful = np.flatnonzero(open.least + open.overlapped <= open.best)
+        if hopeful.size <= _FEW * open.place.size:
+            fastest[open.place] = open.best
+            open = open.at(hopeful)
+            if not hopeful.size:
                 break
-            for kind in reversed(assumptions.kinds):
-                total = working + _part(m.waiting_time, shape, chip, kind, points, assumptions)
-                better = total <= seconds[left] * MORE
-                kinds[left[better]] = kind
-                layouts[:, left[better]] = points[4:, better]
-                seconds[left] = np.minimum(seconds[left], total)
-    seconds = np.where(seconds < limit, seconds, np.inf)
-    return seconds, {"kind": kinds, "stages": layouts[0], "scale_down": layouts[1]}
-
-
-def _part(time, shape, chip, kind, points, assumptions):
-    """Seconds of one part of equation 29 at points: GPUs, batch, context, new tokens, stages, scale-down."""
-    *at, stages, down = points
-    return time(shape, chip, Cut(stages, down, kind), *at, assumptions)
+        spread = m.span(chip, open.ranks)
+        waiting = least_waiting(shape, spread, assumptions)
+        some = np.flatnonzero(open.least + open.overlapped + waiting <= open.best)
+        here = Points(
+            gpus=spread.gpus, nodes=spread.nodes, doublings=spread.doublings, tokens=open.tokens,
+            starts=open.starts, overlapped=open.overlapped, best=open.best,
+        ).at(some)  # fmt: skip
+        spread = m.Span(here.gpus, here.nodes, here.doublings)
+        for i, kind in enumerate(assumptions.kinds):
+            network = m.attention_network(shape, chip, spread, kind, assumptions)
+            network = m.added(one.time(here.tokens) for one in network)
+            seconds = here.starts[:, i] + shape.n_layers * network + here.overlapped
+            here.best = np.minimum(here.best, seconds)
+        open.best[some] = here.best
+    fastest[open.place] = open.best
+    return fastest
 
 
 def opened(model, chip, assumptions=DEFAULT):
@@ -221,6 +291,30 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     validation.number("new_tokens", new_tokens)
 
     def search(n_gpu, batch, context):
-        return fastest_layouts(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions)[0]
+        return pass_times(shape, chip, n_gpu, batch, context, new_tokens, pipeline, assumptions)
 
     return over_points(search, n_gpu, batch, context)
+
+
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
+    """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
+
+    ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;
+    so does a point where nothing fits.
+    """
+    stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
+    possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions)
+    downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
+    stages, downs = np.broadcast_arrays(stages[:, None], np.stack(downs, axis=1))
+    at = (n_gpu, batch, context, new_tokens, assumptions)
+    seconds = [m.layout_latency(shape, chip, Cut(stages, downs, kind), *at) for kind in assumptions.kinds]
+    seconds = np.where(possible[:, None, None], np.stack(seconds, axis=2), np.inf)
+    layouts = seconds.reshape(-1, n_gpu.size)
+    first = np.argmax(layouts * LESS <= layouts.min(axis=0), axis=0)
+    stage, down, kind = np.unravel_index(first, seconds.shape[:3])
+    point = np.arange(n_gpu.size)
+    return {
+        "kind": np.array(assumptions.kinds)[kind],
+        "stages": stages[stage, down, point],
+        "scale_down": downs[stage, down, point],
+    }

@@ -209,15 +209,17 @@ def _counted(transformer):
     reason = not_described(transformer)
     if reason:
         raise ValueError(f"{transformer.name or 'this model'}: {reason}")
+    attention = transformer.layers[0].attention
+    block = transformer.layers[0].feed_forward
     return Model(
         layers=transformer.n_layers,
         d_model=transformer.d_model,
-        d_ff=transformer.d_ff,
-        heads=transformer.n_heads,
-        kv_heads=transformer.n_kv_heads,
-        head_dim=transformer.head_dim,
+        d_ff=block.d_ff,
+        heads=attention.n_heads,
+        kv_heads=attention.n_kv_heads,
+        head_dim=attention.head_dim,
         vocabulary=transformer.vocab_size,
-        matrices=transformer.ff_matrices,
+        matrices=block.matrices,
         tables=1 if transformer.tied else 2,
         parallel=False,
         name=transformer.name,
@@ -236,9 +238,6 @@ def not_described(transformer):
         return "the paper describes multihead and multiquery attention only"
     if any(a.window is not None for a in attentions):
         return "the paper describes attention over the whole context only"
-    try:  # a Transformer raises for fields that differ between layers
-        for name in ("d_ff", "ff_matrices", "n_heads", "n_kv_heads", "head_dim"):
-            getattr(transformer, name)
-    except ValueError:
+    if len({(group.attention, group.feed_forward) for group in transformer.layers}) > 1:
         return "the paper describes equal layers only"
     return ""

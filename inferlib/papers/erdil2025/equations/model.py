@@ -2,8 +2,7 @@
 
 A layout cuts a model over ``n_gpu`` GPUs: into pipeline stages, with one- or two-dimensional tensor parallelism
 within a stage, and attention on ``scale_down`` times fewer GPUs than the feed-forward block. Equation 29 is
-:func:`layout_latency`, the sum of :func:`waiting_time` and :func:`working_time`;
-:mod:`inferlib.papers.erdil2025.search` finds the best layout.
+:func:`layout_latency`, the sum of :func:`layout_terms`; :mod:`inferlib.papers.erdil2025.search` finds the best layout.
 """
 
 from dataclasses import dataclass
@@ -53,12 +52,13 @@ def layout_latency(
     >>> round(1e3 * pass_time, 1)
     13.6
     """
-    at = shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions
-    return waiting_time(*at) + working_time(*at)
+    terms = layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions)
+    waiting, reading, multiplying = (added(group.values()) for group in terms)
+    return waiting + maximum(reading, multiplying)
 
 
-def waiting_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
-    """Seconds of the first part of equation 29: launches, collectives, and transfers between stages.
+def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
+    """Seconds of each part of equation 29: waiting, reading, multiplying.
 
     With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
     """
@@ -66,8 +66,10 @@ def waiting_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptio
     group = n_gpu / cut.stages
     micro = batch / cut.stages
     tokens = micro * new_tokens
+    ranks = group / cut.scale_down
     experts = expert_groups(shape, group, micro, assumptions)
-    network = attention_network(shape, chip, span(chip, group / cut.scale_down), cut.kind, assumptions)
+
+    network = attention_network(shape, chip, span(chip, ranks), cut.kind, assumptions)
     network += feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
     network += dispatches(shape, chip, group, experts, assumptions)
     hop = stage_network(shape, chip, group, assumptions)
@@ -78,24 +80,11 @@ def waiting_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptio
     else:
         collectives = {"collectives": layers * added(one.time(tokens) for one in network)}
     waiting = {"kernel launch": launches(shape, assumptions)} | collectives
-    return waiting | {"pipeline": (cut.stages - 1) * hop.time(tokens)}
+    waiting["pipeline"] = (cut.stages - 1) * hop.time(tokens)
 
-
-def waiting_time(*at):
-    """Seconds of all that waits, for the arguments of :func:`waiting_terms`."""
-    return added(waiting_terms(*at).values())
-
-
-def working_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT):
-    """Seconds of the two parts of equation 29 that overlap: reading, and multiplying."""
-    layers = shape.n_layers
-    group = n_gpu / cut.stages
-    micro = batch / cut.stages
-    tokens = micro * new_tokens
-    experts = expert_groups(shape, group, micro, assumptions)
     rate = memory_rate(chip, group)
     used = experts_used(shape, tokens, assumptions)
-    attention, moved = attention_bytes(shape, group / cut.scale_down, assumptions)
+    attention, moved = attention_bytes(shape, ranks, assumptions)
     block, moved_by_block = feed_forward_bytes(shape, group, experts, assumptions)
     unembedding = shape.weight_bytes * embedding_params(shape)
     reading = {
@@ -109,13 +98,7 @@ def working_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptio
         "arithmetic": each * (spread + cut.scale_down * repeated),
         "attention arithmetic": each * pairs,
     }
-    return reading, multiplying
-
-
-def working_time(*at):
-    """Seconds of the longer of reading and multiplying, for the arguments of :func:`working_terms`."""
-    reading, multiplying = (added(terms.values()) for terms in working_terms(*at))
-    return maximum(reading, multiplying)
+    return waiting, reading, multiplying
 
 
 def added(times):
