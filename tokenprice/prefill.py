@@ -162,7 +162,7 @@ def queue_time(users, room, machine_time, burst=0):
     Examples
     --------
     >>> queue_time(users=256, room=4, machine_time=1), queue_time(users=256, room=4, machine_time=1, burst=1)
-    (252, 126.0)
+    (252.0, 126.0)
     """
     return maximum(users - room, 0) * machine_time * (1 - burst / 2)
 
