@@ -56,7 +56,8 @@ def read_of(model, format="bf16", batch=1):
 
 def groups(model):
     """Query heads to one key/value head."""
-    return model.n_heads / model.n_kv_heads
+    attention = model.layers[0].attention
+    return attention.n_heads / attention.n_kv_heads
 
 
 def bits(format):
