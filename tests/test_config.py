@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from facts import from_table, lines, refused
+from facts import exactly, from_table, lines, refused
 from hypothesis import given, strategies as st
 
 from tokenprice import load_model
@@ -97,43 +97,11 @@ def test_qwen2_moe():
     assert [g.count for g in dense.layers] == [13, 11]  # layer 5 would be sparse, layer 0 is dense anyway
 
 
-def test_switches_of_llama_and_internlm3_and_documented_defaults():
-    intern = changed(LLAMA, model_type="internlm3", head_dim=128, qkv_bias=False, bias=False)
-    for shape, switch, more in (
-        (LLAMA, "attention_bias", 32 * ((32 + 16) * 128 + 4096)),
-        (LLAMA, "mlp_bias", 32 * (2 * 14336 + 4096)),
-        (LLAMA, "tie_word_embeddings", -128256 * 4096),
-        (intern, "qkv_bias", 32 * (32 + 16) * 128),
-        (intern, "bias", 32 * (4096 + 2 * 14336 + 4096)),
-    ):
-        assert params(shape, **{switch: True}) - params(shape) == more, switch
-    assert load_model(changed(LLAMA, num_key_value_heads=...)).layers[0].attention.n_kv_heads == 32
-    widths = [load_model(LLAMA | more).layers[0].attention.head_dim for more in ({}, {"head_dim": 64})]
-    assert widths == [128, 64]
-    assert load_model(changed(OSS, layer_types=...)).cache_values(9999) == load_model(OSS).cache_values(9999)
-    assert load_model(GPT2 | {"n_inner": None}).layers[0].feed_forward.d_ff == 4 * 768
-    assert load_model(V3 | {"q_lora_rank": None}).layers[0].attention.q_rank is None
+INTERN = changed(LLAMA, model_type="internlm3", head_dim=128, qkv_bias=False, bias=False)
+QUANTISED = LLAMA | {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
 
 
-def test_windows():
-    assert windows(MISTRAL, sliding_window=None) == [(32, None)]
-    kinds = ["full_attention"] * 28 + ["sliding_attention"] * 4
-    assert windows(MISTRAL, layer_types=kinds) == [(28, None), (4, 4096)]
-    off = {"layer_types": ["sliding_attention"] * 28, "use_sliding_window": False}
-    assert windows(QWEN25, **off) == [(28, None)]
-    assert all(g.attention.chunked == (g.attention.window == 8192) for g in load_model(SCOUT).layers)
-    assert windows(SCOUT, no_rope_layers=[1] * 48) == [(48, 8192)]
-    # every fourth layer sees everything: of the two sparse ones the first does
-    assert [count for count, _ in windows(SCOUT, moe_layers=[3, 4])] == [35, 1, 1, 11]
-
-
-def test_what_is_left_out_is_noted():
-    section = {"quant_method": "fp8", "weight_block_size": [128, 128]}
-    quantised = load_model(LLAMA | {"quantization_config": section})
-    assert "quantization_config" in quantised.notes and quantised.n_params == params(LLAMA)
-    assert "num_nextn_predict_layers" in load_model(V3).notes
-    assert "vision_config" in load_model("Llama 4 Scout").notes
-    assert not load_model("Llama 3 8B").notes
+test_switches_windows_and_defaults = exactly("test_switches_windows_and_defaults", globals())
 
 
 # --- Refused by name --------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ def test_equation_4_charges_a_hundredth_of_what_was_fitted():
 
 
 EVERY_STAGE = lim.Assumptions(free_stages=0.0)
+DENSE, BUSY = APPS["Llama3-70B"], lim.Assumptions(scalar_ops=5.0)
 
 
 test_times_and_power_by_hand = by_hand("test_times_and_power_by_hand", globals())
@@ -69,12 +70,6 @@ KIMI = APPS["Kimi-K2"], lim.load_chip("3D-DRAM"), 7, 5000, 64
 def test_equations_6_and_7_are_the_experts_part_of_2_and_3(whole, of_experts):
     rest = KIMI[0].replace(expert=0.0), *KIMI[1:]
     assert whole(*KIMI) - whole(*rest) == pytest.approx(of_experts(*KIMI[:2], 7, 64))
-
-
-def test_equation_6_may_be_read_as_a_single_token_for_each_expert():
-    app = KIMI[0]
-    assert lim.expert_evaluations(app, 10) == pytest.approx(80)
-    assert ablation.one_for_each_expert(app, 10, lim.PRINTED) == lim.active_experts(app, 10) < 80
 
 
 # --- Limits and symmetries -------------------------------------------------------------------------------
@@ -183,11 +178,6 @@ def test_the_layer_adds_up(name):
     assert app.layers * layer.collectives.sum() == lim.collectives(app, 8)
 
 
-def test_a_model_that_does_not_fit_has_no_line():
-    big = {"two": (2, HBM3), "many": (128, HBM3)}
-    assert figures.timelines(APPS["Kimi-K2"], 4096, big).UTPS.isna().to_dict() == {"two": True, "many": False}
-
-
 def four_systems():
     """Data of the story's first figure."""
     free = {"128 chips, 3D-DRAM": (128, lim.load_chip("3D-DRAM")), "128 chips, free memory": (128, None)}
@@ -249,15 +239,3 @@ def test_latent_attention_without_a_query_latent_cannot_be_multiplied_out():
     with pytest.raises(ValueError, match="no latent of queries"):
         lim.load_model(small)
     assert lim.load_model(small, FIXED).latent_layers == 2
-
-
-def test_the_scalar_engine_and_collectives_of_dense_blocks_by_hand():
-    """40 of 80 layers of 64 heads see 128 tokens; a second collective in each dense block is 80 more."""
-    llama, busy = APPS["Llama3-70B"], lim.Assumptions(scalar_ops=5.0)
-    assert lim.scalar_work(llama, 2, 1000, busy) == 5 * 2 * 80 * 64 * 1000
-    more = lim.compute_time(llama, HBM3, 2, 1000, 8, busy) - lim.compute_time(llama, HBM3, 2, 1000, 8)
-    assert more == pytest.approx(5 * 2 * 80 * 64 * 1000 / (8 * 0.2e15))
-    half = llama.replace(scores=40 * 64.0, local_scores=40 * 64.0, window=128.0)
-    assert lim.scalar_work(half, 2, 1000, busy) == 5 * 2 * 40 * 64 * (1000 + 128)
-    twice = lim.Assumptions(dense_collectives=2.0)
-    assert lim.collectives(llama, 8, twice) - lim.collectives(llama, 8) == 80

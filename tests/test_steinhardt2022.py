@@ -94,13 +94,6 @@ def test_k_times_smaller_is_k_squared_faster_at_utilisation_1_over_k(machine, k)
 
 
 # --- Grids of chips --------------------------------------------------------------------------------------
-def test_grids():
-    four = A100.replace(chips=4)
-    assert st.grid_bandwidth(four, 2) == st.effective_bandwidth(four)
-    assert st.grid_bandwidth(four, 1) == st.grid_bandwidth(four, 4) < st.effective_bandwidth(four)
-    assert all(st.grid_bandwidth(A100, rows) < st.grid_bandwidth(A100, math.sqrt(8)) for rows in (1, 2, 4, 8))
-
-
 H100, TPU = inferlib.load_chip("H100 SXM"), inferlib.load_chip("TPU v4")
 
 

@@ -90,30 +90,14 @@ test_caches_as_others_print_them = exactly("test_caches_as_others_print_them", g
 
 
 # --- By hand -----------------------------------------------------------------------------------------------
-def test_a_model_that_fits_in_the_head():
-    """Two layers, width 4, feed-forward 8, two heads of 3, one key/value head, ten words."""
-    model = dense(2, 4, 8, 2, 1, 3, 10)
-    attention = 2 * (4 * 6 + 4 * 3 + 4 * 3 + 6 * 4)
-    inside = {"attention": attention, "feed-forward": 2 * 3 * 4 * 8, "norms": 2 * 8 + 4}
-    assert model.parameters() == inside | {"embeddings": 40, "head": 40}
-    assert model.cache_values(5) == 2 * 2 * 3 * 5
-    pairs = {"scores": 2 * 5 * 2 * 2 * 3, "values": 2 * 5 * 2 * 2 * 3}
-    assert model.flops(5) == pairs | {"projections": 2 * 144, "feed-forward": 2 * 192, "head": 80}
-    # three tokens: 1 + 2 + 3 pairs, and the head once
-    prompt = model.prefill_flops(3)
-    assert (prompt["scores"], prompt["projections"], prompt["head"]) == (2 * 6 * 2 * 2 * 3, 3 * 2 * 144, 80)
-    assert total(model.bytes_read(7, 5)) == 2 * (144 + 192 + 20 + 40) + 7 * 2 * 60
+# Two layers, width 4, feed-forward 8, two heads of 3, one key/value head, ten words.
+TINY = dense(2, 4, 8, 2, 1, 3, 10)
 
 
 LATENT = LatentAttention(n_heads=2, kv_rank=5, nope_dim=3, rope_dim=2, value_dim=4, q_rank=6)
 
 
-def test_matrices_of_latent_attention_by_hand():
-    queries = {"query down": 60, "query up": 6 * 2 * 5}
-    latents = {"latent down": 10 * 7, "latent up": 5 * 2 * 7, "output": 2 * 4 * 10}
-    assert LATENT.matrices(10) == queries | latents
-    assert LATENT.replace(q_rank=None).matrices(10)["query"] == 10 * 2 * 5
-    assert LATENT.norms() == 5 + 6
+test_parts_by_hand = exactly("test_parts_by_hand", globals())
 
 
 def test_expanding_latents_again_is_a_hundred_times_the_arithmetic():
@@ -242,15 +226,3 @@ LLAMA = load_model("Llama 3 8B")
 
 
 test_argument_checks = refused(globals())
-
-
-def test_what_is_not_there_is_nothing():
-    """No context has no cache, no norms inside leave the last one; a head of its own is not stored as embeddings are.
-
-    Nor are sources and notes a part of what is equal.
-    """
-    assert LLAMA.bytes_read(1, 0)["cache"] == 0 and LLAMA == LLAMA.replace(sources={}, notes={"x": "y"})
-    bare = LLAMA.replace(layers=tuple(group.replace(norms=0) for group in LLAMA.layers))
-    assert bare.parameters()["norms"] == 4096
-    own = load_model("nvidia/Qwen3.6-27B-NVFP4")
-    assert own.weight_bytes("published")["head"] == own.parameters()["head"] * 4.5 / 8
