@@ -15,7 +15,7 @@ from tokenprice.sweeps import NONE, choose
 USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
 PER_DOUBLING = 8  # loads tried between one number of users and twice as many
-WORDS = {"seconds": "slower", "usd_per_request": "dearer"}
+WORDS = {"seconds": "slower", "usd_per_request": "dearer", "usd_per_million": "dearer"}
 COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none is the colour of a term
 
 
@@ -51,7 +51,7 @@ class Verdict(Text):
     choices : Mapping
         Name to a function of the case, as :func:`machine` returns, or to the fields that it changes.
     of : str
-        ``"seconds"`` of a token, or ``"usd_per_request"``.
+        ``"seconds"`` of a token, ``"usd_per_million"`` output tokens, or ``"usd_per_request"``.
     tpot : float, optional
         Upper limit of TPOT in seconds.
     load : str

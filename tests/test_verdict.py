@@ -73,8 +73,8 @@ def by_hand(verdict, users, weights, cached):
     for name, change in verdict.choices.items():
         answer = ask(change(case) if callable(change) else case.replace(**change))
         if answer.feasible:
-            usd = answer.request.dollars
-            value = answer.seconds if verdict.of == "seconds" else usd
+            usd = {"usd_per_request": answer.request.dollars, "usd_per_million": answer.usd_per_million}
+            value = answer.seconds if verdict.of == "seconds" else usd[verdict.of]
             wide = math.log(answer.high / answer.seconds)
             found[name] = value, answer.seconds, answer.high, wide, answer.machine.chip
     promise = verdict.tpot or math.inf
