@@ -1,5 +1,6 @@
 """Simulation and formula, two derivations of one queue; fixed seeds."""
 
+import math
 import os
 import random
 from math import log2
@@ -143,5 +144,6 @@ def test_users_wait_for_prefill_machines_as_simulated(machines):
 
 
 def test_without_a_number_as_many_machines_prefill_as_keep_one_busy():
-    """64 prompts take 5.9 s, and the 200 steps of their answers 3.1 s."""
-    assert ask(APART).request.prefill_replicas == 2
+    """While 64 answers are written in 200 steps, 64 prompts are prefilled."""
+    request = ask(APART).request
+    assert request.prefill_replicas == math.ceil(64 * request.prompt.total / (200 * request.step.total)) > 1

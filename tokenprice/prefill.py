@@ -397,7 +397,7 @@ class PrefillProfile:
         full, fresh = each, deployment.prefill(uncached) if cached else each
         if many:
             full, fresh = map(workload.mean_breakdown, (full, fresh))
-        passes = tuple(np.ravel(each.total).tolist())
+        passes = tuple(each.total.tolist()) if many else (each.total,)
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
         return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each)
 
