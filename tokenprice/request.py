@@ -255,7 +255,8 @@ class Request(Screen):
                 f"{name} ${format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
             paid = format_interval(100 * self.dollars, span)
-            used = "" if any(self.slow_end) else " of used hours"  # a fleet pays for idle hours too
+            whole = any(self.slow_end) or self.prefill_replicas  # idle hours are paid too
+            used = "" if whole else " of used hours"
             found.append(("Price", f"per million tokens{used}: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
             reader = self.prefill_machine.chip.name
