@@ -154,7 +154,7 @@ class Deployment(Record):
         widths = (getattr(group.feed_forward, "d_expert", 0) for group in self.model.layers)
         whole = FP8_BLOCK * self.expert_lanes[2]
         uneven = next((width for width in widths if width % whole and not width % FP8_BLOCK), None)
-        return uneven if self.formats["experts"] == "fp8 block" else None
+        return uneven if self.formats["experts"] == "fp8 block" else None  # type: ignore[attr-defined]
 
     @property
     def alternatives(self) -> list:
@@ -360,7 +360,8 @@ class Deployment(Record):
     def block_lenders(self) -> list:
         """Other chips whose timings stand in for the model's attention blocks."""
         kinds = {kind for _, attention in self.model.attentions for kind in timed_kinds(attention)}
-        chips = dict.fromkeys(self.operators.block_chips[kind] for kind in sorted(kinds))
+        of_kinds = self.operators.block_chips  # type: ignore[union-attr]
+        chips = dict.fromkeys(of_kinds[kind] for kind in sorted(kinds))
         return [chip for chip in chips if chip != self.machine.chip.name]
 
     @cached_property
@@ -372,12 +373,13 @@ class Deployment(Record):
             stored.pop("attention", None)  # its products are part of the timed block
         used = [
             ("experts" if part == "experts" else "gemm", format)
-            for part, format in self.formats.items()
+            for part, format in self.formats.items()  # type: ignore[attr-defined]
             if stored.get(part)
         ]
         if any(isinstance(one, (Attention, LatentAttention)) and not kind_of(one) for one in attentions):
             used.append(("attention", self.kv_cache_dtype))
-        texts = (self.operators.stands_in(kind, calibration.format_name(format)) for kind, format in used)
+        stands_in = self.operators.stands_in  # type: ignore[union-attr]
+        texts = (stands_in(kind, calibration.format_name(format)) for kind, format in used)
         return list(filter(None, dict.fromkeys(texts)))
 
 
