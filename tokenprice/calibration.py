@@ -15,8 +15,6 @@ from inferlib.ops import interpolated, log2
 from inferlib.units import parse
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
-# Share of the bus of public boxes, which are PCIe 4: the T4's data sheet says x16 PCIe Gen3.
-PCIE_3 = {"T4": 0.5}
 CARDS = 8  # PCIe cards per box, if chips have no links of their own
 COMPILED_STEP_PREFIX = "TPU"  # on these chips a step is one compiled program, without kernel launches
 ANY_DTYPE = "any"
@@ -262,8 +260,8 @@ def memory_share(chip):
 
 
 def bus(chip=""):
-    """Bytes per second that each card of a public box sends over PCIe."""
-    return load_operators()["pcie"]["bus"][0] * PCIE_3.get(chip, 1)
+    """Bytes per second that each card of a public box sends over PCIe 4, or over the older PCIe of a chip."""
+    return load_operators()["pcie"]["bus"][0] * (chip_fact(chip, "pcie_share") or 1)
 
 
 def bus_bandwidth(chip, n_chips):

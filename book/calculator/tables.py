@@ -9,6 +9,7 @@ from book import measured
 from book.calculator import javascript
 from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
+from inferlib.catalog import chip_fact
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
@@ -124,7 +125,7 @@ def chips():
             "bus": facts["bus"],
             "made": made if made[0][0] else None,
             "pcie": chip.topology == "PCIe",
-            "slot": calibration.PCIE_3.get(name),
+            "slot": chip_fact(name, "pcie_share"),
             "program": name.startswith(calibration.COMPILED_STEP_PREFIX),
         }
         found[name] = {

@@ -16,7 +16,7 @@ from inferlib.system import Accelerator, System
 from inferlib.transformer import Experts, FeedForward, Layers, Transformer
 from inferlib.units import parse
 
-BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offer")
+BESIDE = ("memory_type", "driver_memory", "kernel_fallback", "not_stated", "offer", "pcie_share")
 
 
 def chips():
