@@ -7,7 +7,7 @@ follow from it. Waiting times are simulated (:mod:`tokenprice.replica`). When ma
 
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from math import ceil, floor, inf, isfinite
+from math import ceil, exp, floor, inf, isfinite
 
 from inferlib.equation import equation, frozen, unchecked
 from inferlib.ops import log, maximum, minimum, sqrt
@@ -222,16 +222,18 @@ class Server:
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
         tpot, came, plain, n = self.balance(each)
+        idle = exp(-each * after * tpot) * plain  # the number of sequences that decode is Poisson distributed
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
             pack = read
             alone = read + pieces * plain
             wait = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
-            wait = residual(plain, came, read, uneven)
+            wait = residual(plain, came, read, uneven) - idle / 2
             # prompts that arrived during the step in progress are prefilled together
             pack = read * (1 + 2 * each * wait)
-        ttft = self.costs.door + self.costs.late + before + wait + plain / 2 + pack + pieces * plain
+        steps = (plain - idle) / 2 + pieces * plain - idle
+        ttft = self.costs.door + self.costs.late + before + wait + pack + steps
         return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):

@@ -125,6 +125,7 @@ class Request(Screen):
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
+    steps: float = 0.0  # steps of others that delay the first token in a closed loop
 
     @property
     def seconds(self):
@@ -296,15 +297,9 @@ def request_of(
     loop = ClosedLoop(
         protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, chunks=profile.chunks,
         door=door, uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        running=together, lanes=lanes, in_step=deployment.in_step, dp_balance=scheduler.dp_balance,
+        apart=reader is not None,
     )  # fmt: skip
-    if reader is None:
-        loop = replace(
-            loop,
-            running=together,
-            lanes=lanes,
-            in_step=deployment.in_step,
-            dp_balance=scheduler.dp_balance,
-        )
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
@@ -323,6 +318,7 @@ def request_of(
         ttft=ttft + queue_time(running if users is None else users, running, done, protocol.burst),
         decode_batch=together,
         tpot=token_time(step.total, token_wait),
+        steps=loop.steps,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,

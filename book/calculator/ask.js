@@ -586,16 +586,17 @@ globalThis.inferlibAsk = function (D) {
     const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
     if (!(load < 1) || !(before >= 0)) return null;
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
+    const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
     let pack = s.own, waits;
     if (pieces > 1) {
       const alone = s.own + pieces * plain, busy = each * alone;
       waits = busy < 1 ? each * alone * alone * s.uneven / (1 - busy) / 2 : Infinity;
     } else {
-      [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
+      waits = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven })[0] - idle / 2;
       pack = s.own * (1 + 2 * each * waits);
     }
-    const first = door + late + before + waits + plain / 2 + pack + pieces * plain;
-    const held = each * s.lanes * (first + Math.max(s.output - 1, 0) * token);
+    const first = door + late + before + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
+    const held = each * s.lanes * (first + after * token);
     return { busy: load, held, waits, token, first };
   };
   const playedMeans = (s, all, before, times = 1) => {
