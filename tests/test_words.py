@@ -257,7 +257,25 @@ def test_every_chip_and_model_of_the_catalogue_has_one_name_on_the_page_and_in_p
 def test_a_name_means_the_checkpoint_of_its_maker(name, gigabytes):
     model = catalog.load_model(name)
     size = sum(n * model.formats.get(part, 2) for part, n in model.parameters().items())
-    assert size / 1e9 == pytest.approx(float(gigabytes), rel=0.01) and "assumed" not in model.notes
+    assert size / 1e9 == pytest.approx(float(gigabytes), rel=0.01)
+
+
+@from_table
+def test_a_format_that_only_the_name_states_is_a_caution(name, caution):
+    assert ("is read from the name" in str(ask(name, "16x B200").warnings)) == caution
+
+
+WITH_FORMAT = [name for name in catalog.served() if name.startswith("nvidia/") and name.endswith("FP4")]
+
+
+@pytest.mark.parametrize("name", WITH_FORMAT)
+def test_a_name_without_a_format_never_means_four_bits_of_another_company(name):
+    """Or it is refused, as *Nemotron Ultra 550B* of one maker in three formats may be."""
+    try:
+        model = catalog.load_model(name.partition("/")[2].removesuffix("-NVFP4"))
+    except LookupError:
+        return
+    assert not model.name.startswith("nvidia/") or model.name.endswith("BF16")
 
 
 @from_table

@@ -308,6 +308,7 @@ class Answer(Screen):
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet is not None else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"
+            beside += "; electricity is charged at rated power" if q.electricity else ""
             rows.append(("Energy", f"about {format_number(float(f'{self.joules:.2g}'))} J per token{beside}"))
         if q.draft_tokens and self.request is None:
             plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds

@@ -43,12 +43,20 @@ globalThis.inferlibAsk = function (D) {
   const sparse = (m) => m.values.stored_experts > 0;
 
   // A model or a chip by any name that the catalogue knows; else as it was typed.
+  const wordsOf = (text) => {
+    const all = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/).filter(Boolean);
+    const words = all.filter((word, k) => !k || !D.ignored.endings.includes(word));
+    return words.slice(+(words[0] === "meta" && words.length > 1));
+  };
+  const spelled = ([what, list]) => {
+    const own = Object.keys(list).map((name) => [wordsOf(name).join(""), name]);
+    return [what, { ...Object.fromEntries(own), ...D.names[what] }];
+  };
+  const spellings = Object.fromEntries(Object.entries({ model: D.models, chip: chips }).map(spelled));
   const known = (what, text) => {
     if (has(what === "chip" ? chips : D.models, text)) return text;
-    const all = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/).filter(Boolean);
-    let words = all.filter((word, k) => !k || !D.ignored.endings.includes(word));
-    if (words[0] === "meta" && words.length > 1) words = words.slice(1);
-    const called = (list) => has(D.names[what], list.join("")) && D.names[what][list.join("")];
+    const words = wordsOf(text);
+    const called = (list) => has(spellings[what], list.join("")) && spellings[what][list.join("")];
     if (called(words) || what === "model") return called(words) || text;
     // a chip with its vendor or its memory, which must be the memory that it has
     const plain = words.filter((word) => !D.ignored.vendors.includes(word));

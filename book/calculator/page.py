@@ -11,7 +11,7 @@ from book.explorer import static_start
 from inferlib.catalog import ENDINGS, SOLD, VENDORS
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
-from tokenprice import ask, calibration, catalog, deployment, invariants, operators, permalink
+from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
@@ -148,7 +148,7 @@ def data():
             for n, one in enumerate(invariants.KINDS[kind])
         ],
         "palette": _palette(),
-        "names": {what: catalog.spellings(what) for what in ("model", "chip")},
+        "names": {what: tables.other_spellings(what) for what in ("model", "chip")},
         "ignored": {"endings": ENDINGS, "vendors": sorted(VENDORS), "sold": SOLD},
         "accepted": {name: curve["length"] for name, curve in measured_curves().items()},
     }
