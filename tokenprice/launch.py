@@ -128,7 +128,7 @@ class Launch:
         self.idle = []
         self.beyond = {}
 
-    def take(self, flag, value=True, kind=None):
+    def take(self, flag, value, kind=None):
         """Read one flag or setting of the engine, or of a benchmark."""
         row = row_of(kind or self.engine, flag)
         if isinstance(value, str) and row and "parts" in row:

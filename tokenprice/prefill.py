@@ -89,14 +89,14 @@ STEADY = ArrivalProcess()
 
 
 @equation()
-def prompts_ahead(burst, group, users, pack=1):
+def prompts_ahead(burst, group, users, pack):
     """Prompts prefilled up to and including the request's own: the group, or in the burst on average half of all.
 
     ``burst``: the share of requests that belong to the burst, which is prefilled in packs, one in a step.
 
     Examples
     --------
-    >>> prompts_ahead(burst=0.1, group=1, users=31), prompts_ahead(burst=1, group=1, users=32, pack=8)
+    >>> prompts_ahead(burst=0.1, group=1, users=31, pack=1), prompts_ahead(burst=1, group=1, users=32, pack=8)
     (2.5, 20.0)
     """
     return (1 - burst) * group + burst * (users + pack) / 2
@@ -163,7 +163,7 @@ def any_decoding(others, answer, first):
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
-def queue_time(users, room, machine_time, burst=0):
+def queue_time(users, room, machine_time, burst):
     """Mean wait for a place when more users ask than sequences fit.
 
     A request waits until those of the users beyond ``room`` are answered; each answer frees a place. After a start at
@@ -172,7 +172,7 @@ def queue_time(users, room, machine_time, burst=0):
 
     Examples
     --------
-    >>> queue_time(users=256, room=4, machine_time=1), queue_time(users=256, room=4, machine_time=1, burst=1)
+    >>> queue_time(users=256, room=4, machine_time=1, burst=0), queue_time(users=256, room=4, machine_time=1, burst=1)
     (252.0, 126.0)
     """
     return maximum(users - room, 0) * machine_time * (1 - burst / 2)
@@ -436,7 +436,7 @@ class PrefillProfile:
         return 1 + workload.squared_cv(self.passes)
 
 
-def prefix_cache(q, machines=1):
+def prefix_cache(q, machines):
     """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
     if q.trace is None or not q.trace.blocks:
         return q.cached or 0

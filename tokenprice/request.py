@@ -77,7 +77,7 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
-def prefill_wait(users, cycle, each, uneven=1.0):
+def prefill_wait(users, cycle, each, uneven):
     """Mean wait for separate prefill machines in a closed loop, in seconds.
 
     Without a wait a user asks once in ``cycle`` seconds; busy machines prefill one prompt in ``each``. A user who asks
@@ -85,7 +85,7 @@ def prefill_wait(users, cycle, each, uneven=1.0):
 
     Examples
     --------
-    >>> prefill_wait(users=100, cycle=10, each=1)  # 100 prompts take 100 s
+    >>> prefill_wait(users=100, cycle=10, each=1, uneven=1)  # 100 prompts take 100 s
     90
     """
     queue = busy = wait = 0

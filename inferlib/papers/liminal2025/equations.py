@@ -486,7 +486,7 @@ def collectives(application: Application, n, assumptions=PRINTED):
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions=PRINTED):
+def exposed_time(application: Application, n, stages, t_tp=None, assumptions=PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
     A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
@@ -504,7 +504,7 @@ def batch_time(
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -521,7 +521,7 @@ def user_speed(
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -530,7 +530,7 @@ def user_speed(
     Examples
     --------
     >>> llama = load_model("Llama3-70B")
-    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8))
+    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, stages=1))
     491
     """
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -543,7 +543,7 @@ def system_speed(
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -659,7 +659,7 @@ def decode_step(
     return stages_of(app, chip, batch, context, tp, pp, counted)
 
 
-def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
+def stages_of(app, chip, batch, context, tp, pp, assumptions):
     """The stages of a step: memory beside arithmetic, then each thing that is exposed."""
     cache = batch * cache_size(app, context, assumptions) / (tp * chip.bandwidth)
     at = app, chip, batch, context, tp, assumptions

@@ -179,7 +179,7 @@ def meshes():
     return [int(chips) for chips in stated()["meshes"]]
 
 
-def load_mesh(chips=64):
+def load_mesh(chips):
     """Return the slice with this number of TPU v4 chips, with its bandwidth along each axis.
 
     Raises LookupError if the paper's code has no such slice; :func:`torus` makes others.
