@@ -57,6 +57,15 @@ def test_dollars_by_hand():
     assert found["memory bandwidth"].factor == pytest.approx(half["memory bandwidth"].factor, rel=1e-6)
 
 
+def test_electricity_stays_when_the_price_changes():
+    """700 W at 1.5 times 30 cents a kilowatt-hour cost 31.5 cents an hour, whatever the rent."""
+    asked = QUESTION.replace(price=2, electricity=0.3, pue=1.5)
+    cost = ask(asked).usd_per_million
+    price, none = (change(asked, usd_per_million=part * cost)["price of a chip"] for part in (0.6, 0.1))
+    assert price.factor == pytest.approx((0.6 * 2.315 - 0.315) / 2)
+    assert none.factor is None and none.limit == pytest.approx(cost * 0.315 / 2.315)
+
+
 def test_a_target_that_is_reached_says_by_how_much_each_may_be_worse():
     found = change(QUESTION, tpot=2 * NOW)
     assert found.reached and "reached" in str(found)

@@ -882,8 +882,10 @@ globalThis.inferlibAsk = function (D) {
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
-    const at = opening(S, batch, context), holds = (by) => {
+    const at = opening(S, batch, context), rent = at && price({ ...S, electricity: null }, at.c.name);
+    const holds = (by) => {
       const now = scaled(at.q, scale, by), [needs, own, left] = fits(at, now);
+      if (scale.price && rent != null) now.price = at.q.price - rent + rent * Math.pow(by, scale.price);
       return !(own != null && needs > left) && good(...token(S, at, now));
     };
     const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60));
