@@ -159,8 +159,8 @@ class Verdict(Text):
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):
                 one = self.at(users, weights, cached)
-                best, pale = one["best"], one["tie"] or one["sure"] != one["best"]
-                alpha = 0.3 if pale else 0.75
+                best, faded = one["best"], one["tie"] or one["sure"] != one["best"]
+                alpha = 0.3 if faded else 0.75
                 if best != NONE:
                     style.box(ax, x, y, 1, 1, color=colours[best], alpha=alpha, linewidth=0)
                 says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
@@ -175,7 +175,7 @@ class Verdict(Text):
         fig.supxlabel("of each prompt cached", fontsize=9)
         shown = [Patch(color=colours[name], alpha=0.75, label=name) for name in names]
         shown.append(
-            Patch(color=style.FAINT, alpha=0.25, label="pale: not sure" if self.tpot else "pale: a tie")
+            Patch(color=style.FAINT, alpha=0.25, label="faded: not sure" if self.tpot else "faded: a tie")
         )
         fig.legend(handles=shown, loc="outside upper center", ncols=2, fontsize=8)
         return axes[0]

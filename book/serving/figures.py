@@ -84,10 +84,10 @@ def ladder(table):
 def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
     ax = style.panels(6.0, 3.2, layout=None)
-    for i, (name, own) in enumerate(table.groupby("system", sort=False)):
-        colour = COLOURS[i]
-        ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
-        ax.plot(own["sequences a chip"], own["predicted, ms"], "-", color=colour, label=f"{name}, predicted")
+    systems = table.groupby("system", sort=False)
+    for (name, own), colour, mark, line in zip(systems, COLOURS, "os", ("-", "--"), strict=False):
+        ax.plot(own["sequences a chip"], own["measured, ms"], mark, color=colour, label=f"{name}, measured")
+        ax.plot(own["sequences a chip"], own["predicted, ms"], line, color=colour, label=f"{name}, predicted")
     ax.set_xscale("log", base=2)
     ticks = sorted(set(table["sequences a chip"]))
     ax.set_xticks(ticks, [str(t) for t in ticks])
@@ -224,11 +224,9 @@ def reading(answers):
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
         ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
+    ax.margins(0.15)
     ax.set(
-        xlabel="ms to read a prompt",
-        ylabel="dollars per million tokens of prompt",
-        xlim=(0, None),
-        ylim=(0, None),
+        xlabel="ms to read a prompt", ylabel="dollars for a million tokens", xlim=(0, None), ylim=(0, None)
     )
     return ax
 
@@ -264,9 +262,9 @@ def first_token(answer):
 def _against(ax, table, xlabel, ylabel):
     """Computed over measured, coloured by model, on equal logarithmic axes with a line where both are the same."""
     groups = sorted(table.groupby("model"), key=lambda group: -len(group[1]))  # the largest is drawn below
-    for colour, (name, own) in zip(COLOURS, groups, strict=False):
+    for (colour, mark), (name, own) in zip(style.DEGREES.values(), groups, strict=False):
         label = name.rpartition("/")[2]  # the name without the publisher
-        ax.plot(own.x, own.y, ".", color=colour, label=label, markersize=4)
+        ax.plot(own.x, own.y, mark, color=colour, label=label, markersize=3)
     ends = 0.8 * table[["x", "y"]].min().min(), 1.25 * table[["x", "y"]].max().max()
     ax.plot(ends, ends, color=style.INK, linewidth=1)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, xlim=ends, ylim=ends, aspect="equal")

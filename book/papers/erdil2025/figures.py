@@ -82,9 +82,12 @@ def figure_2():
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
     data = figure_2_data()
     start = data.iloc[0]
-    sizes = axis("parameters", 2e9, 8e11)
-    law = toy.square_root_law(sizes, start.parameters, start.measured_ms * 1e-3)
+    sizes = axis("billion parameters", 2, 800)
+    law = toy.square_root_law(1e9 * sizes, start.parameters, start.measured_ms * 1e-3)
     ax = style.curve(law, unit="ms", says="one token")
+    style.ticks(ax.xaxis, [2, 5, 10, 20, 50, 100, 200, 500])
+    style.ticks(ax.yaxis, [2, 5, 10, 20, 40])
+    data.parameters /= 1e9
     ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)
     for name, row in data.iterrows():
         text = f"{name}: {row.measured_ms:.0f} ms"

@@ -49,7 +49,7 @@ def figure_curves(number, **changed):
 def draw(number, colours, lines=None, **changed):
     """Draw the frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
-    A line given as (width, strength) is drawn broad and pale below the others.
+    A line given as (width, strength) is drawn broad and faded below the others.
     """
     ax = style.panels(6.6, 5.2, layout=None)
     lines, curves = lines or {}, figure_curves(number, **changed)
@@ -79,10 +79,10 @@ def _look(number):
     if number == 7:  # the program of Table 5; dashed: that of the other tables
         colours = {name: style.LINES[i % 4] for i, name in enumerate(names)}
         return colours, {name: "--" for name in names if name.endswith("newer")}
-    if number in (9, 10):  # broad and pale: the whole batch's cache in memory
+    if number in (9, 10):  # broad and faded: the whole batch's cache in memory
         colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
         return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
-    return dict(zip(names, style.LINES, strict=False)), {}
+    return (dict(zip(names, looks, strict=False)) for looks in (style.LINES, ("-", "--", "-.", ":")))
 
 
 def figure(number, **changed):

@@ -102,7 +102,8 @@ def figure_1(phases, quantity="cost"):
             own = points[(points.model == name) & (points.format == format)]
             ring = {"fillstyle": "none", "markersize": 8, "markeredgewidth": 1.5}
             ax.plot(1e3 * own.time, scale * own[quantity], "o" if whole else "s", color=colour, **ring)
-            for i, shift in ((0, (2, 4)), (-1, (-12, 5))) if whole else ():
+            lower = 0 if quantity == "cost" else 14 * [*PALM].index(name)  # all reach the same utilisation
+            for i, shift in ((0, (2, 4)), (-1, (-12, 5 - lower))) if whole else ():
                 text = f"C{rows.chips.iloc[i]} B{rows.batch.iloc[i]}"
                 place = at[0].iloc[i], at[1].iloc[i]
                 ax.annotate(text, place, shift, textcoords="offset points", fontsize=7, color=colour)

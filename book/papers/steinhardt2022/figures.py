@@ -146,6 +146,7 @@ def waste(time, utilisation, floor, half):
     style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
     style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
     top.set_xlabel("")
+    bottom.margins(x=0)  # the labels at the ends stand beside the axes
     bottom.set_ylim(0, None)
     return both
 
