@@ -11,7 +11,7 @@ from inferlib.equation import frozen
 from inferlib.formats import FORMATS
 from inferlib.principles import cost_per_million
 from inferlib.system import Breakdown, System
-from tokenprice import calibration, energy, invariants, launch, posterior, predictors
+from tokenprice import calibration, energy, invariants, launch, posterior, predictors, queueing
 from tokenprice.change import narrower, speedup_if_doubled
 from tokenprice.formatting import (
     Screen,
@@ -25,7 +25,6 @@ from tokenprice.formatting import (
 )
 from tokenprice.predictors import KERNELS
 from tokenprice.question import Question, given, list_fields, merged, recorded
-from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, closed_loop, decode_step
 from tokenprice.signatures import AskOptions
 from tokenprice.uncertainty import load_calibration, step_interval
@@ -70,8 +69,8 @@ class Answer(Screen):
     status: str = "ok"
     reason: str = ""
     request: Request | None = None
-    fleet: Fleet | None = None
-    disaggregated: Fleet | None = None
+    fleet: queueing.Fleet | None = None
+    disaggregated: queueing.Fleet | None = None
     factor: float | None = None
     at_peaks: float = 0.0  # least seconds of the step, at the peaks of the data sheet
     confidence: float | None = None
@@ -182,9 +181,20 @@ class Answer(Screen):
 
     @cached_property
     def notes(self) -> tuple:
-        """Remarks on the question, and a note if 16-bit weights would be faster than the requested format."""
-        asked = self.by == KERNELS and self.feasible and self.request is None
-        return self.question_notes + (_note_if_16_bit_is_faster(self.question, self.step) if asked else ())
+        """Remarks on the question, on its launch command and on measured rows."""
+        if self.by != KERNELS or not self.feasible:
+            return self.question_notes
+        question = self.question
+        remarks = ()
+        if question.model.max_context and question.longest > question.model.max_context:
+            remarks = (REMARKS["long"].format(longest=question.longest, most=question.model.max_context),)
+        if width := question.deployment.uneven_expert:
+            chips = question.deployment.expert_lanes[2]
+            remarks += (REMARKS["uneven"].format(width=width, chips=chips),)
+        if question.trace is not None:
+            remarks += recorded(question, self.request.cached_tokens)
+        narrow = () if self.request else _note_if_16_bit_is_faster(question, self.step)
+        return remarks + self.question_notes + narrow
 
     @property
     def max_sequences(self) -> int | None:
@@ -428,13 +438,12 @@ def ask(
     >>> found.low < found.seconds < found.high, found.step.bottleneck
     (True, 'cache')
     """
-    notes = ()
-    name = question
+    notes, engine = (), ""
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        fields, notes = given(merged({"model": question, "machine": machine}, options), chips)
+        fields, notes, engine = given(merged({"model": question, "machine": machine}, options), chips)
         question = Question(**fields)
     question.needs_machine()
     if measured is not None and by != KERNELS:
@@ -442,124 +451,110 @@ def ask(
     question.price_per_chip_hour  # noqa: B018  raises if electricity is given and the chip's power is unknown
     if by == ALL:
         return Answers({key: ask(question, by=key) for key in predictors.keys()})
-    if by != KERNELS:  # reads the files of all sources for their names
-        validation.one_of("answerer", by, [*predictors.keys(), ALL])
-        return _source(by, question)
-    found = ask_kernel_model(question)
-    if measured is not None:
-        found = posterior.condition(found, measured, ask_kernel_model)
-    if notes or launch.is_launch(name):
-        return replace(found, question_notes=found.question_notes + notes, launched=launch.engine_of(name))
-    return found
+    if by == KERNELS:
+        answer = ask_kernel_model(question)
+        if measured is not None:
+            answer = posterior.condition(answer, measured, ask_kernel_model)
+        return replace(answer, question_notes=answer.question_notes + notes, launched=engine)
+    validation.one_of(
+        "answerer", by, [*predictors.keys(), ALL]
+    )  # reads the files of all sources for their names
+    step = predictors.step_of(question, by)
+    return Answer(question, by, step, step.status, step.reason)
 
 
 ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 
-def _source(key, question):
-    """Answer of a source or of the bound: a step only, without requests or drafts."""
-    more = "requests" if question.is_request else "drafts" if question.draft_tokens else ""
-    if more:
-        reason = f"{predictors.label(key)} does not describe {more}: give batch and context, without drafts"
-        step = Breakdown(status="n/a", reason=reason, source=key)
-    else:
-        step = predictors.ask(key, question.model, question.machine, question.workload, question.layout)
-    return Answer(question, key, step, step.status, step.reason)
-
-
-def ask_kernel_model(q, simulated=True):
+def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
-    deployment = q.deployment
-    running = q.workload.batch
-    if refused := _unfit(q, deployment, deployment.layout.lanes if q.request_rate else 1):
-        return _no_answer(q, *refused)
-    if q.reader and (refused := _unfit(q.replace(output_tokens=1, trace=None), q.reader, 1)):
-        return _no_answer(q, *refused, apart=True)
-    if q.is_request:
-        most = deployment.scheduler.max_num_seqs * deployment.layout.lanes
-        running = min(running, int(q.max_sequences()), most)
-    closed = q.is_request and not q.request_rate
-    step = decode_step(q, running) if closed else deployment.step(running, q.workload.context)
+    deployment = question.deployment
+    if unfit := _unfit(question, deployment, deployment.layout.lanes if question.request_rate else 1):
+        return _no_answer(question, *unfit)
+    if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
+        return _no_answer(question, *unfit, apart=True)
+    answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
+    broken = invariants.of_answer(answer) if answer.feasible else None
+    return _no_answer(question, "n/a", broken) if broken else answer
+
+
+def _step_answer(question):
+    """Answer a question about one decode step."""
+    deployment = question.deployment
+    batch, context = question.workload.batch, question.workload.context
+    step = deployment.step(batch, context)
     if not step.feasible:
-        return _no_answer(q, step.status, step.reason)
-    many = apart = request = None
-    if q.request_rate:
-        many, apart = _fleets(q, simulated)
-        if many is None:
-            return _no_answer(q, "n/a", _overload_reason(q))
-        request = many.request
-    elif q.is_request:
-        request = closed_loop(q, step, running)
-    if request is None:
-        factor, warnings = step_interval(deployment, running, q.workload.context)
-        at_peaks = deployment.least_step(running, q.workload.context)
-    else:
-        step = request.step
-        factor = request.step_factor
-        warnings = request.warnings
-        at_peaks = request.at_peaks[0]
-    most = q.model.max_context
-    remarks = ()
-    if most and q.longest > most:
-        remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
-    if width := deployment.uneven_expert:
-        remarks += (REMARKS["uneven"].format(width=width, chips=deployment.expert_lanes[2]),)
-    if q.trace is not None:
-        remarks += recorded(q, request.cached_tokens)
-    found = Answer(
-        q, KERNELS, step, request=request, fleet=many, disaggregated=apart, factor=factor, at_peaks=at_peaks,
-        confidence=load_calibration()["confidence"], warnings=warnings, question_notes=remarks,
+        return _no_answer(question, step.status, step.reason)
+    factor, warnings = step_interval(deployment, batch, context)
+    return Answer(
+        question, KERNELS, step, factor=factor, at_peaks=deployment.least_step(batch, context),
+        confidence=load_calibration()["confidence"], warnings=warnings,
     )  # fmt: skip
-    if request is None:
-        broken = invariants.of_step(found.seconds, found.interval, at_peaks)
-    else:
-        broken = invariants.of_request(q, request, many)
-        broken = broken or (apart and invariants.of_request(q, apart.request, apart))
-    return _no_answer(q, "n/a", broken) if broken else found
 
 
-def _unfit(q, deployment, copies):
+def _request_answer(question, simulated):
+    """Answer a question about requests: those that arrive at a fleet, or those of users who ask again."""
+    deployment = question.deployment
+    most = deployment.scheduler.max_num_seqs * deployment.layout.lanes
+    running = min(question.workload.batch, int(question.max_sequences()), most)
+    step = decode_step(question, running)
+    if not step.feasible:
+        return _no_answer(question, step.status, step.reason)
+    fleet = disaggregated = None
+    if question.request_rate:
+        fleet, disaggregated = _fleets(question, simulated)
+        if fleet is None:
+            return _no_answer(question, "n/a", _overload_reason(question))
+    request = fleet.request if fleet else closed_loop(question, step, running)
+    return Answer(
+        question, KERNELS, request.step, request=request, fleet=fleet, disaggregated=disaggregated,
+        factor=request.step_factor, at_peaks=request.at_peaks[0], confidence=load_calibration()["confidence"],
+        warnings=request.warnings,
+    )  # fmt: skip
+
+
+def _unfit(question, deployment, copies=1):
     """Return why a deployment cannot serve a question, as status and reason; None if it can."""
     if deployment.layout_error:
         return "n/a", deployment.layout_error
-    if not q.is_request or q.max_sequences(deployment) >= copies:
+    if not question.is_request or question.max_sequences(deployment) >= copies:
         return None
     each = " in each copy and stage" if copies > 1 else ""
-    full = deployment.step(copies, q.longest)
+    full = deployment.step(copies, question.longest)
     room = f"{deployment.machine} has no room for one user beside the weights{each}"
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
-def _note_if_16_bit_is_faster(q, step):
+def _note_if_16_bit_is_faster(question, step):
     """Note that bf16 would be faster than the requested format, whose timed kernels have longer fixed times."""
-    name = calibration.format_name(q.formats[0])
-    if q.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
+    name = calibration.format_name(question.formats[0])
+    if question.draft_tokens or name not in FORMATS or FORMATS[name].bits >= 16:
         return ()
-    work = q.workload
-    plain = q.deployment.replace(weights="bf16", layer_formats=None).unlimited()
+    work = question.workload
+    plain = question.deployment.replace(weights="bf16", layer_formats=None).unlimited()
     wide = plain.step(work.batch, work.context).total
     return (REMARKS["wide"].format(wide=format_number(1e3 * wide), name=name),) if wide < step.total else ()
 
 
-def _fleets(q, simulated):
+def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
-    found = fleet(q, machines=q.replicas, simulated=simulated)
-    if q.reader or q.replicas or not simulated:
+    found = queueing.fleet(question, machines=question.replicas, simulated=simulated)
+    if question.reader or question.replicas or not simulated:
         return found, None
-    return found, fleet(q.replace(prefill_machine=q.machine), simulated=False)
+    return found, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
 
 
-def _overload_reason(q):
+def _overload_reason(question):
     """Explain why this number of machines is overloaded."""
-    enough = fleet(q.replace(replicas=None, prefill_replicas=None), simulated=False)
+    enough = queueing.fleet(question.replace(replicas=None, prefill_replicas=None), simulated=False)
     if enough is None:
         return "no number of machines has a steady state"
     kinds = (
-        (q.replicas, enough.replicas, enough.server, "machine"),
-        (q.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
+        (question.replicas, enough.replicas, enough.server, "machine"),
+        (question.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
     )
     load, n, least, name = max(
-        (of.load(q.request_rate / n), n, least, name) for n, least, of, name in kinds if n
+        (of.load(question.request_rate / n), n, least, name) for n, least, of, name in kinds if n
     )
     return OVERLOAD_MESSAGE.format(
         machines=n, some=f"{name}s" if n > 1 else name, enough=least,
@@ -567,24 +562,24 @@ def _overload_reason(q):
     )  # fmt: skip
 
 
-def _no_answer(q, status, reason, apart=False):
+def _no_answer(question, status, reason, apart=False):
     """Build an answer without a time; if memory or heads are the reason, suggest a layout that fits the same chips.
 
     ``apart``: whether the reason is about separate prefill machines.
     """
     remarks = ()
-    deployment = q.deployment
+    deployment = question.deployment
     if not apart and (status == "infeasible" or deployment.layout_error and not deployment.not_described):
-        fits = next((other.layout for other in deployment.alternatives if _fits(q, other)), None)
+        fits = next((other.layout for other in deployment.alternatives if _fits(question, other)), None)
         remarks = (REMARKS["fits"].format(layout=format_layout(fits)),) if fits else ()
     step = Breakdown(status=status, reason=reason, source=KERNELS)
-    return Answer(q, KERNELS, step, status, reason, question_notes=remarks)
+    return Answer(question, KERNELS, step, status, reason, question_notes=remarks)
 
 
-def _fits(q, deployment):
-    if q.is_request:
-        return q.max_sequences(deployment) >= max(1, deployment.layout.dp)
-    return deployment.step(q.workload.batch, q.workload.context).feasible
+def _fits(question, deployment):
+    if question.is_request:
+        return question.max_sequences(deployment) >= max(1, deployment.layout.dp)
+    return deployment.step(question.workload.batch, question.workload.context).feasible
 
 
 def _format_setup(answer):

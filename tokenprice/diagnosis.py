@@ -281,7 +281,7 @@ def _asked(command, measured, machine, chips, options):
     notes = ()
     if isinstance(command, Question):
         seen = benchmark.read(_file(measured))
-        said, _ = given({name: getattr(command, name) for name in command.words()} | options, chips)
+        said, *_ = given({name: getattr(command, name) for name in command.words()} | options, chips)
     else:
         command = _file(command)
         measured = _file(measured)
@@ -293,12 +293,12 @@ def _asked(command, measured, machine, chips, options):
         seen = benchmark.read(measured)
         drafts = {"acceptance_length": seen.load.get("acceptance_length")}
         asked = {"model": command, "machine": machine, **drafts, **options}
-        said, notes = given(asked, chips)
+        said, notes, _ = given(asked, chips)
         if (
             said.get("prompt_tokens") is None and "prompt_tokens" in seen.load
         ):  # so that flags for requests are kept
             lengths = {name: seen.load[name] for name in LENGTHS if name in seen.load}
-            said, notes = given(lengths | asked, chips)
+            said, notes, _ = given(lengths | asked, chips)
         if said.get("draft_tokens") is None and "acceptance_length" not in options:
             said = _without(said, "acceptance_length")
     load = _without(seen.load, "acceptance_length")

@@ -83,78 +83,91 @@ def violated(facts, kinds):
     return None
 
 
-def of_step(seconds, interval, at_peaks):
-    """Check the bounds of a step and its interval, as :func:`violated`."""
-    low, high = interval
-    return violated({"token": seconds, "token_low": low, "token_high": high, "at_peaks": at_peaks}, ["step"])
+def of_answer(answer):
+    """Check the bounds of a step, a closed loop, or a fleet and its disaggregated alternative, as :func:`violated`."""
+    if answer.request is None:
+        low, high = answer.interval
+        step = {"token": answer.seconds, "token_low": low, "token_high": high, "at_peaks": answer.at_peaks}
+        return violated(step, ["step"])
+    served = [(answer.request, answer.fleet)]
+    if answer.disaggregated is not None:
+        served.append((answer.disaggregated.request, answer.disaggregated))
+    return next(filter(None, (of_request(answer.question, *one) for one in served)), None)
 
 
-def of_request(q, request, fleet=None):
-    """Check the bounds of a request, a closed loop or a fleet, as :func:`violated`."""
-    deployment = q.deployment
+def of_request(question, request, fleet=None):
+    """Check the bounds of a request of a closed loop or of a fleet, as :func:`violated`."""
+    deployment = question.deployment
     lanes = deployment.layout.lanes
-    scheduler = deployment.scheduler
-    chunks = max(q.prefill_chunks, 1)
-    output_tokens = request.output_tokens
+    in_step = 1 if request.prefill_machine or deployment.scheduler.dp_balance else deployment.in_step
+    if fleet is None:
+        kinds = ["request", "loop"]
+        facts = _loop_facts(question, request, in_step)
+        least = min(lanes, request.concurrency), question.workload.context
+    else:
+        kinds = ["request"]
+        tokens = fleet.request_rate * request.output_tokens
+        facts = {"paced": tokens, "made": tokens / fleet.estimate.load}
+        least = lanes, min(workload.support(question.prompt_tokens))  # the event loop has contexts of its own
     if request.prefill_machine is None:
-        in_step = 1 if scheduler.dp_balance else deployment.in_step
         of_lane = max(request.decode_batch / lanes, 1)
-        prompt_time = added_time(request.prompt, request.step, of_lane - 1)
-        prefill_seconds = lane_time(prompt_time, chunks * of_lane, output_tokens, lanes, in_step)
+        seconds = added_time(request.prompt, request.step, of_lane - 1)
+        chunks = max(question.prefill_chunks, 1) * of_lane
+        seconds = lane_time(seconds, chunks, request.output_tokens, lanes, in_step)
     else:
-        in_step = 1
-        prefill_seconds = request.prompt.total
+        seconds = request.prompt.total
         if fleet and request.prefill_machine == request.system:
-            prefill_seconds /= lanes
-    if fleet:  # the event loop has contexts of its own
-        least = lanes, min(workload.support(q.prompt_tokens))
-    else:
-        least = min(lanes, request.concurrency), q.workload.context
-    found = {
+            seconds /= lanes
+    facts |= {
         "alone": deployment.step(*least).total, "token": request.tpot,
         "reading": request.prompt.total, "first_token": request.ttft,
         "token_low": request.tpot_interval[0], "token_high": request.tpot_interval[1],
         "at_peaks": request.at_peaks[0], "prompt_at_peaks": request.at_peaks[1],
         "first_low": request.ttft_interval[0], "first_high": request.ttft_interval[1],
         "machine": request.machine_seconds,
-        "parts": prefill_seconds + output_tokens * request.step.total / request.decode_batch,
+        "parts": seconds + request.output_tokens * request.step.total / request.decode_batch,
     }  # fmt: skip
-    kinds = ["request"]
-    if fleet is None:
-        users = max(q.concurrency or 1, request.concurrency)
-        read = prefill_until_first_token(deployment, request.prompt.total, chunks)
-        door = deployment.software.door + scheduler.batching_wait_iters * request.step.total
-        door += scheduler.dp_balance * request.tpot
-        reading = chunked_time(chunks, read, request.step.total)
-        if request.prefill_machine is not None:  # prefill machines do not decode
-            lanes = min(request.prefill_replicas * q.reader.layout.lanes, request.concurrency)
-        found |= {
-            "everybody": time_to_drain(
-                door, lanes, users, request.concurrency, reading, output_tokens, request.step.total, in_step
-            ),
-            "tokens": request.throughput(users),
-            "made": request.made,
-            "received": users * output_tokens / request.seconds,
-        }
-        # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
-        paced = users * output_tokens / (request.seconds + request.tpot)
-        found["paced"] = min(paced, request.made) if q.requests_per_user else paced
-        kinds.append("loop")
-    else:
-        full = fleet.estimate.load
-        tokens = fleet.request_rate * output_tokens
-        found |= {"paced": tokens, "made": tokens / full}
     if request.priced:
         kinds.append("paid")
-        if fleet is None:
-            reads = request.prefill_machine or request.system
-            price = request.read_rate if request.prefill_machine else request.price_per_chip_hour
-            seconds = request.fresh_seconds + request.cached_seconds
-            rented = seconds * reads.count * price / (request.reading or request.paid_hours_used)
-            decodes = request.output_seconds * request.system.count * request.price_per_chip_hour
-            rented += decodes / request.paid_hours_used
-        else:
-            paid = sum(number * system.count * dollars for system, number, _, dollars in fleet.machines)
-            rented = paid / fleet.request_rate
-        found |= {"dollars": request.dollars, "rented": rented / 3600}
-    return violated(found, kinds)
+        facts |= {"dollars": request.dollars, "rented": _rent(request, fleet) / 3600}
+    return violated(facts, kinds)
+
+
+def _loop_facts(question, request, in_step):
+    """Return the facts of a closed loop: what all of its users wait for and receive."""
+    deployment = question.deployment
+    users = max(question.concurrency or 1, request.concurrency)
+    step = request.step.total
+    chunks = max(question.prefill_chunks, 1)
+    read = prefill_until_first_token(deployment, request.prompt.total, chunks)
+    door = deployment.software.door + deployment.scheduler.batching_wait_iters * step
+    door += deployment.scheduler.dp_balance * request.tpot
+    lanes = deployment.layout.lanes
+    if request.prefill_machine is not None:  # prefill machines do not decode
+        lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
+    reading = chunked_time(chunks, read, step)
+    # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
+    paced = users * request.output_tokens / (request.seconds + request.tpot)
+    return {
+        "everybody": time_to_drain(
+            door, lanes, users, request.concurrency, reading, request.output_tokens, step, in_step
+        ),
+        "tokens": request.throughput(users),
+        "made": request.made,
+        "received": users * request.output_tokens / request.seconds,
+        "paced": min(paced, request.made) if question.requests_per_user else paced,
+    }
+
+
+def _rent(request, fleet):
+    """Return the rent of the chips for one request, in dollars per hour times seconds."""
+    if fleet is not None:
+        return (
+            sum(number * system.count * usd for system, number, _, usd in fleet.machines) / fleet.request_rate
+        )
+    system = request.prefill_machine or request.system
+    price = request.read_rate if request.prefill_machine else request.price_per_chip_hour
+    seconds = request.fresh_seconds + request.cached_seconds
+    prefill = seconds * system.count * price / (request.reading or request.paid_hours_used)
+    decode = request.output_seconds * request.system.count * request.price_per_chip_hour
+    return prefill + decode / request.paid_hours_used

@@ -493,11 +493,6 @@ def _engine(said, extra):
     return named or max(ENGINES, key=lambda kind: sum(plain(name) in flags(kind) for name in extra))
 
 
-def engine_of(text):
-    """Return the engine that a launch command starts; vLLM if there are only flags."""
-    return read(text).engine if is_launch(text) else "vllm"
-
-
 def logged(question, engine=""):
     """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
     states = any(attention.state() for _, attention in question.model.attentions)

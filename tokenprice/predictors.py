@@ -8,7 +8,7 @@ from tokenprice.deployment import decode_step
 
 KERNELS = "kernels"
 
-__all__ = ["KERNELS", "ask", "keys", "label"]
+__all__ = ["KERNELS", "ask", "keys", "label", "step_of"]
 
 
 def keys() -> list[str]:
@@ -36,3 +36,12 @@ def ask(
     if validation.one_of("source", key, keys()) == KERNELS:
         return inferlib.papers.source.run(KERNELS, decode_step, model, system, workload, layout)
     return inferlib.papers.ask(key, model, system, workload, layout)
+
+
+def step_of(question, key: str) -> Breakdown:
+    """Predict the decode step of a question with a source or the bound, which describe neither requests nor drafts."""
+    more = "requests" if question.is_request else "drafts" if question.draft_tokens else ""
+    if more:
+        reason = f"{label(key)} does not describe {more}: give batch and context, without drafts"
+        return Breakdown(status="n/a", reason=reason, source=key)
+    return ask(key, question.model, question.machine, question.workload, question.layout)

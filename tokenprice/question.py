@@ -600,25 +600,27 @@ def merged(*parts):
 
 
 def given(options, chips=None, kinds=(Question,), leave_out=()):
-    """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices; also return notes.
+    """Parse the options of a verb to fields: aliases, flags, a launch command, words and prices.
 
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
-    chooses itself, ignored where only a launch command gives them.
+    chooses itself, ignored where only a launch command gives them. Also returns notes on a launch command or flags,
+    and their engine (``""`` without either).
     """
     chips = validation.instance("chips", {} if chips is None else chips, Mapping)
     options = aliases.resolve(options)
     launched, options = launch.split(options, {*Question.names(), *SLO.names(), "prices"})
+    for name in ("machine", "prefill_machine"):
+        if isinstance(options.get(name), str):
+            options[name] = parsing.parse_machine(name, options[name], chips)
     prices = parsing.parse_prices(options.pop("prices", {}), chips)
     known = [name for kind in kinds for name in kind.names()]
     for name in options:
         validation.one_of("option", name, known)
-    for name in ("machine", "prefill_machine"):
-        if isinstance(options.get(name), str):
-            options[name] = parsing.parse_machine(name, options[name], chips)
     found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
-    notes = ()
+    notes, engine = (), ""
     if launched is not None:
         settings, notes = launched.question(found)
+        engine = launched.engine if notes or "model" in launched.said else ""
         settings = {name: value for name, value in settings.items() if name not in leave_out}
         machine = {name: settings[name] for name in ("machine",) if name in settings}
         found = Question.parse(settings) | found | machine
@@ -633,7 +635,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     if reader and reader.chip.name in prices:
         chip = reader.chip.replace(price=prices[reader.chip.name][0])
         found["prefill_machine"] = System(chip, reader.count, reader.domain)
-    return found, notes
+    return found, notes, engine
 
 
 def question_and_slo(question, machine, promise, options, chips=None, leave_out=None):
@@ -651,10 +653,10 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
     if isinstance(question, Question):
         if machine is not None:
             raise ValueError("machine is given twice: in the Question and as an argument")
-        found, _ = given(options, kinds=(SLO,))
+        found, *_ = given(options, kinds=(SLO,))
     else:
         options = merged({"model": question, "machine": machine}, options)
-        found, _ = given(options, chips, (Question, SLO), leave_out or ())
+        found, *_ = given(options, chips, (Question, SLO), leave_out or ())
         question = Question(**{name: found.pop(name) for name in Question.names() if name in found})
     if promise is None:
         promise = SLO(**found)

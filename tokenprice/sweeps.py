@@ -249,7 +249,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
             raise ValueError(
                 f"{name} is {validation.shown(options[name])}, but over gives it too: leave one out"
             )
-        fields, _ = given(options | first, chips)
+        fields, *_ = given(options | first, chips)
         asked = Question(**fields)
     validation.instance("by", by, (str, Iterable))
     keys = predictors.keys() if by == "all" else [by] if isinstance(by, str) else list(by)
