@@ -299,6 +299,15 @@ def test_a_whole_answer_comes_in_time():
     assert found.request.seconds <= 3 < decide("Llama 3 8B", **asked, tpot="1 tokens/s").best.request.seconds
 
 
+def test_what_is_sure_at_the_slow_end_holds_for_more_requests_than_are_simulated():
+    """Pollaczek and Khinchine: at a load of p, equal prompts wait p / (1 - p) / 2 of one's time."""
+    asked = {"prompt_tokens": "2k", "output_tokens": 500, "request_rate": 30, "weights": "fp8", "ttft": "7 s"}
+    best = decide("Llama 3.3 70B", **asked, chips="H100", counts=[1, 4], sure=True).best
+    assert best.fleet.prefill_replicas
+    load, one = best.fleet.prefill_load * best.fleet.factor, best.request.prompt.total * best.fleet.factor
+    assert one + one * load / (1 - load) / 2 < 7
+
+
 def test_of_fleets_at_one_price_the_first_meets_the_slo_at_the_slow_end_too():
     asked = {"prompt_tokens": 500, "output_tokens": 300, "request_rate": 5, "tpot": "30 ms", "ttft": 1}
     first, second = decide("Llama 3.3 70B", chips="B200", counts=(1, 2), **asked).offers[:2]

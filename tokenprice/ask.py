@@ -324,9 +324,8 @@ class Answer(Screen):
             plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds
             rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
         if (places := self.max_sequences) is not None:
-            rows.append(
-                ("Memory", f"fits {places:,.0f} {'users' if q.is_request else 'sequences'} of this length")
-            )
+            whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
+            rows.append(("Memory", f"fits {places:,.0f} {whose} of this length"))
         if self.speedup_if_doubled:
             gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]

@@ -311,7 +311,10 @@ class Question(ParsedRecord):
         parse_dollars, "dollars per chip-hour at the most expensive seller (default: price)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parse_dollars, "dollars per kilowatt-hour, on top, at rated power, which a site provides (default none)", "usd/kWh", "$0.10"
+        parse_dollars,
+        "dollars per kilowatt-hour, on top, at rated power, which a site provides (default none)",
+        "usd/kWh",
+        "$0.10",
     )
     pue: float | None = parsed_field(
         parse_times, "power of the site over that of its chips (default 1)", "1", "1.3"

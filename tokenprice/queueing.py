@@ -554,7 +554,11 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     def slow_end(n, readers):
         slow = state(n, readers, factor)
-        return slow and replace(slow, ttft=max(slow.ttft, state(n, readers).ttft * one.first_factor))
+        if not slow:
+            return None
+        load = factor * reading(readers).load(q.request_rate / readers) if readers else 0.0
+        first = state(n, readers).ttft * one.first_factor
+        return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 
     def good(n, readers=0):
         found = state(n, readers, factor if sure else 1.0)

@@ -654,6 +654,7 @@ globalThis.inferlibAsk = function (D) {
     const states = (n, m) => {
       const now = state(n, m), slow = { ...state(n, m, factor) };
       slow.first = Math.max(slow.first, now.first * soon);
+      if (m) slow.busy = Math.max(slow.busy, arrivals / m / reads.capacity * factor);
       return [now, slow];
     };
     const fine = (n, m = 0) => Boolean(state(n, m)) && (!good || good(sure ? states(n, m)[1] : state(n, m)));
@@ -928,7 +929,8 @@ globalThis.inferlibAsk = function (D) {
   };
   // Whether a state is within the SLO, at its slow end where that must be.
   const late = (S, one) => one.first > (S.ttft || Infinity);
-  const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one);
+  const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one)
+    && !(one.busy > D.settled); // load of a fleet whose simulated means can be trusted
   const seenOf = (S, one) => (S.sure ? { token: one.tokenHigh, first: one.firstHigh } : one);
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.

@@ -403,7 +403,7 @@ globalThis.inferlibCheck = function (D, A) {
     .filter(Boolean).map((part) => {
       for (const [label, [name]] of Object.entries(B.words)) {
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
-          + `|(?:(?:output )?throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
+          + `|${name === "output_rate" ? "(?:output )?" : ""}(?:throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
         const found = RegExp(of, "i").exec(part);
         if (!found) continue;
         const said = found.groups.after || found.groups.before, mixed = LENGTHS.includes(name)

@@ -28,7 +28,7 @@ from tokenprice.queueing import (
     WARM,
     WORTH_SAYING,
 )
-from tokenprice.recommendation import IN_STAGES, LIMITED, MAX_USERS, MUCH_LESS, OFFERS_SHOWN
+from tokenprice.recommendation import IN_STAGES, LIMITED, MAX_USERS, MUCH_LESS, OFFERS_SHOWN, SETTLED
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
 from tokenprice.speculation import measured_curves
 from tokenprice.uncertainty import CAUTIONS
@@ -139,6 +139,7 @@ def data():
         },
         "limit": {"roomy": ROOMY, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
         "shown": OFFERS_SHOWN,
+        "settled": SETTLED,
         "pipelines": {"text": IN_STAGES, "least": MUCH_LESS},
         "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
