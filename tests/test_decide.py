@@ -163,6 +163,7 @@ def test_reasons():
     asked = {**ASKED, "weights": "fp8", "counts": (1,)}
     assert decide(LLAMA, **asked, chips=["L40S"]).why_not == {"does not fit": 1}
     assert "no price" in decide(LLAMA, **asked, chips=["H800"]).left_out["H800"]
+    assert "power" in decide(LLAMA, **asked, chips=["H200", "B300"], electricity=0.1).left_out["B300"]
     assert "timed" in FOUND.left_out["MI300X"] and "MI300X" in FOUND.text(why=True)
     assert "chips not tried, for want of" in str(FOUND) and "MI300X" not in str(FOUND)
     layers = LLAMA.layers[0]

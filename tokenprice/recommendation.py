@@ -335,7 +335,7 @@ class Decision(formatting.Screen):
             names = ", ".join(name for name, because in self.left_out.items() if because == reason)
             below.append(f"Not tried, {reason}: {names}.")
         if self.left_out and not why:
-            some = f"{len(self.left_out)} chips not tried, for want of a price or of timed kernels"
+            some = f"{len(self.left_out)} chips not tried, for want of a price, a power or timed kernels"
             below.append(f"{some}; --why, in Python .left_out, names them.")
         return title, rows, below
 
@@ -425,7 +425,7 @@ def decide(
     for name, value in (("chips", chips), ("counts", counts), ("layouts", layouts)):
         if isinstance(value, (list, tuple)) and not value:
             raise ValueError(f"{name} is {value!r}, but must hold at least one; leave it out to try all")
-    offers, left_out = _offered(chips, prices)
+    offers, left_out = _offered(chips, prices, q.electricity)
     several = [counts] if isinstance(counts, (int, str)) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
 
@@ -537,7 +537,7 @@ def _layouts(given, model, chip, count):
     return [one for one in read if one.tp * one.pp * one.dp == count]
 
 
-def _offered(chips, prices):
+def _offered(chips, prices, electricity=None):
     """Return chips to try, each at its lowest price (with seller and highest price), and the others with the reason."""
     given = chips.values() if isinstance(chips, Mapping) else chips
     given = [given] if isinstance(given, (str, Accelerator)) else given
@@ -556,6 +556,8 @@ def _offered(chips, prices):
             left_out[chip.name] = "because no price is known (give prices=)"
         elif not asked and chip.name not in own and calibration.fallback_chip(chip.name) != chip.name:
             left_out[chip.name] = "because its kernels were not timed (name it in chips= to try it)"
+        elif electricity and chip.power is None:
+            left_out[chip.name] = "because its power is not known, and electricity has a price"
         else:
             found.append((chip.replace(price=lowest), (seller, highest)))
     return found, left_out
