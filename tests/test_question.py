@@ -20,6 +20,7 @@ import tokenprice
 from book.site.tools import signatures
 from inferlib import Workload, load_chip
 from tokenprice import SLO, Question, ask, load_model, parsing
+from tokenprice.ask import REMARKS
 from tokenprice.calibration import checkpoint_formats
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
@@ -376,3 +377,12 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
     one, other = one.to_dict(), other.to_dict()
     counted = set(one) - {"question", "model", "machine", "layout"}
     assert any(one[what] != other[what] for what in counted)
+
+
+def test_a_cached_prefix_counts_once_a_request_where_users_wait_for_memory():
+    """Memory has room for 21 of these requests."""
+    load = {"prompt_tokens": 30720, "output_tokens": 300, "cached": "97%"}
+    answers = [
+        ask("Llama 3.3 70B", "4x H100", weights="fp8", **load, concurrency=users) for users in (64, 16)
+    ]
+    assert [REMARKS["prefix"] in answer.notes for answer in answers] == [True, False]

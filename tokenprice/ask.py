@@ -43,6 +43,8 @@ REMARKS = {
     "fits": "{layout} fits.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
+    "prefix": "Memory holds a cached prefix once for each request here; engines store one that requests share once, so "
+    "more requests may fit.",
 }
 # Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
 COLOURS = {
@@ -191,6 +193,8 @@ class Answer(Screen):
         if width := question.deployment.uneven_expert:
             chips = question.deployment.expert_lanes[2]
             remarks += (REMARKS["uneven"].format(width=width, chips=chips),)
+        if question.cached and question.concurrency and self.request.concurrency < question.concurrency:
+            remarks += (REMARKS["prefix"],)
         if question.trace is not None:
             remarks += recorded(question, self.request.cached_tokens)
         narrow = () if self.request else _note_if_16_bit_is_faster(question, self.step)

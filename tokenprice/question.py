@@ -687,5 +687,6 @@ def recorded(q, cached):
     shared, held = (float(one) / q.prompt_tokens for one in (trace.shared, cached))
     return (
         *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive.",
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive, "
+        "and is counted once for each request.",
     )

@@ -339,7 +339,7 @@ globalThis.inferlibAsk = function (D) {
   };
 
   // What Python remarks: a sequence that is too long, a step that 16 bits make faster, what a file holds.
-  const remarks = (S, at, longest, seconds) => {
+  const remarks = (S, at, longest, seconds, shared) => {
     const { most } = at.m, name = at.stored.weights.kernel, told = [];
     if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
     const { l, m, stored } = at;
@@ -347,6 +347,7 @@ globalThis.inferlibAsk = function (D) {
     const width = every(m, "d_expert").find((one) => one % 128 === 0 && one % (128 * chips));
     if (width && stored.each.experts.kernel === "fp8 block")
       told.push(filled(D.remarks.uneven, { width, chips }));
+    if (shared) told.push(D.remarks.prefix);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
@@ -793,7 +794,7 @@ globalThis.inferlibAsk = function (D) {
     if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor,
+      remarks: remarks(S, at, S.mix.longest, 0, cached && running < users), others: Math.max(token - step.seconds, 0), many, factor,
       promptPeaks,
       least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
