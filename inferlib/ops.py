@@ -43,7 +43,7 @@ def as_written():
         _written.reset(saved)
 
 
-def maximum(a, b):
+def maximum(x, y):
     """Return the larger of two values, elementwise.
 
     Examples
@@ -54,18 +54,18 @@ def maximum(a, b):
     >>> maximum(sympy.Symbol("x"), 1)
     Max(1, x)
     """
-    if type(a) in _NUMBERS and type(b) in _NUMBERS or _plain(a) and _plain(b):
-        larger = a if a >= b or a != a else b
+    if type(x) in _NUMBERS and type(y) in _NUMBERS or _plain(x) and _plain(y):
+        chosen = x if x >= y or x != x else y
         branch = on_branch.get()
         if branch is not None:
-            branch("maximum", (a, b), larger)
-        return larger
-    if symbolic(a) or symbolic(b):
-        return modules["sympy"].Max(a, b, **_written.get())
-    return np.maximum(a, b)
+            branch("maximum", (x, y), chosen)
+        return chosen
+    if symbolic(x) or symbolic(y):
+        return modules["sympy"].Max(x, y, **_written.get())
+    return np.maximum(x, y)
 
 
-def minimum(a, b):
+def minimum(x, y):
     """Return the smaller of two values, elementwise.
 
     Examples
@@ -73,15 +73,15 @@ def minimum(a, b):
     >>> minimum(1.0, 2.0)
     1.0
     """
-    if type(a) in _NUMBERS and type(b) in _NUMBERS or _plain(a) and _plain(b):
-        smaller = a if a <= b or a != a else b
+    if type(x) in _NUMBERS and type(y) in _NUMBERS or _plain(x) and _plain(y):
+        chosen = x if x <= y or x != x else y
         branch = on_branch.get()
         if branch is not None:
-            branch("minimum", (a, b), smaller)
-        return smaller
-    if symbolic(a) or symbolic(b):
-        return modules["sympy"].Min(a, b, **_written.get())
-    return np.minimum(a, b)
+            branch("minimum", (x, y), chosen)
+        return chosen
+    if symbolic(x) or symbolic(y):
+        return modules["sympy"].Min(x, y, **_written.get())
+    return np.minimum(x, y)
 
 
 def sqrt(x):
@@ -219,8 +219,9 @@ def symbolic(x):
 
 def _library(x):
     """Return the module with functions for ``x``: math, SymPy or NumPy."""
-    plain = type(x) in _NUMBERS or _plain(x)
-    return math if plain else modules["sympy"] if symbolic(x) else np
+    if type(x) in _NUMBERS or _plain(x):
+        return math
+    return modules["sympy"] if symbolic(x) else np
 
 
 _NUMBERS = float, int  # most values have these types, and a look at the type needs no call

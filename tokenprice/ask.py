@@ -522,9 +522,9 @@ def _unfit(question, deployment, copies=1):
         return "n/a", deployment.layout_error
     if not question.is_request or question.max_sequences(deployment) >= copies:
         return None
-    each = " in each copy and stage" if copies > 1 else ""
     full = deployment.step(copies, question.longest)
-    room = f"{deployment.machine} has no room for one user beside the weights{each}"
+    room = f"{deployment.machine} has no room for one user beside the weights"
+    room += " in each copy and stage" if copies > 1 else ""
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
@@ -541,10 +541,10 @@ def _note_if_16_bit_is_faster(question, step):
 
 def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
-    found = queueing.fleet(question, machines=question.replicas, simulated=simulated)
+    fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
     if question.reader or question.replicas or not simulated:
-        return found, None
-    return found, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
+        return fleet, None
+    return fleet, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
 
 
 def _overload_reason(question):
@@ -556,11 +556,13 @@ def _overload_reason(question):
         (question.replicas, enough.replicas, enough.server, "machine"),
         (question.prefill_replicas, enough.prefill_replicas, enough.server_that_reads, "prefill machine"),
     )
-    load, n, least, name = max(
-        (of.load(question.request_rate / n), n, least, name) for n, least, of, name in kinds if n
+    load, machines, least, name = max(
+        (server.load(question.request_rate / machines), machines, least, name)
+        for machines, least, server, name in kinds
+        if machines
     )
     return OVERLOAD_MESSAGE.format(
-        machines=n, some=f"{name}s" if n > 1 else name, enough=least,
+        machines=machines, some=f"{name}s" if machines > 1 else name, enough=least,
         load=f"{load:.0%}", most=f"{1 / enough.factor:.0%}",
     )  # fmt: skip
 

@@ -99,10 +99,11 @@ def of_request(question, request, fleet=None):
     """Check the bounds of a request of a closed loop or of a fleet, as :func:`violated`."""
     deployment = question.deployment
     lanes = deployment.layout.lanes
+    chunks = max(question.prefill_chunks, 1)
     in_step = 1 if request.prefill_machine or deployment.scheduler.dp_balance else deployment.in_step
     if fleet is None:
         kinds = ["request", "loop"]
-        facts = _loop_facts(question, request, in_step)
+        facts = _loop_facts(question, request, chunks, in_step)
         least = min(lanes, request.concurrency), question.workload.context
     else:
         kinds = ["request"]
@@ -111,13 +112,12 @@ def of_request(question, request, fleet=None):
         least = lanes, min(workload.support(question.prompt_tokens))  # the event loop has contexts of its own
     if request.prefill_machine is None:
         of_lane = max(request.decode_batch / lanes, 1)
-        seconds = added_time(request.prompt, request.step, of_lane - 1)
-        chunks = max(question.prefill_chunks, 1) * of_lane
-        seconds = lane_time(seconds, chunks, request.output_tokens, lanes, in_step)
+        prompt_time = added_time(request.prompt, request.step, of_lane - 1)
+        prefill_seconds = lane_time(prompt_time, chunks * of_lane, request.output_tokens, lanes, in_step)
     else:
-        seconds = request.prompt.total
+        prefill_seconds = request.prompt.total
         if fleet and request.prefill_machine == request.system:
-            seconds /= lanes
+            prefill_seconds /= lanes
     facts |= {
         "alone": deployment.step(*least).total, "token": request.tpot,
         "reading": request.prompt.total, "first_token": request.ttft,
@@ -125,7 +125,7 @@ def of_request(question, request, fleet=None):
         "at_peaks": request.at_peaks[0], "prompt_at_peaks": request.at_peaks[1],
         "first_low": request.ttft_interval[0], "first_high": request.ttft_interval[1],
         "machine": request.machine_seconds,
-        "parts": seconds + request.output_tokens * request.step.total / request.decode_batch,
+        "parts": prefill_seconds + request.output_tokens * request.step.total / request.decode_batch,
     }  # fmt: skip
     if request.priced:
         kinds.append("paid")
@@ -133,18 +133,17 @@ def of_request(question, request, fleet=None):
     return violated(facts, kinds)
 
 
-def _loop_facts(question, request, in_step):
+def _loop_facts(question, request, chunks, in_step):
     """Return the facts of a closed loop: what all of its users wait for and receive."""
     deployment = question.deployment
     users = max(question.concurrency or 1, request.concurrency)
     step = request.step.total
-    chunks = max(question.prefill_chunks, 1)
-    read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     door = deployment.software.door + deployment.scheduler.batching_wait_iters * step
     door += deployment.scheduler.dp_balance * request.tpot
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
+    read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     reading = chunked_time(chunks, read, step)
     # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
     paced = users * request.output_tokens / (request.seconds + request.tpot)

@@ -23,6 +23,12 @@ from tokenprice.uncertainty import load_calibration
 FAR = 3  # interval widths beyond which a row is refused as calibration
 FROM = 3  # rows needed before TTFT is conditioned
 SHARE = 1.2816  # standard deviations that hold 80 % of a normal distribution, each way
+# Fields of a question of requests, and of a step, that the fields of a measured row give.
+REQUEST_FIELDS = {
+    name: name
+    for name in ("concurrency", "prompt_tokens", "output_tokens", "requests_per_user", "fixed_lengths")
+}
+STEP_FIELDS = {"concurrency": "batch", "prompt_tokens": "context", "batch": "batch", "context": "context"}
 
 
 def features(users, tokens):
@@ -110,55 +116,22 @@ def condition(answer, measured, answered):
     ``answered``: function that answers a question. Raises ValueError if a row is beyond three widths of its interval
     (something else differs, or the model is wrong), or if the result would be faster than the data sheet allows.
     """
-    q = answer.question
-    if q.request_rate or not answer.feasible:
+    request = answer.request
+    if answer.question.request_rate or not answer.feasible:
         raise ValueError("measured needs a step or a closed loop (concurrency) that has an answer")
-    names = ("concurrency", "prompt_tokens") if q.is_request else ("batch", "context")
-    same = dict(zip(("concurrency", "prompt_tokens", *names), names * 2, strict=True))
-    same |= {name: name for name in ("output_tokens", "requests_per_user", "fixed_lengths") if q.is_request}
-    rows: dict = {"token": [], "first": []}  # features, and the logarithm of measured over predicted
-    for load, times in read(measured):
-        other = answered(q.replace(**{same[name]: one for name, one in load.items() if name in same}))
-        if not other.feasible:
-            raise ValueError(f"measured at {load}, where there is no answer: {other.reason}")
-        told = {"tpot": ("token", other.seconds, other.factor)}
-        r = other.request
-        if r is not None:
-            told["ttft"] = ("first", r.ttft, r.first_factor)
-        for name in told.keys() & times.keys():
-            kind, predicted, factor = told[name]
-            by = times[name] / predicted
-            if abs(math.log(by)) > FAR * math.log(factor):
-                how = f"{max(by, 1 / by):.3g} times {'as long as' if by > 1 else 'faster than'}"
-                raise ValueError(
-                    f"measured {1e3 * times[name]:,.4g} ms, {how} the model says ({1e3 * predicted:,.3g} ms), beyond "
-                    "three widths of its interval: something else differs, or the model is wrong; check says what "
-                    "would explain it"
-                )
-            rows[kind].append((*_at(other), math.log(by)))
+    rows = _compared(answer.question, read(measured), answered)
     if not rows["token"]:
         raise ValueError("measured holds no time between tokens, such as 'users 32: 21.3 ms'")
-    return _applied(answer, {kind: np.reshape(one, (-1, 4)) for kind, one in rows.items()})
-
-
-def _at(answer):
-    q = answer.question
-    return features(float(q.workload.batch), float(q.prompt_tokens if q.is_request else q.workload.context))
-
-
-def _applied(answer, rows):
     x = _at(answer)
-    found = conditioned(before("token", answer.factor, x), rows["token"][:, :3], rows["token"][:, 3])
-    ratio = found.ratio(x)
-    factor = found.width(x)
-    request = answer.request
-    step = slowed(answer.step, ratio)
+    token = conditioned(before("token", answer.factor, x), *zip(*rows["token"], strict=True))
+    ratio = token.ratio(x)
+    factor = token.width(x)
+    stages = tuple({term: seconds * ratio for term, seconds in stage.items()} for stage in answer.step.stages)
+    step = replace(answer.step, stages=stages)
     if request is not None:
         request = replace(request, step=step, tpot=request.tpot * ratio, step_factor=factor)
         if len(rows["first"]) >= FROM:
-            first = conditioned(
-                before("first", request.first_factor, x), rows["first"][:, :3], rows["first"][:, 3]
-            )
+            first = conditioned(before("first", request.first_factor, x), *zip(*rows["first"], strict=True))
             request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))
     if step.total < answer.at_peaks:
         limit = f"{1e3 * answer.at_peaks:.3g} ms"
@@ -176,10 +149,34 @@ def _applied(answer, rows):
     )
 
 
-def slowed(step, ratio):
-    """Scale every term of a breakdown by a factor."""
+def _compared(question, measured, answered):
+    """Return, for TPOT (``token``) and TTFT (``first``), features and the logarithm of measured over predicted."""
+    rows: dict = {"token": [], "first": []}
+    fields = REQUEST_FIELDS if question.is_request else STEP_FIELDS
+    for load, times in measured:
+        answer = answered(
+            question.replace(**{fields[name]: value for name, value in load.items() if name in fields})
+        )
+        if not answer.feasible:
+            raise ValueError(f"measured at {load}, where there is no answer: {answer.reason}")
+        told = {"tpot": ("token", answer.seconds, answer.factor)}
+        if answer.request is not None:
+            told["ttft"] = ("first", answer.request.ttft, answer.request.first_factor)
+        for name in told.keys() & times.keys():
+            kind, predicted, factor = told[name]
+            ratio = times[name] / predicted
+            if abs(math.log(ratio)) > FAR * math.log(factor):
+                how = f"{max(ratio, 1 / ratio):.3g} times {'as long as' if ratio > 1 else 'faster than'}"
+                raise ValueError(
+                    f"measured {1e3 * times[name]:,.4g} ms, {how} the model says ({1e3 * predicted:,.3g} ms), beyond "
+                    "three widths of its interval: something else differs, or the model is wrong; check says what "
+                    "would explain it"
+                )
+            rows[kind].append((_at(answer), math.log(ratio)))
+    return rows
 
-    def times(part):
-        return {name: times(one) for name, one in part.items()} if hasattr(part, "items") else part * ratio
 
-    return replace(step, stages=tuple(times(stage) for stage in step.stages))
+def _at(answer):
+    question = answer.question
+    tokens = question.prompt_tokens if question.is_request else question.workload.context
+    return features(float(question.workload.batch), float(tokens))

@@ -8,7 +8,7 @@ from tokenprice.deployment import decode_step
 
 KERNELS = "kernels"
 
-__all__ = ["KERNELS", "ask", "keys", "label", "step_of"]
+__all__ = ["KERNELS", "ask", "keys", "label"]
 
 
 def keys() -> list[str]:

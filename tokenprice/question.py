@@ -588,16 +588,16 @@ def list_fields(indent):
     return f"\n{indent}".join(lines)
 
 
-def merged(*parts):
+def merged(*places):
     """Merge the options that a verb takes in several places; ValueError if one is given twice."""
     found = {}
-    for part in parts:
-        for name, value in part.items():
+    for options in places:
+        for name, value in options.items():
             if value is None:
                 continue
             if name in found:
-                both = " and ".join(validation.short(repr, one) for one in (found[name], value))
-                raise ValueError(f"{name} is given twice: {both}")
+                first, second = validation.short(repr, found[name]), validation.short(repr, value)
+                raise ValueError(f"{name} is given twice: {first} and {second}")
             found[name] = value
     return found
 
@@ -625,8 +625,9 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
         settings, notes = launched.question(found)
         engine = launched.engine if notes or "model" in launched.said else ""
         settings = {name: value for name, value in settings.items() if name not in leave_out}
-        machine = {name: settings[name] for name in ("machine",) if name in settings}
-        found = Question.parse(settings) | found | machine
+        found = Question.parse(settings) | found
+        if "machine" in settings:
+            found["machine"] = settings["machine"]
     machine, reader = found.get("machine"), found.get("prefill_machine")
     if machine and machine.chip.name in prices:
         for name in ("price", "price_max"):
@@ -670,9 +671,9 @@ def question_and_slo(question, machine, promise, options, chips=None, leave_out=
     return question, promise
 
 
-def recorded(q, cached):
+def recorded(question, cached):
     """Return notes: what the closed form uses of a trace, and what only a simulation replays."""
-    trace = q.trace
+    trace = question.trace
     come = ""
     if trace.bursts is not None and abs(trace.bursts - 1) > 0.05:
         uneven = f"in bursts, {formatting.format_number(trace.bursts)} times as uneven"
@@ -684,7 +685,7 @@ def recorded(q, cached):
     )
     if not trace.blocks:
         return found
-    shared, held = (float(one) / q.prompt_tokens for one in (trace.shared, cached))
+    shared, held = (float(one) / question.prompt_tokens for one in (trace.shared, cached))
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive, "

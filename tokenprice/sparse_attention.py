@@ -191,14 +191,14 @@ def load_rows():
 
 def measured_as(model):
     """Return a model's kind in ``sparse_attention.toml``: the kind of its least certain layers; ``""`` if none."""
-    kinds = [attention for _, attention in model.attentions]
-    if any(isinstance(attention, StateSpace) for attention in kinds):
+    attentions = [attention for _, attention in model.attentions]
+    if any(isinstance(attention, StateSpace) for attention in attentions):
         return "borrowed"  # the state of Mamba 2 was not timed
-    if any(isinstance(attention, CompressedAttention) for attention in kinds):
+    if any(isinstance(attention, CompressedAttention) for attention in attentions):
         return "pooled"
-    if any(isinstance(attention, DeltaAttention) or kind_of(attention) for attention in kinds):
+    if any(isinstance(attention, DeltaAttention) or kind_of(attention) for attention in attentions):
         return "timed"
-    return "latent" if any(isinstance(attention, LatentAttention) for attention in kinds) else ""
+    return "latent" if any(isinstance(attention, LatentAttention) for attention in attentions) else ""
 
 
 def in_catalogue_group(model, names):
@@ -236,9 +236,7 @@ def unscored_reason(model):
 
 def cautions(model):
     """Return cautions for a model whose attention was measured elsewhere (factors: ``sparse_attention.toml``)."""
-    found = []
+    found = (model.notes["assumed"],) if "assumed" in model.notes else ()
     if measured_as(model) == "borrowed":
-        found.append("no kernel timings for the state of Mamba 2; using those of the gated delta rule")
-    if "assumed" in model.notes:
-        found.append(model.notes["assumed"])
-    return tuple(found)
+        found = ("no kernel timings for the state of Mamba 2; using those of the gated delta rule", *found)
+    return found

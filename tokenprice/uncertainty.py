@@ -19,23 +19,23 @@ def load_calibration():
 
 def error_bar(model, layout=None, engine=None):
     """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
-    copies = layout is not None and layout.dp > 1
     chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)  # that share one step
-    one, part = stated_factor(engine)
+    factor, part = stated_factor(engine)
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
-    token = max(own.get("token", 1), own.get("copies", 1) if copies else 1)
+    token = max(own.get("token", 1), own.get("copies", 1) if layout is not None and layout.dp > 1 else 1)
     first = load_calibration()["first_token"]["factor"]
     return {
-        "factor": max(one ** (1 + part * math.log2(chips)), token),
+        "factor": max(factor ** (1 + part * math.log2(chips)), token),
         "first": max(first, own.get("first", 1)),
     }
 
 
 def stated_factor(engine=None):
     """Return the factor on one chip, for an engine or any, and the part by which each doubling of chips widens it."""
-    old = getattr(engine, "name", engine) == "python-2024"
-    known = "python-2024" if old else "unknown" if engine in (None, "eager") else "known"
-    return load_calibration()["factor"][known]
+    factors = load_calibration()["factor"]
+    if getattr(engine, "name", engine) == "python-2024":
+        return factors["python-2024"]
+    return factors["unknown" if engine in (None, "eager") else "known"]
 
 
 @frozen
@@ -204,8 +204,7 @@ def facts(deployment, batch, context):
 
 def step_interval(deployment, batch, context):
     """Factor that holds a step's time in 80 % of cases, and the cautions that widened it."""
-    model = deployment.model
     found = facts(deployment, batch, context)
-    beyond = holding(CAUTIONS, found)
-    factor = widen_interval(error_bar(model, deployment.layout, deployment.engine)["factor"], beyond)
-    return factor, sentences(model, beyond, found)
+    held = holding(CAUTIONS, found)
+    bar = error_bar(deployment.model, deployment.layout, deployment.engine)
+    return widen_interval(bar["factor"], held), sentences(deployment.model, held, found)
