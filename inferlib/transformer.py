@@ -282,16 +282,13 @@ class Transformer(Record):
 
     # --- Arithmetic
 
-    def flops(self, context, absorbed=True):
-        """FLOP to generate one token, by part.
+    def flops(self, context):
+        """FLOP to generate one token, by part; latent attention works on the latent itself.
 
         Parameters
         ----------
         context : float, array, xarray.DataArray or sympy.Expr
             Positions the token could see, itself included; a window caps them.
-        absorbed : bool
-            MLA only: attention on the latent itself, or on keys and values that are computed back from it
-            for the whole context (then ``"expansion"`` is one more part).
 
         Returns
         -------
@@ -313,7 +310,7 @@ class Transformer(Record):
         '149.7 GFLOP, 5.4 of them for scores'
         """
         context = validation.number("context", context, zero=True)
-        return self._flops(1, 1, lambda attention: attention.context_flops(context, absorbed))
+        return self._flops(1, 1, lambda attention: attention.context_flops(context))
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
         """FLOP to prefill a prompt, by part; only the causal half of the pairs of positions is counted.

@@ -93,7 +93,7 @@ class CompressedAttention(AttentionKind):
         before = self.ratio if self.overlap else 0
         return {"waiting": 2 * self._pooled_width() * (self.ratio * self._streams() + before)}
 
-    def context_flops(self, context, absorbed):
+    def context_flops(self, context):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)
         scored = {}
@@ -140,7 +140,7 @@ class _Recurrent(AttentionKind):
 
     read = kept
 
-    def context_flops(self, context, absorbed):
+    def context_flops(self, context):
         """FLOP of one layer for a new token, by part; they do not depend on the context."""
         return {"state": self.state_flops() + 0 * context}
 

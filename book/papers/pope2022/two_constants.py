@@ -73,11 +73,11 @@ def exchange_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, *, layout
     left = tokens * outer_width(model) / mesh.along(cut) * model.activation_bytes
     seconds = 0
     for axis in (axis for axis in "zyx" if axis not in cut):
-        seconds = seconds + axis_time(chip, left, mesh.along(axis), getattr(mesh, f"{axis}_share"))
+        seconds = seconds + axis_time(chip, left, mesh.along(axis), mesh.share)
         left = left / mesh.along(axis)
     if layout == "WS 2D":
         inner = tokens * inner_width(model, CORRECTED) / (mesh.y * mesh.z) * model.activation_bytes
-        seconds = seconds + axis_time(chip, inner, mesh.x, mesh.x_share)
+        seconds = seconds + axis_time(chip, inner, mesh.x, mesh.share)
     return seconds
 
 
@@ -86,8 +86,8 @@ def gather_time(model: Model, chip: Accelerator, mesh: Mesh, *, axes="xyz"):
     """Seconds to gather the weights of all layers over some axes, all their links at once."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes
     gathered = mesh.along(axes)
-    share = sum(getattr(mesh, f"{axis}_share") for axis in axes)
-    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, minimum(share, 1))
+    share = minimum(len(axes) * mesh.share, 1)
+    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, share)
 
 
 @equation(unit="s", held="B")

@@ -486,7 +486,7 @@ def collectives(application: Application, n, assumptions=PRINTED):
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions=PRINTED):
+def exposed_time(application: Application, n, stages, t_tp=None, assumptions=PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
     A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
@@ -574,12 +574,6 @@ def batch_room(application: Application, chip: XPU, context, n, assumptions=PRIN
     return left / cache_size(application, context, assumptions)
 
 
-@equation(n="1 > 0")
-def stages_room(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
-    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
-    return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
-
-
 def largest_batch(application, chip, context, n, assumptions=PRINTED):
     """The largest whole batch that fits, or None where not even one sequence does.
 
@@ -656,23 +650,18 @@ def decode_step(
         have = f"the {system.memory / 1e9:.0f} GB of {system}"
         raise DoesNotFit(f"{needed / 1e9:.0f} GB of weights and cache exceed {have}")
 
-    return stages_of(app, chip, batch, context, tp, pp, counted)
-
-
-def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
-    """The stages of a step: memory beside arithmetic, then each thing that is exposed."""
-    cache = batch * cache_size(app, context, assumptions) / (tp * chip.bandwidth)
-    at = app, chip, batch, context, tp, assumptions
+    cache = batch * cache_size(app, context, counted) / (tp * chip.bandwidth)
+    at = app, chip, batch, context, tp, counted
     memory = {"weights": memory_time(*at) - cache, "cache": cache}
     if isinstance(context, Real) and context == 0:
         del memory["cache"]
     overlapped = {"memory": memory, "arithmetic": compute_time(*at)}
-    if assumptions.t_real is not None:
+    if counted.t_real is not None:
         # equation 8: the measured time replaces all exposed times
-        return overlapped, {"overhead": measured_overhead(app, assumptions.t_real)}
-    t_tp = collective_latency(tp, assumptions)
-    network = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
-    hops = exposed_time(app, tp, pp, t_tp, assumptions) - network
+        return overlapped, {"overhead": measured_overhead(app, counted.t_real)}
+    t_tp = collective_latency(tp, counted)
+    network = exposed_time(app, tp, counted.free_stages, t_tp, counted)
+    hops = exposed_time(app, tp, pp, t_tp, counted) - network
     waits = {"network": (tp, network), "pipeline": (pp, hops)}
     # a degree of one has no wait; a symbolic degree keeps its term
     named = [{name: t} for name, (degree, t) in waits.items() if not isinstance(degree, Real) or degree != 1]

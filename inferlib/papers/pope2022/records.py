@@ -44,7 +44,7 @@ class Model(Record):
 
 @frozen
 class Mesh(Record):
-    """Chips in a box of X × Y × Z; a share says how much of a chip's bandwidth one axis can use.
+    """Chips in a box of X × Y × Z; ``share`` says how much of a chip's bandwidth one axis can use.
 
     In a torus an axis has two of a chip's six links; in a box whose ends are not joined, one. Behind a
     switch every axis has them all.
@@ -53,9 +53,7 @@ class Mesh(Record):
     x: float = quantity("chips along the first axis")
     y: float = quantity("chips along the second axis", default=1)
     z: float = quantity("chips along the third axis", default=1)
-    x_share: float = quantity("share of a chip's bandwidth along the first axis", default=1, maximum=1)
-    y_share: float = quantity("share of a chip's bandwidth along the second axis", default=1, maximum=1)
-    z_share: float = quantity("share of a chip's bandwidth along the third axis", default=1, maximum=1)
+    share: float = quantity("share of a chip's bandwidth along one axis", default=1, maximum=1)
 
     def __post_init__(self):
         super().__post_init__()
@@ -199,7 +197,7 @@ def torus(x, y, z):
     rule = stated()["torus"]
     joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
     share = (2 if joined else 1) / rule["links"]
-    return Mesh(float(x), float(y), float(z), share, share, share)
+    return Mesh(float(x), float(y), float(z), share)
 
 
 # --- The shared records as the paper sees them ---

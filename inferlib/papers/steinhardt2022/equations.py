@@ -400,24 +400,6 @@ def even_block(parameters, count, assumptions=PRINTED):
     return sqrt(parameters / (multiplies(assumptions) * count))
 
 
-@equation(unit="s", count="1 > 0")
-def pass_memory_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of all multiplies of a pass on the memory."""
-    return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
-
-
-@equation(unit="s", count="1 > 0")
-def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of the arithmetic of all multiplies of a pass."""
-    return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
-
-
-@equation(unit="s", count="1 > 0")
-def pass_network_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of all multiplies of a pass on the network."""
-    return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
-
-
 @decode_model("steinhardt2022")
 def decode_step(
     model: Transformer,
@@ -452,6 +434,8 @@ def decode_step(
     machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
     stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
     machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
-    at = machine, parameters, system.count, workload.batch, assumptions.replace(layers=model.n_layers)
-    times = {"weights and activations": pass_memory_time(*at), "arithmetic": pass_arithmetic_time(*at)}
-    return ({**times, "network": pass_network_time(*at)} if not alone else times,)
+    assumptions = assumptions.replace(layers=model.n_layers)
+    at = machine, even_block(parameters, system.count, assumptions), workload.batch
+    terms = {"weights and activations": memory_time, "arithmetic": arithmetic_time}
+    terms |= {} if alone else {"network": network_time}
+    return ({name: multiplies(assumptions) * time(*at) for name, time in terms.items()},)

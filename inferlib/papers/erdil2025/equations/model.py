@@ -93,7 +93,6 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
     used = experts_used(shape, tokens, assumptions)
     weights, moved = feed_forward_bytes(shape, group, experts, assumptions)
     spread, pairs, repeated = flop_per_token(shape, context, assumptions)
-    each = batch * new_tokens / arithmetic_rate(chip, n_gpu)
     return Stage(
         group=group,
         tokens=tokens,
@@ -102,9 +101,10 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
         weights=used * weights,
         moved=used * moved,
         cache=cache_bytes(shape, context, micro, batch, assumptions),
-        arithmetic=each * spread,
-        repeated=each * repeated,
-        pairs=each * pairs,
+        each=batch * new_tokens / arithmetic_rate(chip, n_gpu),
+        spread=spread,
+        pairs=pairs,
+        repeated=repeated,
         pipeline=(stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens),
     )
 
@@ -120,8 +120,8 @@ def work(shape, stage, scale_down, assumptions):
         "cache": stage.cache / stage.rate,
     }
     multiplying = {
-        "arithmetic": stage.arithmetic + scale_down * stage.repeated,
-        "attention arithmetic": stage.pairs,
+        "arithmetic": stage.each * (stage.spread + scale_down * stage.repeated),
+        "attention arithmetic": stage.each * stage.pairs,
     }
     return reading, multiplying
 
