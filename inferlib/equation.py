@@ -314,7 +314,16 @@ def displayed(text, number=None):
 
 
 def equation(
-    source, number=None, *, unit="1", chapter=None, form="function", also=None, least=None, **arguments
+    source,
+    number=None,
+    *,
+    unit="1",
+    chapter=None,
+    form="function",
+    also=None,
+    least=None,
+    records=None,
+    **arguments,
 ):
     """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
@@ -323,14 +332,18 @@ def equation(
     equation. ``also``: other printed numbers of the same function, each with ``{argument: equation}`` for arguments
     that this form takes from other equations. ``least``: the :class:`Minimum` of which this is the closed form.
     ``**arguments``: units of numeric arguments, such as ``"s"`` (default ``"1"``); they must not be negative, and with
-    ``"s > 0"`` not zero. Arguments that are records are annotated with their class, or have a record as their default;
-    structural arguments have a default and are passed by name.
+    ``"s > 0"`` not zero. Arguments that are records are in ``records``, the classes of a source's arguments by name, or
+    annotated with their class, or have a record as their default; structural arguments have a default and are passed
+    by name.
 
     The returned function behaves like the original, has the register's entry as ``.equation``, and can be
     ``.replaced`` within a block.
     """
 
     def register(function):
+        known = records or {}
+        function.__annotations__ |= {name: known[name] for name in _parameters(function) if name in known}
+
         @wraps(function)
         def call(*args, **kwargs):
             working = entry.working if _replaced or entry in _suspects else function

@@ -24,16 +24,17 @@ from inferlib.papers.erdil2025.shape import (
     qkv_width,
 )
 
-equation = partial(equation, "erdil2025", chapter="erdil2025_model")
+_RECORDS = {"shape": Shape, "chip": GPU, "cut": Cut, "protocol": Protocol}
+equation = partial(equation, "erdil2025", chapter="erdil2025_model", records=_RECORDS)
 ALL_REDUCE, ONE_WAY = 2, 1  # passes over the links: there and back, or one way
 _ONE = 1 + 1e-9  # a group of one GPU, even if a power or a quotient was rounded up
 
 
 @equation("29", unit="s", n_gpu="1 > 0")
 def layout_latency(
-    shape: Shape,
-    chip: GPU,
-    cut: Cut,
+    shape,
+    chip,
+    cut,
     n_gpu,
     batch,
     context,
@@ -248,7 +249,7 @@ def capacity_needed(shape, context, micro, batch, assumptions):
 
 
 @equation("23", unit="s", n_nodes="1 > 0")
-def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
+def collective_latency(protocol, n_ranks, n_nodes, passes):
     """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
 
@@ -258,7 +259,7 @@ def _waiting(protocol, neighbours, doublings, passes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0", n_nodes="1 > 0")
-def time_inside(chip: GPU, n_ranks, n_nodes):
+def time_inside(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
     All participating GPUs receive at once.
@@ -267,7 +268,7 @@ def time_inside(chip: GPU, n_ranks, n_nodes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0")
-def time_between(chip: GPU, n_ranks, n_nodes):
+def time_between(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
