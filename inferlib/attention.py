@@ -8,7 +8,7 @@ Every kind has the same methods: ``matrices``, ``vectors`` and ``norms`` (weight
 from numbers import Real
 
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, minimum
 
 FLOP_PER_WEIGHT = 2  # a multiplication and an addition
@@ -28,7 +28,6 @@ def nonzero_parts(counted):
     return {part: value for part, value in counted.items() if type(value) is not int or value}
 
 
-@frozen
 class Indexer(Record):
     """Lightning indexer: a few narrow heads that score positions (or blocks of them) for sparse attention.
 
@@ -99,7 +98,6 @@ class _Pairs(AttentionKind):
         )
 
 
-@frozen
 class Attention(_Pairs):
     """Attention that caches one key and one value per key/value head: MHA, GQA, MQA.
 
@@ -172,7 +170,6 @@ class Attention(_Pairs):
         return {"scores": heads * self.head_dim, "values": heads * self._value()}
 
 
-@frozen
 class LatentAttention(_Pairs):
     """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
 

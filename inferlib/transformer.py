@@ -22,11 +22,10 @@ from inferlib.attention import (  # noqa: F401  re-exported
     unsupported_features,
     visible_context,
 )
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.system import format_bytes
 
 
-@frozen
 class FeedForward(Record):
     """A dense feed-forward block, gated (three matrices) or plain (two)."""
 
@@ -43,7 +42,6 @@ class FeedForward(Record):
         return {"feed-forward": _biases(self.matrices, self.d_ff, d_model)} if self.biases else {}
 
 
-@frozen
 class Experts(Record):
     """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
 
@@ -108,7 +106,6 @@ def _biases(matrices, d_ff, d_model):
 _BLOCKS = (FeedForward, Experts)
 
 
-@frozen
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
@@ -131,7 +128,6 @@ class Layers(Record):
             raise TypeError("Layers need an attention or a feed_forward")
 
 
-@frozen
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
@@ -160,8 +156,8 @@ class Transformer(Record):
     )
     max_context: float = quantity("positions its configuration allows", default=None)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
-    notes: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
+    notes: Mapping = stated_sources()
     formats: Mapping = field(default_factory=dict)
 
     def __post_init__(self):

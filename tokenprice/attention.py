@@ -4,11 +4,10 @@ They have the methods of the kinds in :mod:`inferlib.attention`.
 """
 
 from inferlib.attention import FLOP_PER_WEIGHT, AttentionKind, Indexer, capped, triangle
-from inferlib.equation import frozen, quantity
+from inferlib.equation import quantity
 from inferlib.ops import floor, minimum
 
 
-@frozen
 class CompressedAttention(AttentionKind):
     """Attention of DeepSeek-V4: one vector is both key and value of all heads, and old positions are pooled.
 
@@ -149,7 +148,6 @@ class _Recurrent(AttentionKind):
         return {"state": self.state_flops() * tokens}
 
 
-@frozen
 class DeltaAttention(_Recurrent):
     """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
 
@@ -198,7 +196,6 @@ class DeltaAttention(_Recurrent):
         return self.n_heads * self.key_dim * self.value_dim
 
 
-@frozen
 class StateSpace(_Recurrent):
     """A state-space layer (Mamba 2): each head has a state of its width times the state's width."""
 

@@ -7,7 +7,7 @@ The paper has no formula for the time of a step. This one is ours: its form was 
 from functools import partial
 
 import inferlib.equation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum
 from inferlib.papers.pope2022.equations import (
     LAYOUTS,
@@ -26,7 +26,6 @@ from inferlib.system import Accelerator
 equation = partial(inferlib.equation.equation, "pope2022")
 
 
-@frozen
 class Constants(Record):
     """Fitted efficiencies and overheads of the two-constant model, which data sheets do not state."""
 

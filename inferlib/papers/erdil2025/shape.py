@@ -2,10 +2,9 @@
 
 from functools import partial
 
-from inferlib.equation import Record, equation, frozen, quantity
+from inferlib.equation import Record, equation, quantity
 
 
-@frozen
 class Shape(Record):
     """The dimensions and the precision of a model, as the paper's model of inference needs them.
 

@@ -11,7 +11,7 @@ from numbers import Real
 
 import inferlib.equation
 from inferlib import catalog, validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
@@ -29,7 +29,6 @@ _power = partial(stated_quantity, "liminal2025", "power")
 # --- Section 3: chips ------------------------------------------------------------------------------------
 
 
-@frozen
 class XPU(Record):
     """One chip in the paper's terms."""
 
@@ -43,7 +42,6 @@ class XPU(Record):
         return self.name
 
 
-@frozen
 class Application(Record):
     """A model as sums over its layers. Made by :func:`load_model`.
 
@@ -146,7 +144,6 @@ def latent_weights(attention, d_model):
 UNCOUNTED = ("norms", "biases", "expert biases", "head", "embedding")
 
 
-@frozen
 class Assumptions(Record):
     """All assumptions of the paper; the default reproduces Tables 4 to 7.
 
@@ -311,34 +308,29 @@ def _summed(model, assumptions):
     everywhere = [op for op in found if op.window is None]
 
     def total(ops, field):
-        return _plain(sum(op.layers * getattr(op, field) for op in ops))
+        return sum(op.layers * getattr(op, field) for op in ops)
 
     def per_position(ops, prefix=""):
         return {prefix + field: total(ops, field) for field in ("cache", "pair_flops", "scores")}
 
     return Application(
-        layers=_plain(model.n_layers),
+        layers=model.n_layers,
         resident=total(fixed, "weights"),
         loaded=total([op for op in fixed if op.read], "weights"),
         used=total([op for op in fixed if op.active], "weights"),
         expert=total(routed, "weights"),
-        n_experts=_plain(experts),
+        n_experts=experts,
         routed_share=active / experts,
-        kv_heads=_plain(heads.pop()),
-        window=_plain(windows.pop()),
+        kv_heads=heads.pop(),
+        window=windows.pop(),
         name=model.name,
         **per_position(everywhere),
         **per_position(local, "local_"),
         **{
-            f"{kind}_layers": _plain(sum(op.layers for op in found if op.collective == kind))
+            f"{kind}_layers": sum(op.layers for op in found if op.collective == kind)
             for kind in ("head", "latent", "dense", "moe")
         },
     )
-
-
-def _plain(count):
-    """Return a float, or the symbol that stands for one."""
-    return float(count) if isinstance(count, Real) else count
 
 
 def models():
@@ -376,7 +368,7 @@ def capacity_needed(application, batch, context, assumptions=PRINTED):
 
 
 @equation()
-def active_experts(application, batch, assumptions=PRINTED):
+def active_experts(application, batch):
     """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
     Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
@@ -385,13 +377,13 @@ def active_experts(application, batch, assumptions=PRINTED):
 
 
 @equation()
-def expert_evaluations(application, batch, assumptions=PRINTED):
+def expert_evaluations(application, batch):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
 
 
 @equation(unit="FLOP")
-def attention_work(application, context, assumptions=PRINTED):
+def attention_work(application, context):
     """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
@@ -402,8 +394,8 @@ def tensor_work(application, batch, context, assumptions=PRINTED):
     """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
     experts = assumptions.flop_per_weight * application.expert
-    tokens = batch * (matrices + attention_work(application, context, assumptions))
-    return tokens + experts * expert_evaluations(application, batch, assumptions)
+    tokens = batch * (matrices + attention_work(application, context))
+    return tokens + experts * expert_evaluations(application, batch)
 
 
 @equation(unit="FLOP")
@@ -416,7 +408,7 @@ def scalar_work(application, batch, context, assumptions=PRINTED):
 @equation(unit="B")
 def bytes_loaded(application, batch, context, assumptions=PRINTED):
     """Bytes that one step loads: weights, once for the batch, and every cache."""
-    experts = application.expert * active_experts(application, batch, assumptions)
+    experts = application.expert * active_experts(application, batch)
     weights = assumptions.weight_bytes * (application.loaded + experts)
     return weights + batch * cache_size(application, context, assumptions)
 
@@ -452,14 +444,14 @@ def expert_compute_time(application, chip, batch, n, assumptions=PRINTED):
     each expert reached.
     """
     work = assumptions.flop_per_weight * application.expert
-    return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
+    return work * expert_evaluations(application, batch) / (n * chip.flops)
 
 
 @equation("7", unit="s", n="1 > 0")
 def expert_memory_time(application, chip, batch, n, assumptions=PRINTED):
     """The part of :func:`memory_time` that belongs to routed experts: M_expert A / (N BW)."""
     each = assumptions.weight_bytes * application.expert
-    return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
+    return each * active_experts(application, batch) / (n * chip.bandwidth)
 
 
 @equation(unit="s")

@@ -1,12 +1,11 @@
 """Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import Accelerator, bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
@@ -14,7 +13,6 @@ from inferlib.transformer import Attention
 stated = partial(inferlib.equation.load_source, "pope2022")
 
 
-@frozen
 class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
@@ -35,14 +33,13 @@ class Model(Record):
     cache_bytes: float = quantity("bytes of one cached value", "B", default=2)
     parallel: bool = True
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     def at(self, format):
         """The same model with its weights in another number format; activations and cache stay."""
         return self.replace(weight_bytes=format_bytes(format))
 
 
-@frozen
 class Mesh(Record):
     """Chips in a box of X × Y × Z; ``share`` says how much of a chip's bandwidth one axis can use.
 
@@ -76,7 +73,6 @@ class Mesh(Record):
         return f"{self.x:g} x {self.y:g} x {self.z:g}"
 
 
-@frozen
 class Assumptions(Record):
     """Readings of the paper's sentences; the default reproduces what it prints."""
 

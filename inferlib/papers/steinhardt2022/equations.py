@@ -6,13 +6,12 @@ star). Everything else follows from that one line.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 from numbers import Real
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import (
@@ -36,7 +35,6 @@ NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "
 # --- A machine, and what is assumed beside it ------------------------------------------------------------
 
 
-@frozen
 class Machine(Record):
     """Equal chips behind one network connection; traffic between them is free.
 
@@ -56,7 +54,7 @@ class Machine(Record):
     weight_word: float = quantity("bytes of one weight", "B", default=2)
     flop_per_weight: float = quantity("one multiply and one add", "FLOP", default=2)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     def __post_init__(self):
         super().__post_init__()
@@ -68,7 +66,6 @@ equation = partial(inferlib.equation.equation, "steinhardt2022", records={"machi
 _assumed = partial(stated_quantity, "steinhardt2022", "assumptions")
 
 
-@frozen
 class Assumptions(Record):
     """What the post assumes beyond the machine; the default reproduces what it prints."""
 
