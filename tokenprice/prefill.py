@@ -60,7 +60,6 @@ def chunked_time(chunks, prompt_time, step):
     return prompt_time + chunks * step
 
 
-@frozen
 class ArrivalProcess(Record):
     """How the requests of a closed loop arrive: each user asks again when answered.
 

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from inferlib import validation
-from inferlib.equation import FrozenDict, Record, frozen
+from inferlib.equation import FrozenDict, Record
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, launch, parsing, workload
@@ -117,7 +117,6 @@ def help_of(about):
     return about["help"] + (f", e.g. {about['example']}" if about["example"] else "")
 
 
-@frozen
 class ParsedRecord(Record):
     """Base of records that parse string fields on construction; typed values are kept."""
 
@@ -170,7 +169,6 @@ def _spelled(name, value):
     )  # bits
 
 
-@frozen
 class Question(ParsedRecord):
     """A model, a machine and the work: one decode step of a batch, or requests of users.
 
@@ -539,7 +537,6 @@ class Question(ParsedRecord):
         return self.machine
 
 
-@frozen
 class SLO(ParsedRecord):
     """Service-level objectives of every user; None means no limit."""
 

@@ -15,7 +15,7 @@ from book.frames import frame
 from book.style import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
-from inferlib.equation import frozen, quantity
+from inferlib.equation import quantity
 from inferlib.ops import where
 from inferlib.papers.source import run
 from inferlib.system import Breakdown, Layout, System, Workload
@@ -91,7 +91,6 @@ def _named(question, changed):
     return ", ".join([f"{told['model']} on {told['machine']}", *others])
 
 
-@frozen
 class Layered(principles.Profile):
     """A profile with the number and the size of the exchanges between chips."""
 

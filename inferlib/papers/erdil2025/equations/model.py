@@ -24,16 +24,17 @@ from inferlib.papers.erdil2025.shape import (
     qkv_width,
 )
 
-equation = partial(equation, "erdil2025", chapter="erdil2025_model")
+_RECORDS = {"shape": Shape, "chip": GPU, "cut": Cut, "protocol": Protocol}
+equation = partial(equation, "erdil2025", chapter="erdil2025_model", records=_RECORDS)
 ALL_REDUCE, ONE_WAY = 2, 1  # passes over the links: there and back, or one way
 _ONE = 1 + 1e-9  # a group of one GPU, even if a power or a quotient was rounded up
 
 
 @equation("29", unit="s", n_gpu="1 > 0")
 def layout_latency(
-    shape: Shape,
-    chip: GPU,
-    cut: Cut,
+    shape,
+    chip,
+    cut,
     n_gpu,
     batch,
     context,
@@ -93,7 +94,6 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
     used = experts_used(shape, tokens, assumptions)
     weights, moved = feed_forward_bytes(shape, group, experts, assumptions)
     spread, pairs, repeated = flop_per_token(shape, context, assumptions)
-    each = batch * new_tokens / arithmetic_rate(chip, n_gpu)
     return Stage(
         group=group,
         tokens=tokens,
@@ -102,9 +102,10 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
         weights=used * weights,
         moved=used * moved,
         cache=cache_bytes(shape, context, micro, batch, assumptions),
-        arithmetic=each * spread,
-        repeated=each * repeated,
-        pairs=each * pairs,
+        each=batch * new_tokens / arithmetic_rate(chip, n_gpu),
+        spread=spread,
+        pairs=pairs,
+        repeated=repeated,
         pipeline=(stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens),
     )
 
@@ -120,8 +121,8 @@ def work(shape, stage, scale_down, assumptions):
         "cache": stage.cache / stage.rate,
     }
     multiplying = {
-        "arithmetic": stage.arithmetic + scale_down * stage.repeated,
-        "attention arithmetic": stage.pairs,
+        "arithmetic": stage.each * (stage.spread + scale_down * stage.repeated),
+        "attention arithmetic": stage.each * stage.pairs,
     }
     return reading, multiplying
 
@@ -248,7 +249,7 @@ def capacity_needed(shape, context, micro, batch, assumptions):
 
 
 @equation("23", unit="s", n_nodes="1 > 0")
-def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
+def collective_latency(protocol, n_ranks, n_nodes, passes):
     """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
 
@@ -258,7 +259,7 @@ def _waiting(protocol, neighbours, doublings, passes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0", n_nodes="1 > 0")
-def time_inside(chip: GPU, n_ranks, n_nodes):
+def time_inside(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
     All participating GPUs receive at once.
@@ -267,7 +268,7 @@ def time_inside(chip: GPU, n_ranks, n_nodes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0")
-def time_between(chip: GPU, n_ranks, n_nodes):
+def time_between(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
