@@ -42,6 +42,7 @@ REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
+    "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
 }
@@ -503,6 +504,9 @@ def ask_kernel_model(q, simulated=True):
         remarks = (REMARKS["long"].format(longest=q.longest, most=most),)
     if width := deployment.uneven_expert:
         remarks += (REMARKS["uneven"].format(width=width, chips=deployment.expert_lanes[2]),)
+    own, kept, _ = calibration.checkpoint_formats(q.model)
+    if kept.keys() - {"head", "router"} and q.formats[0] != own and not q.layer_formats:
+        remarks += (REMARKS["whole"].format(name=format_dtype(q.formats[0])),)
     if q.trace is not None:
         remarks += recorded(q, request.cached_tokens)
     found = Answer(
