@@ -12,7 +12,7 @@ from facts import from_table
 from book.serving import fit, tables
 from book.serving.residuals import main
 from book.synthesis import comparison, grid, printed_formulas
-from tokenprice import Question, ask, predictors
+from tokenprice import Question, predictors
 from tokenprice.deployment import decode_step
 
 ROWS = printed_formulas.rows()
@@ -145,16 +145,3 @@ def test_a_row_is_answered_by_everybody(answers):
         status == 0 and f"| kernel model | {1e3 * own.predicted:.2f} ms | {100 * own.error:+.0f} % |" in text
     )
     assert all(predictors.label(key) in text for key in predictors.keys())
-
-
-# Output tokens per second and GPU of Llama 3.3 70B in FP4 on one RTX PRO 6000, and on two as pipeline stages:
-# NVIDIA/TensorRT-LLM, docs/source/developer-guide/perf-overview.md at 03e27c7.
-@pytest.mark.parametrize(
-    ("prompt", "output", "alone", "staged"), [(1000, 1000, 1724, 1901), (8192, 1024, 296, 327)]
-)
-def test_two_pipeline_stages_gain_what_nvidia_printed(prompt, output, alone, staged):
-    load = {"prompt_tokens": prompt, "output_tokens": output, "concurrency": 3000, "memory_utilization": 0.95}
-    told = {"weights": "fp4", "kv_cache_dtype": "fp8", "engine": "trtllm", **load}
-    one = ask("Llama 3.3 70B", "RTX PRO 6000", **told)
-    two = ask("Llama 3.3 70B", "2x RTX PRO 6000", layout="PP2", **told)
-    assert two.throughput / 2 / one.throughput == pytest.approx(staged / alone, rel=0.03)

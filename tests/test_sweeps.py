@@ -129,11 +129,6 @@ def test_two_chips_tie_where_their_intervals_overlap_and_one_chip_where_measured
     assert ties == ["H200 or H100", ""]
 
 
-def test_an_axis_may_have_the_name_of_another_program():
-    asked = {"prompt_tokens": 500, "output_tokens": 100}
-    assert tokenprice.sweep("Llama 3 8B", "H100", **asked, over={"users": [1, 2]}).sizes["concurrency"] == 2
-
-
 def test_the_terminal_says_how_values_of_an_axis_are_given(capsys):
     assert main(["sweep", "Llama 3 70B", "8x H100", "--over", "weights"]) == 2
     assert "must be like layout=TP8,PP2 TP4" in capsys.readouterr().err

@@ -265,19 +265,6 @@ def test_a_format_that_only_the_name_states_is_a_caution(name, caution):
     assert ("is read from the name" in str(ask(name, "16x B200").warnings)) == caution
 
 
-WITH_FORMAT = [name for name in catalog.served() if name.startswith("nvidia/") and name.endswith("FP4")]
-
-
-@pytest.mark.parametrize("name", WITH_FORMAT)
-def test_a_name_without_a_format_never_means_four_bits_of_another_company(name):
-    """Or it is refused, as *Nemotron Ultra 550B* of one maker in three formats may be."""
-    try:
-        model = catalog.load_model(name.partition("/")[2].removesuffix("-NVFP4"))
-    except LookupError:
-        return
-    assert not model.name.startswith("nvidia/") or model.name.endswith("BF16")
-
-
 @from_table
 def test_another_publishers_file_is_named(typed, file):
     answer = ask(typed, "16x B200", batch=8)

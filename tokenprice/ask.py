@@ -41,6 +41,7 @@ REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
+    "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
     "prefix": "Memory holds a cached prefix once for each request here; engines store one that requests share once, so "
@@ -193,6 +194,9 @@ class Answer(Screen):
         if width := question.deployment.uneven_expert:
             chips = question.deployment.expert_lanes[2]
             remarks += (REMARKS["uneven"].format(width=width, chips=chips),)
+        own, kept, _ = calibration.checkpoint_formats(question.model)
+        if kept.keys() - {"head", "router"} and question.formats[0] != own and not question.layer_formats:
+            remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
         if question.cached and question.concurrency and self.request.concurrency < question.concurrency:
             remarks += (REMARKS["prefix"],)
         if question.trace is not None:

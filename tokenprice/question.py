@@ -243,7 +243,7 @@ class Question(ParsedRecord):
         parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
     )
     weights: str | float | None = parsed_field(
-        parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of all matrices of the layers (default: the checkpoint's)", example="fp8"
     )
     kv_cache_dtype: str | float | None = parsed_field(
         parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"

@@ -347,6 +347,9 @@ globalThis.inferlibAsk = function (D) {
     const width = every(m, "d_expert").find((one) => one % 128 === 0 && one % (128 * chips));
     if (width && stored.each.experts.kernel === "fp8 block")
       told.push(filled(D.remarks.uneven, { width, chips }));
+    const [own, parts] = m.formats, mixed = new Set(parts.slice(0, 4).map(String)).size > 1;
+    if (mixed && S.weights && [own].flat().pop() !== S.weights && !keeps(S.layer_formats))
+      told.push(filled(D.remarks.whole, { name: S.weights }));
     if (shared) told.push(D.remarks.prefix);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
