@@ -16,7 +16,6 @@ USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
 PER_DOUBLING = 8  # loads tried between one number of users and twice as many
 WORDS = {"seconds": "slower", "usd_per_request": "dearer", "usd_per_million": "dearer"}
-COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none is the colour of a term
 
 
 def machine(chips, copies=1):
@@ -152,7 +151,7 @@ class Verdict(Text):
     def draw(self):
         """Draw the map: a panel per weight format, a column per cached share, a row per load."""
         names = [*self.choices]
-        colours = dict(zip(names, COLOURS, strict=False))
+        colours = dict(zip(names, style.LINES, strict=False))
         fig, axes = plt.subplots(
             1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
         )

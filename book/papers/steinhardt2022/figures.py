@@ -84,7 +84,7 @@ def plane(machine, m, b):
         (best, "best", "left", (8, 6), style.INK),
     ):
         equally_long = time * machine.flops / machine.flop_per_weight / m**2
-        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1, label=text)
+        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1)
         ax.plot(x, y, "o", mfc=fill, mec=style.INK, zorder=5)
         says = f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs"
         ax.annotate(says, (x, y), shift, textcoords="offset points", ha=side)
