@@ -797,7 +797,8 @@ globalThis.inferlibAsk = function (D) {
     if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      remarks: remarks(S, at, S.mix.longest, 0, cached && running < users), others: Math.max(token - step.seconds, 0), many, factor,
+      remarks: remarks(S, at, S.mix.longest, 0, cached && running < users),
+      others: Math.max(token - step.seconds, 0), many, factor,
       promptPeaks,
       least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))

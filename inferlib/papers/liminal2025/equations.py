@@ -481,7 +481,7 @@ def collectives(application, n, assumptions=PRINTED):
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application, n, stages, t_tp=None, assumptions=PRINTED):
+def exposed_time(application, n, stages=1, t_tp=None, assumptions=PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
     A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
@@ -499,7 +499,7 @@ def batch_time(
     batch,
     context,
     n,
-    stages,
+    stages=1,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -516,7 +516,7 @@ def user_speed(
     batch,
     context,
     n,
-    stages,
+    stages=1,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -525,7 +525,7 @@ def user_speed(
     Examples
     --------
     >>> llama = load_model("Llama3-70B")
-    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, stages=1))
+    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8))
     491
     """
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -538,7 +538,7 @@ def system_speed(
     batch,
     context,
     n,
-    stages,
+    stages=1,
     t_tp=None,
     assumptions=PRINTED,
 ):
