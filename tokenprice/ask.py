@@ -473,7 +473,7 @@ def ask_kernel_model(question, simulated=True):
     if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
         return _no_answer(question, *unfit, apart=True)
     answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
-    broken = invariants.of_answer(answer) if answer.feasible else None
+    broken = answer.feasible and invariants.of_answer(answer)
     return _no_answer(question, "n/a", broken) if broken else answer
 
 

@@ -98,10 +98,8 @@ def read(measured) -> list:
             lines = [text]
         for line in lines:
             if isinstance(line, dict):
-                cells = {
-                    name: f"{one} ms" if name.endswith("_ms") else one for name, one in line.items() if one
-                }
-                line = ", ".join(f"{name.removesuffix('_ms')} {one}" for name, one in cells.items())
+                cells = (f"{name} {value}" for name, value in line.items() if value)
+                line = ", ".join(re.sub(r"(\w+)_ms (.+)", r"\1 \2 ms", cell) for cell in cells)
             elif found := re.fullmatch(r"\s*([a-z_]+[\s=]+\d[^:]*):\s*(.+)", line):
                 time = "" if found[2][:1].isalpha() else "tpot "
                 line = re.sub(r"[\s,]+(?=[a-z_]{3})", ", ", found[1]) + f", {time}{found[2]}"
