@@ -184,17 +184,8 @@ class Answer(Screen):
         """Remarks on the question, on its launch command and on measured rows."""
         if self.by != KERNELS or not self.feasible:
             return self.question_notes
-        question = self.question
-        remarks = ()
-        if question.model.max_context and question.longest > question.model.max_context:
-            remarks = (REMARKS["long"].format(longest=question.longest, most=question.model.max_context),)
-        if width := question.deployment.uneven_expert:
-            chips = question.deployment.expert_lanes[2]
-            remarks += (REMARKS["uneven"].format(width=width, chips=chips),)
-        if question.trace is not None:
-            remarks += recorded(question, self.request.cached_tokens)
-        narrow = () if self.request else _note_if_16_bit_is_faster(question, self.step)
-        return remarks + self.question_notes + narrow
+        narrow = () if self.request else _note_if_16_bit_is_faster(self.question, self.step)
+        return _remarks(self.question, self.request) + self.question_notes + narrow
 
     @property
     def max_sequences(self) -> int | None:
@@ -522,6 +513,19 @@ def _unfit(question, deployment, copies=1):
     room = f"{deployment.machine} has no room for one user beside the weights"
     room += " in each copy and stage" if copies > 1 else ""
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
+
+
+def _remarks(question, request):
+    """Remark on sequences that are too long, on experts cut unevenly, and on what a trace holds."""
+    remarks = ()
+    most = question.model.max_context
+    if most and question.longest > most:
+        remarks = (REMARKS["long"].format(longest=question.longest, most=most),)
+    if width := question.deployment.uneven_expert:
+        remarks += (REMARKS["uneven"].format(width=width, chips=question.deployment.expert_lanes[2]),)
+    if question.trace is not None:
+        remarks += recorded(question, request.cached_tokens)
+    return remarks
 
 
 def _note_if_16_bit_is_faster(question, step):

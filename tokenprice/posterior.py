@@ -132,9 +132,9 @@ def condition(answer, measured, answered):
             first = conditioned(before("first", request.first_factor, x), *zip(*rows["first"], strict=True))
             request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))
     if step.total < answer.at_peaks:
-        limit = f"{1e3 * answer.at_peaks:.3g} ms"
         raise ValueError(
-            f"measured rows lead to an impossible answer: a step would be faster than the data sheet allows, {limit}"
+            "measured rows lead to an impossible answer: a step would be faster than the data sheet allows, "
+            f"{1e3 * answer.at_peaks:.3g} ms"
         )
     many = len(rows["token"])
     slower = f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}"
