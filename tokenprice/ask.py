@@ -458,8 +458,8 @@ ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
-    deployment = question.deployment
-    if unfit := _unfit(question, deployment, deployment.layout.lanes if question.request_rate else 1):
+    copies = question.resolved_layout.lanes if question.request_rate else 1
+    if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)
     if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
         return _no_answer(question, *unfit, apart=True)
@@ -511,7 +511,8 @@ def _unfit(question, deployment, copies=1):
         return None
     full = deployment.step(copies, question.longest)
     room = f"{deployment.machine} has no room for one user beside the weights"
-    room += " in each copy and stage" if copies > 1 else ""
+    if copies > 1:
+        room += " in each copy and stage"
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
