@@ -114,7 +114,7 @@ def red(copy, *files):
     if KEPT.is_dir():
         shutil.copytree(KEPT, copy / "_build" / "kept", dirs_exist_ok=True)
     try:
-        run = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True, timeout=1200)
+        run = subprocess.run(command, cwd=copy, env=own, capture_output=True, text=True, timeout=3600)
     except subprocess.TimeoutExpired:
         return "too long"
     failed = re.search(r"^(?:FAILED|ERROR) (book/\w+\.ipynb|[^\s[]+)", run.stdout, re.M)

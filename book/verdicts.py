@@ -16,7 +16,6 @@ USERS = tuple(2**k for k in range(9))
 FORMATS, CACHED = ("bf16", "fp8"), ("0", "50%", "90%")
 PER_DOUBLING = 8  # loads tried between one number of users and twice as many
 WORDS = {"seconds": "slower", "usd_per_request": "dearer", "usd_per_million": "dearer"}
-COLOURS = (style.PURPLE, style.YELLOW, style.VIOLET, style.BROWN)  # none is the colour of a term
 
 
 def machine(chips, copies=1):
@@ -152,15 +151,15 @@ class Verdict(Text):
     def draw(self):
         """Draw the map: a panel per weight format, a column per cached share, a row per load."""
         names = [*self.choices]
-        colours = dict(zip(names, COLOURS, strict=False))
+        colours = dict(zip(names, style.LINES, strict=False))
         fig, axes = plt.subplots(
             1, len(self.formats), figsize=(3.55, 3.9), sharey=True, layout="constrained", squeeze=False
         )
         for ax, weights in zip(axes[0], self.formats, strict=True):
             for (x, cached), (y, users) in product(enumerate(CACHED), enumerate(USERS)):
                 one = self.at(users, weights, cached)
-                best, pale = one["best"], one["tie"] or one["sure"] != one["best"]
-                alpha = 0.3 if pale else 0.75
+                best, faded = one["best"], one["tie"] or one["sure"] != one["best"]
+                alpha = 0.3 if faded else 0.75
                 if best != NONE:
                     style.box(ax, x, y, 1, 1, color=colours[best], alpha=alpha, linewidth=0)
                 says = "–" if best == NONE else "" if one["lead"] != one["lead"] else f"{one['lead']:.0%}"
@@ -175,7 +174,7 @@ class Verdict(Text):
         fig.supxlabel("of each prompt cached", fontsize=9)
         shown = [Patch(color=colours[name], alpha=0.75, label=name) for name in names]
         shown.append(
-            Patch(color=style.FAINT, alpha=0.25, label="pale: not sure" if self.tpot else "pale: a tie")
+            Patch(color=style.FAINT, alpha=0.25, label="faded: not sure" if self.tpot else "faded: a tie")
         )
         fig.legend(handles=shown, loc="outside upper center", ncols=2, fontsize=8)
         return axes[0]

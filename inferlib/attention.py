@@ -8,8 +8,8 @@ Every kind has the same methods: ``matrices``, ``vectors`` and ``norms`` (weight
 from numbers import Real
 
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
-from inferlib.ops import ceil, maximum, minimum
+from inferlib.equation import Record, quantity
+from inferlib.ops import ceil, minimum
 
 FLOP_PER_WEIGHT = 2  # a multiplication and an addition
 
@@ -28,7 +28,6 @@ def nonzero_parts(counted):
     return {part: value for part, value in counted.items() if type(value) is not int or value}
 
 
-@frozen
 class Indexer(Record):
     """Lightning indexer: a few narrow heads that score positions (or blocks of them) for sparse attention.
 
@@ -80,9 +79,9 @@ class _Pairs(AttentionKind):
         """Values per sequence that do not grow with its context: none."""
         return {}
 
-    def context_flops(self, context, absorbed=True):
+    def context_flops(self, context):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
-        return self._flops(visible_context(self, context), context, absorbed)
+        return self._flops(visible_context(self, context), context, absorbed=True)
 
     def prompt_flops(self, tokens, absorbed=False):
         """FLOP of one layer for all causal pairs of positions in a prompt, by part."""
@@ -99,7 +98,6 @@ class _Pairs(AttentionKind):
         )
 
 
-@frozen
 class Attention(_Pairs):
     """Attention that caches one key and one value per key/value head: MHA, GQA, MQA.
 
@@ -172,7 +170,6 @@ class Attention(_Pairs):
         return {"scores": heads * self.head_dim, "values": heads * self._value()}
 
 
-@frozen
 class LatentAttention(_Pairs):
     """Multi-head latent attention (MLA): the cache holds one latent and one rotary key for all heads.
 
@@ -204,7 +201,7 @@ class LatentAttention(_Pairs):
             query = {"query down": d_model * self.q_rank, "query up": self.q_rank * queries}
         found = query | {
             "latent down": d_model * (self.kv_rank + self.rope_dim),
-            "latent up": self._expansion(),
+            "latent up": self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim),
             "output": self.n_heads * self.value_dim * d_model,
         }
         return found | self._further(d_model)
@@ -232,21 +229,6 @@ class LatentAttention(_Pairs):
             value = self.value_dim
         heads = FLOP_PER_WEIGHT * self.n_heads
         return {"scores": heads * key, "values": heads * value}
-
-    def context_flops(self, context, absorbed=True):
-        """FLOP of one layer for a new token, by part; if not absorbed, including expansion of all earlier positions."""
-        parts = super().context_flops(context, absorbed)
-        if not absorbed:
-            # its own projections have already expanded the new position
-            parts["expansion"] = self.expansion_flops() * maximum(visible_context(self, context) - 1, 0)
-        return parts
-
-    def expansion_flops(self):
-        """FLOP of one layer to recompute keys and values of one position from its latent."""
-        return FLOP_PER_WEIGHT * self._expansion()
-
-    def _expansion(self):
-        return self.kv_rank * self.n_heads * (self.nope_dim + self.value_dim)
 
 
 def visible_context(attention, context):

@@ -52,6 +52,11 @@ def quantity(meaning, unit="1", *, default=MISSING, zero=False, maximum=None):
     return field(default=default, metadata=about)
 
 
+def stated_sources():
+    """Declare the field that says where each number of a record is stated; it does not count in comparisons."""
+    return field(default_factory=dict, compare=False)
+
+
 class FrozenDict(dict):
     """A dictionary that belongs to a record and cannot be changed."""
 
@@ -73,8 +78,12 @@ def frozen(kind):
     return dataclass(frozen=True, repr=False, eq=False)(kind)
 
 
+@dataclass_transform(frozen_default=True)
 class Record:
-    """Base of frozen records: validates numbers on construction, compares by value, and copies with changes."""
+    """Base of records: frozen dataclasses that validate numbers, compare by value, and copy with changes."""
+
+    def __init_subclass__(cls):
+        frozen(cls)
 
     def __post_init__(self):
         for name, value in vars(self).items():
@@ -314,7 +323,16 @@ def displayed(text, number=None):
 
 
 def equation(
-    source, number=None, *, unit="1", chapter=None, form="function", also=None, least=None, **arguments
+    source,
+    number=None,
+    *,
+    unit="1",
+    chapter=None,
+    form="function",
+    also=None,
+    least=None,
+    records=None,
+    **arguments,
 ):
     """Register a plain function as an equation of a source, such as ``"erdil2025"``.
 
@@ -323,14 +341,18 @@ def equation(
     equation. ``also``: other printed numbers of the same function, each with ``{argument: equation}`` for arguments
     that this form takes from other equations. ``least``: the :class:`Minimum` of which this is the closed form.
     ``**arguments``: units of numeric arguments, such as ``"s"`` (default ``"1"``); they must not be negative, and with
-    ``"s > 0"`` not zero. Arguments that are records are annotated with their class, or have a record as their default;
-    structural arguments have a default and are passed by name.
+    ``"s > 0"`` not zero. Arguments that are records are in ``records``, the classes of a source's arguments by name, or
+    annotated with their class, or have a record as their default; structural arguments have a default and are passed
+    by name.
 
     The returned function behaves like the original, has the register's entry as ``.equation``, and can be
     ``.replaced`` within a block.
     """
 
     def register(function):
+        known = records or {}
+        function.__annotations__ |= {name: known[name] for name in _parameters(function) if name in known}
+
         @wraps(function)
         def call(*args, **kwargs):
             working = entry.working if _replaced or entry in _suspects else function
@@ -473,7 +495,7 @@ class Step:
         return latex(self.equation).replace(" = ", f" {_RELATIONS.get(self.form, '=')} ", 1)
 
 
-def derivation_steps(*parts):
+def _steps(parts):
     """Build steps from sentences, each followed by its equation; a :class:`Step` is kept as it is."""
     parts = iter(parts)
     found = []
@@ -514,7 +536,9 @@ class Derivation:
 
 
 def derivation(source, *, proves=None, also=(), chapter=None):
-    """Register a function that returns :class:`Steps` ending in the equation it ``proves``; ``also``: others it shows.
+    """Register a function that returns sentences, each followed by its equation, or instances of :class:`Step`.
+
+    Called, it gives :class:`Steps`, which end in the equation it ``proves``; ``also``: others it shows.
 
     A test asserts that the last step equals that equation called on symbols. If an equation is replaced, the steps
     are derived again, and report it if they no longer end there.
@@ -529,7 +553,7 @@ def derivation(source, *, proves=None, also=(), chapter=None):
         def made():
             changed = f"With {names_of_overridden()} replaced this" if _replaced else "This"
             try:
-                steps = Steps(function())
+                steps = Steps(_steps(function()))
             except Exception as error:  # SymPy may raise anything for an equation it was not meant for
                 if not _replaced:
                     raise
@@ -546,7 +570,6 @@ def derivation(source, *, proves=None, also=(), chapter=None):
             trace = tracer.get()
             return made() if trace is None else trace(entry, (), {})
 
-        call.steps = function
         call.cache_clear = made.cache_clear
         entry = Derivation(source, call, proves, chapter or source, also)
         DERIVATIONS[source, function.__name__] = entry

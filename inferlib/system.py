@@ -8,7 +8,7 @@ from functools import cached_property, partial, wraps
 from numbers import Integral, Real
 
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, frozen, quantity, stated_sources
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
 from inferlib.optional_imports import is_array
@@ -34,7 +34,6 @@ def bytes_of_formats(**formats):
     return {field: format_bytes(format) for field, format in formats.items() if format is not None}
 
 
-@frozen
 class Accelerator(Record):
     """One chip, with the arithmetic peak of ``format``.
 
@@ -57,7 +56,7 @@ class Accelerator(Record):
     name: str = ""
     format: str = "bf16"
     peaks: Mapping = field(default_factory=dict)
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
     topology: str = ""
 
     def __post_init__(self):
@@ -95,7 +94,6 @@ def count(name, value):
     return int(value) if isinstance(value, Integral) else taken
 
 
-@frozen
 class System(Record):
     """A number of equal chips; ``domain`` of them share one scale-up network."""
 
@@ -133,7 +131,6 @@ def of_chip(count, name):
     return f"{count} {gpus} of {name}" if re.search(r"NVL\d", name) else f"{count} × {name}"
 
 
-@frozen
 class Workload(Record):
     """Sequences decoded together, each at a ``context`` length, in given number formats.
 
@@ -150,7 +147,6 @@ class Workload(Record):
         format_bytes(self.weights), format_bytes(self.cache)
 
 
-@frozen
 class Layout(Record):
     """Degrees of tensor, pipeline, expert and data parallelism."""
 

@@ -22,11 +22,10 @@ from inferlib.attention import (  # noqa: F401  re-exported
     unsupported_features,
     visible_context,
 )
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.system import format_bytes
 
 
-@frozen
 class FeedForward(Record):
     """A dense feed-forward block, gated (three matrices) or plain (two)."""
 
@@ -43,7 +42,6 @@ class FeedForward(Record):
         return {"feed-forward": _biases(self.matrices, self.d_ff, d_model)} if self.biases else {}
 
 
-@frozen
 class Experts(Record):
     """A mixture of experts: each token goes to ``n_active`` of ``n_experts``, and to the shared expert.
 
@@ -108,7 +106,6 @@ def _biases(matrices, d_ff, d_model):
 _BLOCKS = (FeedForward, Experts)
 
 
-@frozen
 class Layers(Record):
     """A group of equal layers: attention, then a feed-forward block; either may be None."""
 
@@ -131,7 +128,6 @@ class Layers(Record):
             raise TypeError("Layers need an attention or a feed_forward")
 
 
-@frozen
 class Transformer(Record):
     """A decoder-only transformer: groups of layers between an input embedding and an output head.
 
@@ -160,8 +156,8 @@ class Transformer(Record):
     )
     max_context: float = quantity("positions its configuration allows", default=None)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
-    notes: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
+    notes: Mapping = stated_sources()
     formats: Mapping = field(default_factory=dict)
 
     def __post_init__(self):
@@ -282,16 +278,13 @@ class Transformer(Record):
 
     # --- Arithmetic
 
-    def flops(self, context, absorbed=True):
-        """FLOP to generate one token, by part.
+    def flops(self, context):
+        """FLOP to generate one token, by part; latent attention works on the latent itself.
 
         Parameters
         ----------
         context : float, array, xarray.DataArray or sympy.Expr
             Positions the token could see, itself included; a window caps them.
-        absorbed : bool
-            MLA only: attention on the latent itself, or on keys and values that are computed back from it
-            for the whole context (then ``"expansion"`` is one more part).
 
         Returns
         -------
@@ -313,7 +306,7 @@ class Transformer(Record):
         '149.7 GFLOP, 5.4 of them for scores'
         """
         context = validation.number("context", context, zero=True)
-        return self._flops(1, 1, lambda attention: attention.context_flops(context, absorbed))
+        return self._flops(1, 1, lambda attention: attention.context_flops(context))
 
     def prefill_flops(self, tokens, logits=1, absorbed=False):
         """FLOP to prefill a prompt, by part; only the causal half of the pairs of positions is counted.

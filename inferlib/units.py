@@ -7,7 +7,7 @@ use plain floats; data files and printed numbers have units, which are converted
 
 import math
 import re
-from functools import lru_cache
+from functools import cache
 
 from inferlib.validation import read_package_toml
 
@@ -27,7 +27,7 @@ def _read(word):
     raise ValueError(f"no unit {word!r}, only {', '.join(_UNITS)}, with prefixes")
 
 
-@lru_cache(maxsize=256)
+@cache
 def _read_all(unit):
     """Return the size of a product of units in base units, and the power of each dimension."""
     size = 1.0
@@ -40,7 +40,7 @@ def _read_all(unit):
     return size, {name: power for name, power in powers.items() if power}
 
 
-@lru_cache(maxsize=256)
+@cache
 def factor(unit, into=None):
     """Return how many of ``into`` (default: SI base units) one ``unit`` is.
 

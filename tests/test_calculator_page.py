@@ -417,11 +417,11 @@ def test_what_a_change_buys_is_asked_of_the_library(state):
     assert (wider,) == told.notes or not (wider or told.notes)
 
 
-@pytest.mark.parametrize("target", [{"tpot": 0.010}, {"usd_per_million": 3.0}])
+@pytest.mark.parametrize("target", [{"tpot": 0.010}, {"usd_per_million": 3.0, "electricity": 0.5}])
 def test_what_must_change_is_what_the_library_says(target):
     told = change("Llama 3 70B", "8x H100", batch=32, context=4096, **target)
     goal = f"s<={target['tpot']}" if "tpot" in target else f"c<={target['usd_per_million']}"
-    found = run(f"return A.needed({json.dumps(START)},32,4096,(s,c)=>{goal})")
+    found = run(f"return A.needed({json.dumps(START | target)},32,4096,(s,c)=>{goal})")
     by = {f["name"]: f["factor"] and (1 / f["factor"] if f["less"] else f["factor"]) for f in found}
     for each in told.changes:
         if each.resource != "chips":

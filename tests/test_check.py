@@ -110,8 +110,8 @@ def test_times_below_those_of_full_bandwidth_are_impossible_and_get_no_advice(nu
 
 
 def test_a_check_of_another_publishers_checkpoint_says_so():
-    found = check("vllm serve zai-org/GLM-5.1 -tp 8", "TPOT 10.5 ms, 16 users, context 2k", "8x B200")
-    assert "the file of nvidia/GLM-5.1-NVFP4 is taken for zai-org/GLM-5.1" in str(found)
+    found = check("vllm serve RedHatAI/GLM-5.1-NVFP4 -tp 8", "TPOT 10.5 ms, 16 users, context 2k", "8x B200")
+    assert "the file of nvidia/GLM-5.1-NVFP4 is taken for RedHatAI/GLM-5.1-NVFP4" in str(found)
 
 
 @from_table

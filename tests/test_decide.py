@@ -4,15 +4,15 @@ import itertools
 import re
 
 import pytest
-from facts import from_table, refused
+from facts import exactly, from_table, refused
 from questions import numbers
 
 from inferlib import load_chip
 from tokenprice import ask, decide, load_model
 from tokenprice.calibration import chips_per_node
 from tokenprice.deployment import layouts
-from tokenprice.formatting import format_layout
-from tokenprice.recommendation import machine_sizes
+from tokenprice.formatting import format_layout  # noqa: F401, by_hand.tsv
+from tokenprice.recommendation import machine_sizes  # noqa: F401, by_hand.tsv
 
 LLAMA, DEEPSEEK = load_model("Llama 3.3 70B"), load_model("DeepSeek V3")
 ASKED = {"prompt_tokens": 2000, "output_tokens": 500}
@@ -158,16 +158,11 @@ def test_a_miss_says_how_far_off_it_is(promise, reason, times):
     assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
 
 
-def test_reasons():
-    """70 GB of weights do not fit into 48."""
-    asked = {**ASKED, "weights": "fp8", "counts": (1,)}
-    assert decide(LLAMA, **asked, chips=["L40S"]).why_not == {"does not fit": 1}
-    assert "no price" in decide(LLAMA, **asked, chips=["H800"]).left_out["H800"]
-    assert "timed" in FOUND.left_out["MI300X"] and "MI300X" in FOUND.text(why=True)
-    assert "chips not tried, for want of" in str(FOUND) and "MI300X" not in str(FOUND)
+def test_a_choice_of_positions_without_an_indexer_is_not_described():
     layers = LLAMA.layers[0]
-    chosen = layers.replace(attention=layers.attention.replace(top=2048))  # chooses without an indexer
-    assert set(decide(LLAMA.replace(layers=(chosen,)), **asked, chips=["B200"]).why_not) == {"not described"}
+    chosen = layers.replace(attention=layers.attention.replace(top=2048))
+    found = decide(LLAMA.replace(layers=(chosen,)), **ASKED, weights="fp8", counts=1, chips="B200")
+    assert set(found.why_not) == {"not described"}
 
 
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
@@ -187,25 +182,13 @@ def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     assert "Ranked by its slow end" in str(found)
 
 
-def test_layouts_by_hand_and_what_is_tried():
-    """Chips: powers of two up to the domain, and the domain; eight if not stated, 72 at most. Users: 8,192 at most."""
-    h100, gb200 = load_chip("H100"), load_chip("GB200")
-    assert [format_layout(at) for at in layouts(LLAMA, gb200, 72)] == ["PP9 x TP8"]
-    assert [format_layout(at) for at in layouts(DEEPSEEK, h100, 8)] == [
-        "TP8", "TP8 x EP8", "attention DP8 with EP8", "attention DP4 x TP2 with EP8", "attention DP2 x TP4 with EP8",
-    ]  # fmt: skip
-    assert [format_layout(at) for at in layouts(LLAMA, h100, 1)] == ["one chip"]
-    for chip, n in itertools.product((h100, gb200, load_chip("RTX 4090")), range(1, 73)):
-        for at in layouts(DEEPSEEK, chip, n):
+def test_layouts_use_all_chips_and_divide_the_heads():
+    for name, n in itertools.product(("H100", "GB200", "RTX 4090"), range(1, 73)):
+        for at in layouts(DEEPSEEK, load_chip(name), n):
             assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
-    powers = [1, 2, 4, 8, 16, 32, 64]
-    several = {None: powers[:4], 6: [1, 2, 4, 6], 72: [*powers, 72], 73: powers}
-    for domain, counts in several.items():
-        assert machine_sizes(load_chip("H200").replace(scale_up_size=domain)) == counts
-    assert (
-        decide("Llama 3 8B", prompt_tokens=1, output_tokens=1, chips="B200", counts=8).best.concurrency
-        == 1024
-    )
+
+
+test_what_is_tried_by_hand = exactly("test_what_is_tried_by_hand", globals())
 
 
 def test_of_several_sellers_the_lowest_counts_and_the_highest_is_told():
@@ -297,6 +280,15 @@ def test_a_whole_answer_comes_in_time():
     asked = {"prompt_tokens": 2000, "output_tokens": 300, "chips": "H100", "counts": [1, 2]}
     found = decide("Llama 3 8B", **asked, request_latency="3 s").best
     assert found.request.seconds <= 3 < decide("Llama 3 8B", **asked, tpot="1 tokens/s").best.request.seconds
+
+
+def test_what_is_sure_at_the_slow_end_holds_for_more_requests_than_are_simulated():
+    """Pollaczek and Khinchine: at a load of p, equal prompts wait p / (1 - p) / 2 of one's time."""
+    asked = {"prompt_tokens": "2k", "output_tokens": 500, "request_rate": 30, "weights": "fp8", "ttft": "7 s"}
+    best = decide("Llama 3.3 70B", **asked, chips="H100", counts=[1, 4], sure=True).best
+    assert best.fleet.prefill_replicas
+    load, one = best.fleet.prefill_load * best.fleet.factor, best.request.prompt.total * best.fleet.factor
+    assert one + one * load / (1 - load) / 2 < 7
 
 
 def test_of_fleets_at_one_price_the_first_meets_the_slo_at_the_slow_end_too():

@@ -45,25 +45,13 @@ def test_the_search_is_the_minimum_over_layouts():
                         shape, chip, e.Cut(stages, down, kind), n_gpu, batch, context, new, assumptions
                     )
                     for stages in search.pipeline_degrees(shape.n_layers, batch, True, assumptions)
-                    for down, _ in search.scale_downs(n_gpu / stages, assumptions)
+                    for down in search.scale_downs(n_gpu / stages, assumptions)
                     for kind in assumptions.kinds
                     if not search.infeasible(shape, chip, n_gpu, stages, batch, context, assumptions)
                 ]
                 at = {"context": context, "new_tokens": new, "assumptions": assumptions}
                 found = e.token_latency(e.load_model(name), H100, n_gpu, batch, **at)
                 assert found == pytest.approx(min(times, default=math.inf), rel=1e-12)
-
-
-def test_no_all_reduce_is_faster_than_its_bound():
-    """The search skips points by this bound: all-reduces over any GPUs, of any kind, wait at least that long."""
-    gpus, shape, tokens = np.geomspace(1, 1e5, 2000), SMALL.shape, 1e-9
-    for assumptions in READINGS:
-        spread = m.span(H100, gpus)
-        least = search.least_waiting(shape, spread, assumptions)
-        for kind in assumptions.kinds:
-            attention = m.attention_network(shape, H100, spread, kind, assumptions)
-            for network in (attention, m.feed_forward_network(shape, H100, gpus, 1, kind, assumptions)):
-                assert (least <= shape.n_layers * sum(one.time(tokens) for one in network)).all()
 
 
 @from_table

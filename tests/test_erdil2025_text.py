@@ -33,7 +33,7 @@ def printed_latency(shape, chip, n_gpu, batch, context):
     """Equation 29 put together from equations 30 to 44, each as printed."""
     assumed = readings.PRINTED_EQUATIONS
     chip, (protocol,) = chip.capped(), assumed.protocols
-    nodes, reductions = model_equations.span(chip, n_gpu).nodes, assumed.kernels
+    nodes, reductions = model_equations.span(chip, n_gpu, "1D")[1], assumed.kernels
     sparse = model_equations.sparsity(shape, assumed)
     reduced = printed.bytes_reduced(shape, batch, shape.activation_bytes)
     between = printed.inter_node_reads(nodes, reduced)

@@ -116,12 +116,17 @@ def test_no_public_measurement_is_of_the_running_question_or_of_its_model_on_six
 
 
 def test_users_of_the_picture_the_step_and_the_request_are_the_most_at_fifty_tokens_a_second():
-    said = repr(introduction.users_at(CASE)).replace(",", "")
+    served = introduction.REQUEST
+    said = repr(introduction.users_at(served)).replace(",", "")
     picture, step = map(int, re.findall(r"(\d+) users", said))
     requests = int(re.search(r"and (\d+) if each", said)[1])
-    served = introduction.REQUEST
     for users, keeps in ((0, True), (1, False)):
         assert (box().evaluate(n_chips=8, batch=picture + users)[SPEED] >= 50) is keeps
         assert (ask(CASE.replace(batch=step + users)).speed >= 50) is keeps
         assert (ask(served.replace(concurrency=requests + users)).speed >= 50) is keeps
     assert 230 == pytest.approx(picture, rel=0.02)  # as the text says
+
+
+def test_the_users_of_a_request_send_its_own_prompts():
+    said = repr(introduction.users_at(introduction.REQUEST.replace(prompt_tokens=2048)))
+    assert "a prompt of 2,048 tokens" in said

@@ -34,7 +34,7 @@ def test_there_is_a_wrong_number_for_each_bound():
 
 def test_the_bound_of_a_first_token_by_hand():
     """Entry time, two steps of 0.1 s, the prompts of the four users in memory; for four more, a round of answers."""
-    assert invariants.time_to_drain(0.5, 1, 8, 4, 1.0, 10, 0.1) == pytest.approx(0.5 + 0.2 + 4 + (4 + 1))
+    assert invariants.time_to_drain(0.5, 1, 8, 4, 1.0, 10, 0.1, 1) == pytest.approx(0.5 + 0.2 + 4 + (4 + 1))
 
 
 ASKED = Question(

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from facts import by_hand, from_table, lines
+from facts import by_hand, exactly, from_table, lines
 from questions import BOX as USUAL, FLEET, OPTIONS, SERVED, answered, numbers
 
 import inferlib
@@ -20,7 +20,8 @@ import tokenprice
 from book.site.tools import signatures
 from inferlib import Workload, load_chip
 from tokenprice import SLO, Question, ask, load_model, parsing
-from tokenprice.calibration import checkpoint_formats
+from tokenprice.ask import REMARKS
+from tokenprice.calibration import checkpoint_formats  # noqa: F401, by_hand.tsv
 from tokenprice.deployment import decode_step, layouts
 from tokenprice.formatting import format_layout
 from tokenprice.parsing import parse_layout, parse_machine
@@ -278,17 +279,10 @@ def test_fewer_bits_that_take_longer_are_said_to():
     assert "would take" not in str(ask("Llama 3 70B", "8x H100", weights="fp8"))
 
 
-def test_formats_of_a_checkpoint():
-    """GPT-OSS keeps attention and head at 16 bits; its experts are of 4.25 bits."""
-    assert checkpoint_formats(load_model("Llama 3 70B")) == ("bf16", {}, "bf16")
-    assert checkpoint_formats(load_model("nvidia/Llama-3.1-70B-Instruct-FP8")) == ("fp8", {}, "fp8")
-    # whole numbers of 4 bits in groups of 128, with a scale of 16 and a zero point of 4; Kimi's are groups of 32
-    assert checkpoint_formats(load_model("Qwen/Qwen2.5-72B-Instruct-AWQ"))[0] == "int4"
-    assert checkpoint_formats(load_model("moonshotai/Kimi-K2-Thinking"))[0] == (4 + 16 / 32) / 8
-    odd = load_model("Llama 3 8B").replace(formats={"attention": 1.0})
-    assert checkpoint_formats(odd)[2] == "bf16"  # a cache as plain
-    oss = ask("gpt-oss-120b", "H100", context="1k")
-    assert oss.question.formats[0] == "mxfp4" and oss.question.formats[2]["attention"] == "bf16"
+test_formats_by_hand = exactly("test_formats_by_hand", globals())
+
+
+def test_formats_that_are_not_understood_are_asked_for():
     shape = {"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32}
     shape |= {"num_attention_heads": 32, "vocab_size": 128256, "quantization_config": {"quant_method": "hqq"}}
     unread = load_model(shape)
@@ -376,3 +370,12 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
     one, other = one.to_dict(), other.to_dict()
     counted = set(one) - {"question", "model", "machine", "layout"}
     assert any(one[what] != other[what] for what in counted)
+
+
+def test_a_cached_prefix_counts_once_a_request_where_users_wait_for_memory():
+    """Memory has room for 21 of these requests."""
+    load = {"prompt_tokens": 30720, "output_tokens": 300, "cached": "97%"}
+    answers = [
+        ask("Llama 3.3 70B", "4x H100", weights="fp8", **load, concurrency=users) for users in (64, 16)
+    ]
+    assert [REMARKS["prefix"] in answer.notes for answer in answers] == [True, False]

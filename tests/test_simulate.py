@@ -63,6 +63,14 @@ def test_users_who_ask_again_wait_as_long_in_the_formula(more, users):
     assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.25)
 
 
+def test_a_prompt_that_finds_an_idle_machine_starts_at_once():
+    """tenstorrent/tt-inference-server#143: one user of vLLM with prompts of 128 tokens, TTFT 41 ms."""
+    asked = {"prompt_tokens": 128, "output_tokens": 128, "concurrency": 1, "engine": "vllm"}
+    found = simulate("Qwen2.5 72B", "2x H100", requests=100, **asked)
+    assert found.mean("first") == pytest.approx(0.041, rel=0.1)
+    assert found.first == pytest.approx(found.answer.request.ttft)
+
+
 def test_users_beyond_the_tokens_of_a_step_do_not_slow_it():
     """They queue outside of the machine, which is as busy as before; 186 answers and their prompts fill a step."""
     asked = ASKED.replace(model="Qwen3 8B", machine="2x RTX 4090", prompt_tokens=200, output_tokens=20)

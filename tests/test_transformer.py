@@ -100,18 +100,6 @@ LATENT = LatentAttention(n_heads=2, kv_rank=5, nope_dim=3, rope_dim=2, value_dim
 test_parts_by_hand = exactly("test_parts_by_hand", globals())
 
 
-def test_expanding_latents_again_is_a_hundred_times_the_arithmetic():
-    """Mazurek and Schreiber's case, expanding 4989 positions; with the token alone there is nothing to expand."""
-    model = load_model("DeepSeek V3")
-    parts = ("projections", "scores", "values", "expansion")
-    absorbed, expanded = model.flops(4989), model.flops(4989, absorbed=False)
-    assert 90 < sum(expanded[p] for p in parts) / sum(absorbed[p] for p in parts[:3]) < 130
-    up = 2 * 61 * 512 * 128 * 256
-    assert expanded["expansion"] == 4988 * up and expanded["projections"] == absorbed["projections"]
-    assert not any("expansion" in model.flops(n, absorbed=False) for n in (0, 1))
-    assert "expansion" not in load_model("Llama 3 8B").flops(10, absorbed=False)
-
-
 @given(st.integers(1, 60), st.integers(1, 20), st.booleans())
 def test_pairs_are_those_that_a_loop_counts(tokens, window, chunked):
     attention = Attention(1, 1, 1, window=window, chunked=chunked)

@@ -257,7 +257,12 @@ def test_every_chip_and_model_of_the_catalogue_has_one_name_on_the_page_and_in_p
 def test_a_name_means_the_checkpoint_of_its_maker(name, gigabytes):
     model = catalog.load_model(name)
     size = sum(n * model.formats.get(part, 2) for part, n in model.parameters().items())
-    assert size / 1e9 == pytest.approx(float(gigabytes), rel=0.01) and "assumed" not in model.notes
+    assert size / 1e9 == pytest.approx(float(gigabytes), rel=0.01)
+
+
+@from_table
+def test_a_format_that_only_the_name_states_is_a_caution(name, caution):
+    assert ("is read from the name" in str(ask(name, "16x B200").warnings)) == caution
 
 
 @from_table

@@ -41,8 +41,11 @@ REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
+    "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
+    "prefix": "Memory holds a cached prefix once for each request here; engines store one that requests share once, so "
+    "more requests may fit.",
 }
 # Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
 COLOURS = {
@@ -309,14 +312,14 @@ class Answer(Screen):
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet is not None else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"
+            beside += "; electricity is charged at rated power" if q.electricity else ""
             rows.append(("Energy", f"about {format_number(float(f'{self.joules:.2g}'))} J per token{beside}"))
         if q.draft_tokens and self.request is None:
             plain = ask_kernel_model(q.replace(draft_tokens=None, acceptance_length=None)).seconds
             rows.append(("Drafts", f"{plain / self.seconds:.2f} times as fast; {format_time(plain)} without"))
         if (places := self.max_sequences) is not None:
-            rows.append(
-                ("Memory", f"fits {places:,.0f} {'users' if q.is_request else 'sequences'} of this length")
-            )
+            whose = "requests" if q.request_rate else "users" if q.is_request else "sequences"
+            rows.append(("Memory", f"fits {places:,.0f} {whose} of this length"))
         if self.speedup_if_doubled:
             gains = sorted(self.speedup_if_doubled.items(), key=lambda gain: -gain[1])
             worth = [f"{name} × {gain:.3g}" for name, gain in gains if gain >= _MIN_SPEEDUP_SHOWN]
@@ -517,13 +520,18 @@ def _unfit(question, deployment, copies=1):
 
 
 def _remarks(question, request):
-    """Remark on sequences that are too long, on experts cut unevenly, and on what a trace holds."""
+    """Remark on lengths beyond the model's, experts cut unevenly, typed formats, cached prefixes and traces."""
     remarks = ()
     most = question.model.max_context
     if most and question.longest > most:
         remarks = (REMARKS["long"].format(longest=question.longest, most=most),)
     if width := question.deployment.uneven_expert:
         remarks += (REMARKS["uneven"].format(width=width, chips=question.deployment.expert_lanes[2]),)
+    own, kept, _ = calibration.checkpoint_formats(question.model)
+    if kept.keys() - {"head", "router"} and question.formats[0] != own and not question.layer_formats:
+        remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
+    if question.cached and question.concurrency and request.concurrency < question.concurrency:
+        remarks += (REMARKS["prefix"],)
     if question.trace is not None:
         remarks += recorded(question, request.cached_tokens)
     return remarks

@@ -4,11 +4,10 @@ They have the methods of the kinds in :mod:`inferlib.attention`.
 """
 
 from inferlib.attention import FLOP_PER_WEIGHT, AttentionKind, Indexer, capped, triangle
-from inferlib.equation import frozen, quantity
+from inferlib.equation import quantity
 from inferlib.ops import floor, minimum
 
 
-@frozen
 class CompressedAttention(AttentionKind):
     """Attention of DeepSeek-V4: one vector is both key and value of all heads, and old positions are pooled.
 
@@ -93,7 +92,7 @@ class CompressedAttention(AttentionKind):
         before = self.ratio if self.overlap else 0
         return {"waiting": 2 * self._pooled_width() * (self.ratio * self._streams() + before)}
 
-    def context_flops(self, context, absorbed):
+    def context_flops(self, context):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)
         scored = {}
@@ -140,7 +139,7 @@ class _Recurrent(AttentionKind):
 
     read = kept
 
-    def context_flops(self, context, absorbed):
+    def context_flops(self, context):
         """FLOP of one layer for a new token, by part; they do not depend on the context."""
         return {"state": self.state_flops() + 0 * context}
 
@@ -149,7 +148,6 @@ class _Recurrent(AttentionKind):
         return {"state": self.state_flops() * tokens}
 
 
-@frozen
 class DeltaAttention(_Recurrent):
     """Linear attention by the gated delta rule: Gated DeltaNet, Kimi Delta Attention.
 
@@ -198,7 +196,6 @@ class DeltaAttention(_Recurrent):
         return self.n_heads * self.key_dim * self.value_dim
 
 
-@frozen
 class StateSpace(_Recurrent):
     """A state-space layer (Mamba 2): each head has a state of its width times the state's width."""
 

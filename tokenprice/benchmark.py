@@ -138,7 +138,8 @@ def _of_words(text):
     for part in re.split(r"[;\n]|,(?=\s)|\band\b", text):
         said = part.strip().rstrip(".")
         for label, (name, read) in table()["words"].items():
-            ends = rf"\s*[:=@]?\s*(?P<after>\d.*)|(?:(?:output )?throughput )?(?P<before>\d.*?)\s*(?:{label})"
+            ahead = "(?:output )?" if name == "output_rate" else ""
+            ends = rf"\s*[:=@]?\s*(?P<after>\d.*)|{ahead}(?:throughput )?(?P<before>\d.*?)\s*(?:{label})"
             of = rf"(?:mean |median |average )?(?:{label}){ends}"
             if said and (found := re.fullmatch(of, said, re.IGNORECASE)):
                 yield name, getattr(parsing, read)(name, found["after"] or found["before"])

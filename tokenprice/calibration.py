@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from inferlib import validation
 from inferlib.catalog import chip_fact, load_chip
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.formats import FORMATS, nearest
 from inferlib.ops import interpolated, log2
 from inferlib.units import parse
@@ -29,7 +29,6 @@ GENERATION = {
 }  # fmt: skip
 
 
-@frozen
 class Operators(Record):
     """The kernels of one chip: mappings from number format to Kernel, and links by number of chips."""
 

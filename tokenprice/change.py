@@ -209,10 +209,7 @@ def change(
     unit = "$" if dollars else "s"
     found = [_change(one, start, target, lambda by, r=one: at(r, by), unit) for one in RESOURCES]
     if dollars:
-        times = target / start
-        found.append(
-            Change(PRICE, times, 0.0, f"× {times:.3g}, to ${times * q.price_per_chip_hour:.3g} per used hour")
-        )
+        found.append(_price(q, target, start))
     found.append(_chips(q, target, start, value, unit))
     return Changes(
         start,
@@ -231,13 +228,27 @@ def _change(resource, start, target, at, unit):
     if math.isclose(limit, start, rel_tol=1e-12) and math.isclose(worst, start, rel_tol=1e-12):
         return Change(resource.name, None, limit, "does not matter here")
     if limit > target:
-        return Change(resource.name, None, limit, f"not by this alone: {_shown(limit, unit)} would be left")
+        return _not_enough(resource.name, limit, unit)
     low, high = (1 / BEST, 1.0) if reached else (1.0, BEST)
     while high / low > 1 + 1e-9:
         middle = math.sqrt(low * high)
         low, high = (low, middle) if at(middle) <= target else (middle, high)
     factor = high if resource.better == "more" else 1 / high
     return Change(resource.name, factor, limit, f"× {factor:.3g}")
+
+
+def _price(q, target, start):
+    """Find the factor of the chip's price; what electricity costs stays."""
+    rent = q.replace(electricity=None, pue=None).price_per_chip_hour
+    limit = start - start * rent / q.price_per_chip_hour
+    if limit >= target:
+        return _not_enough(PRICE, limit, "$")
+    times = (target - limit) / (start - limit)
+    return Change(PRICE, times, limit, f"× {times:.3g}, to ${times * rent:.3g} per used hour")
+
+
+def _not_enough(name, limit, unit, more=""):
+    return Change(name, None, limit, f"not by this alone: {_shown(limit, unit)} would be left{more}")
 
 
 def _chips(q, target, start, value, unit):
@@ -255,8 +266,7 @@ def _chips(q, target, start, value, unit):
     enough = [n for n, (answer, _) in answers.items() if answer <= target]
     if not enough:
         best = min(answers, key=lambda n: answers[n][0])
-        words = f"not by this alone: {_shown(limit, unit)} would be left, with {best}"
-        return Change(CHIPS, None, limit, words)
+        return _not_enough(CHIPS, limit, unit, f", with {best}")
     count = min(enough, key=lambda n: n if start <= target else abs(math.log(n / system.count)))
     made = format_layout(answers[count][1])
     return Change(CHIPS, count / system.count, limit, f"× {count / system.count:.3g}, to {count} ({made})")

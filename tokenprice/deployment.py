@@ -5,7 +5,7 @@ from numbers import Real
 from types import SimpleNamespace
 
 from inferlib import validation
-from inferlib.equation import Record, frozen
+from inferlib.equation import Record
 from inferlib.formats import FORMATS
 from inferlib.ops import minimum, where
 from inferlib.system import (  # fmt: skip
@@ -47,7 +47,6 @@ def engine_workspace(layout):
     return WORKSPACE + (BUFFERS if layout.tp > 1 else 0)
 
 
-@frozen
 class Deployment(Record):
     """A model on a machine, in a layout and formats, served by an engine with its scheduler.
 

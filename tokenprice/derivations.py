@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from inferlib.equation import derivation, derivation_steps, symbol, symbolic
+from inferlib.equation import derivation, symbol, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.system import Accelerator
@@ -29,7 +29,7 @@ def from_the_roofline():
     reduced = kernel + 2 * layers * kernels.reduce_time(LINK, MESSAGE)
     whole = reduced + _symbol("engine_time")
     names = [_symbol(name) for name in ("kernels", "attention", "experts", "reduces", "engine")]
-    return derivation_steps(
+    return (
         "The roofline: bytes over bandwidth or arithmetic over peak, on one chip's part.",
         sp.Eq(left, bound),
         "Kernels reach a measured share of the bandwidth and of the peak.",
@@ -52,7 +52,7 @@ def prompts_of_others():
     shared = users * request.machine_time(reading, output, step, users)
     waits = _symbol("others")
     own = reading + output * (step + waits)
-    return derivation_steps(
+    return (
         "During one user's request the machine prefills one prompt of every user and decodes their answers together.",
         sp.Eq(_symbol("seconds"), sp.expand(shared)),
         "In the same time the user waits for the prefill of their own prompt and then for every token.",
@@ -70,7 +70,7 @@ def burst_and_steady_state():
     pack = _symbol("pack")
     first = sp.summation(i * pack, (i, 1, users / pack)) / (users / pack)
     whole = burst * first + (1 - burst) * group
-    return derivation_steps(
+    return (
         "In the burst packs of prompts are prefilled one after another: on average half of them are ahead.",
         sp.Eq(ahead, sp.factor(first)),
         "After the burst only the prompts of the same group are ahead.",
@@ -89,7 +89,7 @@ def output_over_input():
     per_output = reading / batch
     per_input = kernels.work_time(KERNEL, CHIP, 2 * weights)
     even = sp.solve(sp.Eq(per_output, per_input), batch)[0]
-    return derivation_steps(
+    return (
         "A step reads W bytes of 8-bit weights for b tokens, one for each user.",
         sp.Eq(sp.Symbol(r"t_{\text{out}}"), per_output),
         "A prompt needs two FLOP per weight and token; thousands of tokens share one reading.",
@@ -108,7 +108,7 @@ def capacity_of_a_copy():
     group = 1 + again
     begun = sequences / output * group
     served = queueing.capacity(sequences, output, _symbol("step"), _symbol("prompt_time"), copies, again)
-    return derivation_steps(
+    return (
         "In a step as many prompts begin as answers end; where memory is full, some prompts are prefilled again.",
         sp.Eq(prompts, begun),
         "Copies in lockstep wait for the copy that prefills most prompts.",

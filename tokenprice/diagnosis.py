@@ -259,6 +259,24 @@ def check(command, measured="", machine=None, /, *, chips=None, **options: Unpac
     >>> found = check("vllm serve Qwen/Qwen3-32B -tp 4", "TPOT 10.5 ms, 16 users, prompt 1k, output 500", "4x H100")
     >>> found.inside
     True
+    >>> printout = "Median TPOT (ms): 13.5\\nMean TTFT (ms): 400\\nMax request concurrency: 16"
+    >>> print(check("vllm serve Qwen/Qwen3-32B -tp 4", printout, "4x H100"))  # doctest: +ELLIPSIS
+    Qwen/Qwen3-32B on 4 × H100 SXM, weights in bf16, cache in bf16, TP4, batch 16, context 4,096, serving engine
+    time between tokens: expected 9.67 ms to 12.9 ms, yours 13.5 ms: outside, 1.21 times what it should be (median)
+    Not compared: time to the first token (give prompt and output)
+    None of these causes explains it (full places, ...); a clock, ... would lengthen all times alike
+    Try next: --quantization fp8, which should give 1.2 times the tokens per second; by the model TPOT 9.28 ms
+    (8.03 to 10.7), 1,725 tokens/s in all
+    Prompt and output are not given: a step at 4,096 tokens is compared.
+    >>> # by Little's law 1400 * 0.011 = 15 run at a time
+    >>> full = "TPOT 11 ms, TTFT 38 s, 1400 tok/s, 128 users, prompt 1000, output 500"
+    >>> found = check("vllm serve Qwen/Qwen3-32B -tp 4", full, "4x H100")
+    >>> print(found)  # doctest: +ELLIPSIS
+    Qwen/Qwen3-32B on ...
+    time between tokens: expected ..., yours 11 ms: ...
+    Possible explanations, each with its prediction:
+      only 15 of 128 users run at a time: places are full: time between tokens ... ms, ...
+    Try next: more places (--max-num-seqs, or memory for them), which should give TPOT ... in all
     """
     seen, q, notes = _asked(command, measured, machine, chips, options)
     q.needs_machine()

@@ -3,13 +3,12 @@
 from functools import cache, partial
 
 from inferlib import validation
-from inferlib.equation import Record, equation, frozen, quantity
+from inferlib.equation import Record, equation, quantity
 from inferlib.ops import minimum
 
 equation = partial(equation, "serving", chapter="price")
 
 
-@frozen
 class Draw(Record):
     """Shares of a chip's rated power, fitted to measured watts (``energy.toml``)."""
 

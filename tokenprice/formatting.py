@@ -37,6 +37,15 @@ class Screen:
     __repr__ = __str__
 
     def _repr_html_(self):
+        """Show as HTML.
+
+        Examples
+        --------
+        >>> one = Screen()
+        >>> one.screen = lambda: ("Price", [("a < b", "$1", "x")], ["below", "more"])
+        >>> one._repr_html_().partition("<table>")[2]
+        '<tr><td>a &lt; b</td><td>$1</td><td colspan="2">x</td></tr></table>below<br>more</div>'
+        """
         title, rows, below = self.screen()
         table = "".join(
             f'<tr><td>{"</td><td>".join(map(escape, cells))}</td><td colspan="2">{escape(last)}</td></tr>'
@@ -57,8 +66,8 @@ def format_number(value) -> str:
 
     Examples
     --------
-    >>> format_number(0.12345), format_number(1790.2)
-    ('0.123', '1,790')
+    >>> format_number(0.12345), format_number(1790.2), format_number(999.4), format_number(-999.5)
+    ('0.123', '1,790', '999', '-1,000')
     """
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
@@ -80,8 +89,8 @@ def format_time(seconds, low=None, high=None, more="") -> str:
 
     Examples
     --------
-    >>> format_time(0.0204), format_time(12, 8, 19), format_time(0.2, 0.1, 0.4, ", 80 %")
-    ('20.4 ms', '12 s (8 to 19)', '200 ms (100 to 400, 80 %)')
+    >>> format_time(0.0204), format_time(12, 8, 19), format_time(0.2, 0.1, 0.4, ", 80 %"), format_time(10)
+    ('20.4 ms', '12 s (8 to 19)', '200 ms (100 to 400, 80 %)', '10 s')
     """
     unit, scale = ("s", 1) if seconds >= 10 else ("ms", 1e3)
     span = "" if low is None else f" ({format_number(scale * low)} to {format_number(scale * high)}{more})"
@@ -96,6 +105,8 @@ def format_layout(layout) -> str:
     >>> from inferlib.system import Layout
     >>> format_layout(Layout(tp=8)), format_layout(Layout(tp=8, pp=2)), format_layout(Layout(ep=64, dp=64))
     ('TP8', 'PP2 x TP8', 'attention DP64 with EP64')
+    >>> format_layout(Layout(dp=4, tp=2)), format_layout(Layout(tp=2, ep=2)), format_layout(Layout())
+    ('DP4 x TP2', 'TP2 x EP2', 'one chip')
     """
     parts = [f"{kind}{n}" for kind, n in (("PP", layout.pp), ("TP", layout.tp)) if n > 1]
     if layout.dp > 1 and layout.ep > 1:
@@ -107,7 +118,13 @@ def format_layout(layout) -> str:
 
 
 def format_dtype(value) -> str:
-    """Format a number format: its name, or the bits per value."""
+    """Format a number format: its name, or the bits per value.
+
+    Examples
+    --------
+    >>> format_dtype("fp8"), format_dtype(2), format_dtype((4 + 8 / 32) / 8), format_dtype(0.6)
+    ('fp8', 'bf16', 'mxfp4', '4.8 bits')
+    """
     if isinstance(value, str):
         return value
     name = calibration.format_name(value)
@@ -115,7 +132,13 @@ def format_dtype(value) -> str:
 
 
 def format_dtypes(formats) -> str:
-    """Format the number formats of a question: of weights, of parts that differ, and of the KV cache."""
+    """Format the number formats of a question: of weights, of parts that differ, and of the KV cache.
+
+    Examples
+    --------
+    >>> format_dtypes(("fp8", "bf16", {"attention": 2}))
+    'weights in fp8, attention in bf16, cache in bf16'
+    """
     weights, cache, kept = formats
     each = {"weights": weights} | dict(kept or {}) | {"cache": cache}
     return ", ".join(f"{part} in {format_dtype(name)}" for part, name in each.items())

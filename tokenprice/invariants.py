@@ -58,7 +58,7 @@ PAID = (_equal("a request costs chips × hours × price", "dollars", "rented"),)
 KINDS = {"step": STEP, "served": SERVED, "request": REQUEST, "loop": LOOP, "paid": PAID}
 
 
-def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_step=1):
+def time_to_drain(door, copies, users, held, reading, output_tokens, step, in_step):
     """Upper bound of TTFT in seconds: time to prefill all prompts of a copy and to finish the answers ahead.
 
     Requests beyond the ``held`` sequences wait for rounds of answers: ``users`` / ``held`` - 1. Copies that run in

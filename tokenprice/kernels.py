@@ -6,7 +6,7 @@ Rates are fractions of the data sheet and fixed times are in seconds. Both are m
 
 from functools import partial
 
-from inferlib.equation import Record, equation, frozen, quantity
+from inferlib.equation import Record, equation, quantity
 from inferlib.ops import log2, maximum, where
 from inferlib.system import Accelerator
 
@@ -17,7 +17,6 @@ POPULARITY = (
 )
 
 
-@frozen
 class Kernel(Record):
     """Timing constants of one operator on one chip: a matrix product, a block of experts, or attention."""
 
@@ -32,7 +31,6 @@ class Kernel(Record):
     )
 
 
-@frozen
 class Block(Kernel):
     """Timing constants of a whole attention block with its projections, or of the mixer of a layer that keeps a state
     (``sparse_attention.csv``)."""
@@ -48,7 +46,6 @@ class Block(Kernel):
     token: float = quantity("time that one more token of a prompt adds", "s", default=0)
 
 
-@frozen
 class Link(Record):
     """All-reduce constants of a group of tensor-parallel chips."""
 
@@ -56,7 +53,6 @@ class Link(Record):
     bandwidth: float = quantity("bytes of the message over the rest of an all-reduce's time", "B/s")
 
 
-@frozen
 class Engine(Record):
     """Software time between kernels that nothing hides, by class of engine; fitted to whole steps."""
 

@@ -128,7 +128,7 @@ class Launch:
         self.idle = []
         self.beyond = {}
 
-    def take(self, flag, value=True, kind=None):
+    def take(self, flag, value, kind=None):
         """Read one flag or setting of the engine, or of a benchmark."""
         row = row_of(kind or self.engine, flag)
         if isinstance(value, str) and row and "parts" in row:
@@ -303,7 +303,7 @@ class Launch:
             pace = parsing.parse_rate("--rate", str(said["pace"]).strip("[]"))
             rate, users = (None, pace) if closed else (pace, users)
         sglang = "sglang" in self.tool
-        ratio = said.get("ratio", 1 if sglang else 0)
+        ratio = said.get("ratio", 0)
         low, high = (ratio, 1) if sglang else (1 - ratio, 1 + ratio)
         if low < high:
             found = {name: f"{max(most * low, 1):.0f}-{most * high:.0f}" for name, most in found.items()}
@@ -371,7 +371,7 @@ def read(text):
         raise ValueError(f"{len(served)} launch commands ({', '.join(served)}): give one")
     if len(commands) > 2:
         raise ValueError("two benchmark commands: give one")
-    for kind, begun, tokens, env in sorted(commands, key=lambda one: one[0] == "benchmark"):
+    for kind, begun, tokens, env in commands:
         if kind in ENGINES:
             at = re.search(VERSION, said)
             old = "0.7" if env.get("VLLM_USE_V1") == "0" else ""

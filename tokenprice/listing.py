@@ -50,7 +50,18 @@ def _containing(word, names):
 
 
 def chips(word: str = "") -> Table:
-    """List chips whose name contains a word: SI units, price, and the chip whose kernel timings each uses."""
+    """List chips whose name contains a word: SI units, price, and the chip whose kernel timings each uses.
+
+    Examples
+    --------
+    >>> chips("h200")
+    chip      memory  bandwidth  16-bit peak  price  kernels timed on
+    GH200     96      4          989.5        2.29   H200
+    H200      141     4.8        989.5        4.59   itself
+    H200 NVL  141     4.8        835.5        -      H200
+    >>> chips("H 300")
+    none
+    """
     from tokenprice.calibration import fallback_chip
 
     rows = []
@@ -70,6 +81,16 @@ def models(word: str = "") -> Table:
     """List models whose name contains a word (* beyond the measurements): kind, format, context, parameters.
 
     ``beyond``: why an answer is beyond the measurements; ``missing``: why the model has no answer.
+
+    Examples
+    --------
+    >>> models("gpt_oss")
+    model                parameters  active  format  context  kind
+    GPT-OSS 120B         116.8       5.712   mxfp4   131,072  GQA; experts
+    GPT-OSS 20B          20.91       4.187   mxfp4   131,072  GQA; experts  *
+    openai/gpt-oss-120b  116.8       5.712   mxfp4   131,072  GQA; experts
+    openai/gpt-oss-20b   20.91       4.187   mxfp4   131,072  GQA; experts  *
+    * beyond the measurements
     """
     names = sorted({*catalog.models(), *catalog.same_shapes(), *catalog.served()}, key=str.lower)
     rows = [_model(name) for name in _containing(word, names)]
@@ -99,7 +120,13 @@ def _model(name):
 
 
 def kind(model):
-    """Return the kinds of attention, most frequent first, and whether the model has experts."""
+    """Return the kinds of attention, most frequent first, and whether the model has experts.
+
+    Examples
+    --------
+    >>> [kind(catalog.load_model(name)) for name in ("DeepSeek V3.2", "Qwen3-Next-80B-A3B-Instruct", "Llama 3 8B")]
+    ['MLA, sparse; experts', 'delta rule and GQA; experts', 'GQA; dense']
+    """
     found = Counter()
     for n, attention in model.attentions:
         name = attention.kind + (", sparse" if getattr(attention, "top", None) else "")

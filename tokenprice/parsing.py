@@ -66,9 +66,10 @@ def _measured(name, text, units, allowed):
     (2.5, 'usd/h')
     """
     number = f"{_COMMAS}|{_NUMBER}" if name in LENGTHS else _NUMBER
-    found = re.fullmatch(rf"({number})(.*)", text.strip().lower(), re.DOTALL)
+    found = re.fullmatch(rf"(-?(?:{number}))(.*)", text.strip().lower(), re.DOTALL)
     unit = found and "".join(found[2].split())
     if not found or unit not in units:
+        allowed += ", without a comma" if "," in text and name not in LENGTHS else ""
         raise ValueError(f"{name} is {validation.short(repr, text)}, but must be {allowed}")
     return float(re.sub("[,_]", "", found[1])), unit
 

@@ -14,7 +14,7 @@ from tokenprice.uncertainty import load_calibration
 
 equation = partial(equation, "serving", chapter="price")
 
-STEPS = 2  # the step in progress, and the step that prefills the prompt
+STEPS = 2  # the step in progress, and the step that prefills the prompt, in which others decode
 
 
 @equation(copies="1 > 0")
@@ -60,7 +60,6 @@ def chunked_time(chunks, prompt_time, step):
     return prompt_time + chunks * step
 
 
-@frozen
 class ArrivalProcess(Record):
     """How the requests of a closed loop arrive: each user asks again when answered.
 
@@ -89,14 +88,14 @@ STEADY = ArrivalProcess()
 
 
 @equation()
-def prompts_ahead(burst, group, users, pack=1):
+def prompts_ahead(burst, group, users, pack):
     """Prompts prefilled up to and including the request's own: the group, or in the burst on average half of all.
 
     ``burst``: the share of requests that belong to the burst, which is prefilled in packs, one in a step.
 
     Examples
     --------
-    >>> prompts_ahead(burst=0.1, group=1, users=31), prompts_ahead(burst=1, group=1, users=32, pack=8)
+    >>> prompts_ahead(burst=0.1, group=1, users=31, pack=1), prompts_ahead(burst=1, group=1, users=32, pack=8)
     (2.5, 20.0)
     """
     return (1 - burst) * group + burst * (users + pack) / 2
@@ -146,13 +145,24 @@ def concurrent_answers(users, output_tokens, prompt_tokens, budget):
 
 
 @equation(unit="s", door="s", prompt_time="s", turn="s", step="s")
-def first_token_time(door, ahead, prompt_time, turn, step):
+def first_token_time(door, ahead, prompt_time, turn, steps, step):
     """Time to first token: service overhead, prefills up to the request's own, and the steps in between."""
-    return door + ahead * prompt_time + turn + STEPS * step
+    return door + ahead * prompt_time + turn + steps * step
+
+
+def any_decoding(others, answer, first):
+    """Probability that one of the ``others`` decodes: each waits ``first`` for a token, and decodes for ``answer``.
+
+    Examples
+    --------
+    >>> [any_decoding(others=n, answer=9, first=1) for n in (0, 1, 2)]
+    [0.0, 0.9, 0.99]
+    """
+    return 1 - (first / (answer + first)) ** others
 
 
 @equation(unit="s", room="1 > 0", machine_time="s")
-def queue_time(users, room, machine_time, burst=0):
+def queue_time(users, room, machine_time, burst):
     """Mean wait for a place when more users ask than sequences fit.
 
     A request waits until those of the users beyond ``room`` are answered; each answer frees a place. After a start at
@@ -161,7 +171,7 @@ def queue_time(users, room, machine_time, burst=0):
 
     Examples
     --------
-    >>> queue_time(users=256, room=4, machine_time=1), queue_time(users=256, room=4, machine_time=1, burst=1)
+    >>> queue_time(users=256, room=4, machine_time=1, burst=0), queue_time(users=256, room=4, machine_time=1, burst=1)
     (252.0, 126.0)
     """
     return maximum(users - room, 0) * machine_time * (1 - burst / 2)
@@ -245,7 +255,7 @@ class ClosedLoop:
     :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
     ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a copy decodes at once; None without
     a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps
-    (0: not balanced).
+    (0: not balanced). ``apart``: whether other machines prefill.
     """
 
     arrivals: ArrivalProcess
@@ -262,16 +272,30 @@ class ClosedLoop:
     lanes: float = 1
     in_step: float = 1
     dp_balance: float = 0
+    apart: bool = False
 
     @cached_property
     def users(self):
         """Users of each lane."""
+        return 1 if self.apart else self.decoding
+
+    @property
+    def decoding(self):
+        """Users whose answers a lane decodes."""
         return maximum(self.running / self.lanes, 1)
+
+    @cached_property
+    def steps(self):
+        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
+        others = minimum(self.decoding * self.in_step, self.running) - 1
+        answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
+        first = self.door + (1 + self.others_ahead) * self.reading
+        return STEPS * any_decoding(others, answer, first)
 
     @property
     def together(self):
         """Copies that prefill at different times and wait for one another."""
-        return 1 if self.dp_balance else self.in_step
+        return 1 if self.dp_balance or self.apart else self.in_step
 
     @property
     def prefilling(self):
@@ -340,12 +364,12 @@ class ClosedLoop:
         own, each = (chunked_time(self.prefill_steps - 1, one, self.step) for one in (self.own, self.other))
         # weights are read for the own prompt, and shared by those ahead
         turn = turn + own - each
-        return self.balance + first_token_time(self.door, self.ahead, each, turn, self.step)
+        return self.balance + first_token_time(self.door, self.ahead, each, turn, self.steps, self.step)
 
     @property
     def balance(self):
         """Seconds for which a prompt is held back until each copy has one, so that all prefill in the same steps."""
-        if not (self.dp_balance and self.in_step > 1):
+        if self.apart or not (self.dp_balance and self.in_step > 1):
             return 0.0
         begun = self.users / self.output_tokens
         steps = balance_steps(begun, self.in_step, self.dp_balance)
@@ -411,7 +435,7 @@ class PrefillProfile:
         return 1 + workload.squared_cv(self.passes)
 
 
-def prefix_cache(q, machines=1):
+def prefix_cache(q, machines):
     """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
     if q.trace is None or not q.trace.blocks:
         return q.cached or 0

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any
 
 from inferlib import validation
-from inferlib.equation import FrozenDict, Record, frozen
+from inferlib.equation import FrozenDict, Record
 from inferlib.system import Layout, System, Workload
 from inferlib.transformer import Transformer
 from tokenprice import aliases, calibration, formatting, launch, parsing, workload
@@ -117,7 +117,6 @@ def help_of(about):
     return about["help"] + (f", e.g. {about['example']}" if about["example"] else "")
 
 
-@frozen
 class ParsedRecord(Record):
     """Base of records that parse string fields on construction; typed values are kept."""
 
@@ -171,7 +170,6 @@ def _spelled(name, value):
     )  # bits
 
 
-@frozen
 class Question(ParsedRecord):
     """A model, a machine and the work: one decode step of a batch, or requests of users.
 
@@ -246,7 +244,7 @@ class Question(ParsedRecord):
         parse_layout, "parallel layout (default: one tensor-parallel instance)", example="DP8 EP8"
     )
     weights: str | float | None = parsed_field(
-        parse_dtype, "number format of the weights (default: the checkpoint's)", example="fp8"
+        parse_dtype, "number format of all matrices of the layers (default: the checkpoint's)", example="fp8"
     )
     kv_cache_dtype: str | float | None = parsed_field(
         parse_dtype, "number format of the KV cache (default: the checkpoint's)", example="fp8"
@@ -312,7 +310,10 @@ class Question(ParsedRecord):
         parse_dollars, "dollars per chip-hour at the most expensive seller (default: price)", "usd/h", "$4"
     )
     electricity: float | None = parsed_field(
-        parse_dollars, "dollars per kilowatt-hour, on top, at rated power (default none)", "usd/kWh", "$0.10"
+        parse_dollars,
+        "dollars per kilowatt-hour, on top, at rated power, which a site provides (default none)",
+        "usd/kWh",
+        "$0.10",
     )
     pue: float | None = parsed_field(
         parse_times, "power of the site over that of its chips (default 1)", "1", "1.3"
@@ -537,7 +538,6 @@ class Question(ParsedRecord):
         return self.machine
 
 
-@frozen
 class SLO(ParsedRecord):
     """Service-level objectives of every user; None means no limit."""
 
@@ -684,5 +684,6 @@ def recorded(question, cached):
     shared, held = (float(one) / question.prompt_tokens for one in (trace.shared, cached))
     return (
         *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive.",
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive, "
+        "and is counted once for each request.",
     )

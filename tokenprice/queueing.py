@@ -7,7 +7,7 @@ follow from it. Waiting times are simulated (:mod:`tokenprice.replica`). When ma
 
 from dataclasses import replace
 from functools import cache, cached_property, partial
-from math import ceil, floor, inf, isfinite
+from math import ceil, exp, floor, inf, isfinite
 
 from inferlib.equation import equation, frozen, unchecked
 from inferlib.ops import log, maximum, minimum, sqrt
@@ -42,7 +42,7 @@ TOGETHER = 20  # machines that are simulated together where the router looks at 
 
 
 @equation(cache_tokens="1 > 0", held="1 > 0", output_tokens="1 > 0")
-def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides=1):
+def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, output_tokens, rides):
     """Sequences of a copy that is never idle: limited by memory, by the engine, or by the tokens of a step.
 
     Each sequence takes one of the ``budget`` tokens of a step, if it ``rides`` along with prefill, and a new prompt
@@ -53,7 +53,7 @@ def most_sequences(cache_tokens, held, max_num_seqs, budget, prompt_tokens, outp
 
 
 @equation(copies="1 > 0")
-def longest_pack(prompts, copies, group=1, most=UNLIMITED):
+def longest_pack(prompts, copies, group, most=UNLIMITED):
     """Prompts in a step of the slowest of ``copies`` in lockstep, each with ``prompts`` per step on average.
 
     The expected maximum of n Poisson numbers exceeds their mean by about 0.6, 1.1, 1.4 and 1.8 standard deviations for
@@ -62,7 +62,7 @@ def longest_pack(prompts, copies, group=1, most=UNLIMITED):
 
     Examples
     --------
-    >>> [round(longest_pack(prompts=n, copies=4), 2) for n in (0.1, 2, 8)]
+    >>> [round(longest_pack(prompts=n, copies=4, group=1), 2) for n in (0.1, 2, 8)]
     [0.4, 3.51, 11.01]
     """
     above = maximum(sqrt(2 * log(copies)) - 0.6, 0)
@@ -87,7 +87,7 @@ def prompts_read_again(sequences, output_tokens, fresh_tokens):
 
 
 @equation(unit="1/s", output_tokens="1 > 0", step="s > 0", prompt_time="s", copies="1 > 0")
-def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
+def capacity(sequences, output_tokens, step, prompt_time, copies, again):
     """Requests per second of a copy that is never idle: each step ends and begins equally many answers.
 
     A step takes its own time and the prefills of the prompts that begin, including those prefilled ``again`` and those
@@ -95,7 +95,7 @@ def capacity(sequences, output_tokens, step, prompt_time, copies, again=0):
 
     Examples
     --------
-    >>> capacity(sequences=100, output_tokens=200, step=0.01, prompt_time=0.02, copies=1)
+    >>> capacity(sequences=100, output_tokens=200, step=0.01, prompt_time=0.02, copies=1, again=0)
     25.0
     """
     begun = sequences / output_tokens
@@ -222,16 +222,18 @@ class Server:
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
         tpot, came, plain, n = self.balance(each)
+        idle = exp(-each * after * tpot) * plain  # the number of sequences that decode is Poisson distributed
         pieces = max(1 / self.most_prompts(n), 1)
         if pieces > 1:  # one prompt after another, each with the steps that its chunks share
             pack = read
             alone = read + pieces * plain
             wait = (each * alone**2 * uneven / (1 - each * alone) if each * alone < 1 else inf) / 2
         else:
-            wait = residual(plain, came, read, uneven)
+            wait = residual(plain, came, read, uneven) - idle / 2
             # prompts that arrived during the step in progress are prefilled together
             pack = read * (1 + 2 * each * wait)
-        ttft = self.costs.door + self.costs.late + before + wait + plain / 2 + pack + pieces * plain
+        steps = (plain - idle) / 2 + pieces * plain - idle
+        ttft = self.costs.door + self.costs.late + before + wait + pack + steps
         return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):
@@ -550,9 +552,13 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         before = end(reading, readers, by).ttft if readers else before
         return end(server, n, by, before)
 
-    def slow_end(n, readers=0):
+    def slow_end(n, readers):
         slow = state(n, readers, factor)
-        return slow and replace(slow, ttft=max(slow.ttft, state(n, readers).ttft * one.first_factor))
+        if not slow:
+            return None
+        load = factor * reading(readers).load(q.request_rate / readers) if readers else 0.0
+        first = state(n, readers).ttft * one.first_factor
+        return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 
     def good(n, readers=0):
         found = state(n, readers, factor if sure else 1.0)

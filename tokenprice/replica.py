@@ -145,7 +145,6 @@ class Replica:
         """Add a request. It waits for a whole step, as engines schedule the next step during the present one."""
         if self.load == 0:
             self.clock = max(self.clock, request.came)
-            request.extra = sum(self.costs.step(1)[k] * (request.prompt if k else 1) for k in (0, 1))
         elif self.begun <= request.came < self.clock:
             request.extra = (request.came - self.begun) % self.each
         if copy is None:
@@ -257,6 +256,7 @@ class Replica:
                 read = own
         each, grows = self.decode_time(packs)
         pause = bool(read) and not self.rides
+        alone = 0.0 if self.n or pause else each
         steps = 1
         if reads:
             seconds = read + (0.0 if pause else each)
@@ -273,7 +273,7 @@ class Replica:
         elif self.n:
             self.decoded(steps, seconds, done)
         for copy, pack in packs:
-            self.prefilled(copy, pack, done)
+            self.prefilled(copy, pack, done, alone)
         return done
 
     def held(self):
@@ -330,8 +330,11 @@ class Replica:
             if self.steps >= copy.full:
                 self.preempt(copy)
 
-    def prefilled(self, copy, pack, done):
-        """Record prefilled tokens; a prompt that is complete yields its first token."""
+    def prefilled(self, copy, pack, done, alone):
+        """Record prefilled tokens; a prompt that is complete yields its first token.
+
+        ``alone``: seconds of the step where nothing decodes; it reads the weights, as does a prompt's own time.
+        """
         changed = False
         for r, tokens in pack:
             changed = changed or r.left == r.fresh  # it was admitted in this step
@@ -343,6 +346,7 @@ class Replica:
             copy.kept -= 0 if self.scheduler.reserve else r.context
             if r.first is None:
                 r.first = self.clock
+                r.extra -= alone
                 r.done = 1
             if r.done >= r.output:
                 self.finish(copy, r, done)

@@ -77,7 +77,7 @@ def instance_ratio(prompt_time, output_tokens, step, users):
     return prompt_time * users / (output_tokens * step)
 
 
-def prefill_wait(users, cycle, each, uneven=1.0):
+def prefill_wait(users, cycle, each, uneven):
     """Mean wait for separate prefill machines in a closed loop, in seconds.
 
     Without a wait a user asks once in ``cycle`` seconds; busy machines prefill one prompt in ``each``. A user who asks
@@ -85,7 +85,7 @@ def prefill_wait(users, cycle, each, uneven=1.0):
 
     Examples
     --------
-    >>> prefill_wait(users=100, cycle=10, each=1)  # 100 prompts take 100 s
+    >>> prefill_wait(users=100, cycle=10, each=1, uneven=1)  # 100 prompts take 100 s
     90
     """
     queue = busy = wait = 0
@@ -125,6 +125,7 @@ class Request(Screen):
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
+    steps: float = 0.0  # steps of others that delay the first token in a closed loop
 
     @property
     def seconds(self):
@@ -296,15 +297,9 @@ def request_of(
     loop = ClosedLoop(
         protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, chunks=profile.chunks,
         door=door, uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        running=together, lanes=lanes, in_step=deployment.in_step, dp_balance=scheduler.dp_balance,
+        apart=reader is not None,
     )  # fmt: skip
-    if reader is None:
-        loop = replace(
-            loop,
-            running=together,
-            lanes=lanes,
-            in_step=deployment.in_step,
-            dp_balance=scheduler.dp_balance,
-        )
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
@@ -323,6 +318,7 @@ def request_of(
         ttft=ttft + queue_time(running if users is None else users, running, done, protocol.burst),
         decode_batch=together,
         tpot=token_time(step.total, token_wait),
+        steps=loop.steps,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,

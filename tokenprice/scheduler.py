@@ -12,7 +12,7 @@ TensorRT-LLM: ``max_num_tokens`` 8,192 and ``max_batch_size`` 2,048 (``BuildConf
 """
 
 from inferlib import validation
-from inferlib.equation import Record, frozen
+from inferlib.equation import Record
 
 GIB = 2**30
 SMALL, LARGE = 35e9, 160e9  # bytes of memory; between them SGLang prefills 8,192 tokens a step
@@ -22,7 +22,6 @@ UNSHARED = 1e18  # budget of an engine that prefills first: tokens take none of 
 MOST = 8192  # largest number of sequences per copy that is tried
 
 
-@frozen
 class Scheduler(Record):
     """How an engine fills a step, admits requests, and how requests are routed.
 

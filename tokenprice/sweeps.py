@@ -8,7 +8,7 @@ from inferlib import validation
 from inferlib.optional_imports import np, xarray as xr
 from inferlib.papers import common_terms, metadata, source_of, sources, vocabulary
 from inferlib.system import System
-from tokenprice import predictors
+from tokenprice import aliases, predictors
 from tokenprice.ask import ask
 from tokenprice.formatting import align
 from tokenprice.parsing import parse_machine, parse_seconds
@@ -235,7 +235,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     >>> sweep("Llama 3 70B", "8x H100", over={"boxes": boxes, "batch": [1, 64]}).best().squeeze().values.tolist()
     ['one of 8', 'one of 8']
     """
-    validation.instance("over", over, Mapping)
+    over = aliases.resolve(validation.instance("over", over, Mapping))
     choices = {name: values for name, values in over.items() if isinstance(values, Mapping)}
     axes = _axes(over, [*Question.names(), "chips", *choices])
     if isinstance(question, Question):

@@ -7,7 +7,7 @@ from math import fsum, inf, log
 from sys import float_info
 
 from inferlib import validation
-from inferlib.equation import Record, frozen
+from inferlib.equation import Record
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 
@@ -144,7 +144,6 @@ def mean_context(q) -> float:
     return q.prompt_tokens + (1 + squared_cv(q.answers)) * q.output_tokens / 2
 
 
-@frozen
 class Trace(Record):
     """A recorded trace: arrival times in seconds since the first, token counts, and block hashes of each prompt.
 

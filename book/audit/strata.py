@@ -38,7 +38,7 @@ def counted(table):
 
 
 def draw(table, names=None):
-    """Draw a line per number and a column per version: full if it prints the number, pale if it prints another.
+    """Draw a line per number and a column per version: full if it prints the number, faded if it prints another.
 
     ``names``: labels of the versions.
     """

@@ -43,12 +43,20 @@ globalThis.inferlibAsk = function (D) {
   const sparse = (m) => m.values.stored_experts > 0;
 
   // A model or a chip by any name that the catalogue knows; else as it was typed.
+  const wordsOf = (text) => {
+    const all = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/).filter(Boolean);
+    const words = all.filter((word, k) => !k || !D.ignored.endings.includes(word));
+    return words.slice(+(words[0] === "meta" && words.length > 1));
+  };
+  const spelled = ([what, list]) => {
+    const own = Object.keys(list).map((name) => [wordsOf(name).join(""), name]);
+    return [what, { ...Object.fromEntries(own), ...D.names[what] }];
+  };
+  const spellings = Object.fromEntries(Object.entries({ model: D.models, chip: chips }).map(spelled));
   const known = (what, text) => {
     if (has(what === "chip" ? chips : D.models, text)) return text;
-    const all = text.toLowerCase().replace(/^.*\//, "").split(/[\s_-]+/).filter(Boolean);
-    let words = all.filter((word, k) => !k || !D.ignored.endings.includes(word));
-    if (words[0] === "meta" && words.length > 1) words = words.slice(1);
-    const called = (list) => has(D.names[what], list.join("")) && D.names[what][list.join("")];
+    const words = wordsOf(text);
+    const called = (list) => has(spellings[what], list.join("")) && spellings[what][list.join("")];
     if (called(words) || what === "model") return called(words) || text;
     // a chip with its vendor or its memory, which must be the memory that it has
     const plain = words.filter((word) => !D.ignored.vendors.includes(word));
@@ -331,7 +339,7 @@ globalThis.inferlibAsk = function (D) {
   };
 
   // What Python remarks: a sequence that is too long, a step that 16 bits make faster, what a file holds.
-  const remarks = (S, at, longest, seconds) => {
+  const remarks = (S, at, longest, seconds, shared) => {
     const { most } = at.m, name = at.stored.weights.kernel, told = [];
     if (most && longest > most) told.push(filled(D.remarks.long, { longest, most }));
     const { l, m, stored } = at;
@@ -339,6 +347,10 @@ globalThis.inferlibAsk = function (D) {
     const width = every(m, "d_expert").find((one) => one % 128 === 0 && one % (128 * chips));
     if (width && stored.each.experts.kernel === "fp8 block")
       told.push(filled(D.remarks.uneven, { width, chips }));
+    const [own, parts] = m.formats, mixed = new Set(parts.slice(0, 4).map(String)).size > 1;
+    if (mixed && S.weights && [own].flat().pop() !== S.weights && !keeps(S.layer_formats))
+      told.push(filled(D.remarks.whole, { name: S.weights }));
+    if (shared) told.push(D.remarks.prefix);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
@@ -586,16 +598,17 @@ globalThis.inferlibAsk = function (D) {
     const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
     if (!(load < 1) || !(before >= 0)) return null;
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
+    const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
     let pack = s.own, waits;
     if (pieces > 1) {
       const alone = s.own + pieces * plain, busy = each * alone;
       waits = busy < 1 ? each * alone * alone * s.uneven / (1 - busy) / 2 : Infinity;
     } else {
-      [waits] = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven });
+      waits = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven })[0] - idle / 2;
       pack = s.own * (1 + 2 * each * waits);
     }
-    const first = door + late + before + waits + plain / 2 + pack + pieces * plain;
-    const held = each * s.lanes * (first + Math.max(s.output - 1, 0) * token);
+    const first = door + late + before + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
+    const held = each * s.lanes * (first + after * token);
     return { busy: load, held, waits, token, first };
   };
   const playedMeans = (s, all, before, times = 1) => {
@@ -645,6 +658,7 @@ globalThis.inferlibAsk = function (D) {
     const states = (n, m) => {
       const now = state(n, m), slow = { ...state(n, m, factor) };
       slow.first = Math.max(slow.first, now.first * soon);
+      if (m) slow.busy = Math.max(slow.busy, arrivals / m / reads.capacity * factor);
       return [now, slow];
     };
     const fine = (n, m = 0) => Boolean(state(n, m)) && (!good || good(sure ? states(n, m)[1] : state(n, m)));
@@ -783,7 +797,7 @@ globalThis.inferlibAsk = function (D) {
     if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      remarks: remarks(S, at, S.mix.longest), others: Math.max(token - step.seconds, 0), many, factor,
+      remarks: remarks(S, at, S.mix.longest, 0, cached && running < users), others: Math.max(token - step.seconds, 0), many, factor,
       promptPeaks,
       least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
     if (found.others > Math.max(...step.terms.filter((t) => t.counts).map((t) => t.seconds)))
@@ -873,8 +887,10 @@ globalThis.inferlibAsk = function (D) {
   };
   // By how much one thing would have to change for a step to be good enough, all else left: by bisection.
   const needed = (S, batch, context, good) => D.levers.map(({ name, scale, limit, less }) => {
-    const at = opening(S, batch, context), holds = (by) => {
+    const at = opening(S, batch, context), rent = at && price({ ...S, electricity: null }, at.c.name);
+    const holds = (by) => {
       const now = scaled(at.q, scale, by), [needs, own, left] = fits(at, now);
+      if (scale.price && rent != null) now.price = at.q.price - rent + rent * Math.pow(by, scale.price);
       return !(own != null && needs > left) && good(...token(S, at, now));
     };
     const tries = Array.from({ length: 61 }, (_, k) => Math.pow(limit, k / 60));
@@ -917,7 +933,8 @@ globalThis.inferlibAsk = function (D) {
   };
   // Whether a state is within the SLO, at its slow end where that must be.
   const late = (S, one) => one.first > (S.ttft || Infinity);
-  const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one);
+  const asPromised = (S, one) => !(one.token > (S.tpot || Infinity)) && !late(S, one)
+    && !(one.busy > D.settled); // load of a fleet whose simulated means can be trusted
   const seenOf = (S, one) => (S.sure ? { token: one.tokenHigh, first: one.firstHigh } : one);
   // The time of an answer is asked for powers of two of users a copy, then between the last good one and the
   // next; of arrivals, for the cheapest way to read prompts.

@@ -402,8 +402,9 @@ globalThis.inferlibCheck = function (D, A) {
   const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
     .filter(Boolean).map((part) => {
       for (const [label, [name]] of Object.entries(B.words)) {
+        const ahead = name === "output_rate" ? "(?:output )?" : "";
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
-          + `|(?:(?:output )?throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
+          + `|${ahead}(?:throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
         const found = RegExp(of, "i").exec(part);
         if (!found) continue;
         const said = found.groups.after || found.groups.before, mixed = LENGTHS.includes(name)

@@ -433,7 +433,8 @@ globalThis.inferlibPage = function (root, D) {
       : big(time(one.seconds), "a token", ends(one.low, one.high));
     const cents = one.request == null ? "n/a" : `${digits(100 * one.request)} ¢`;
     const joules = ["joules a token", digits(one.joules),
-      r && one.promptJoules != null ? `prompt ${digits(one.promptJoules)}` : ""];
+      [r && one.promptJoules != null && `prompt ${digits(one.promptJoules)}`,
+        q.electricity && "paid: rated power"].filter(Boolean).join("; ")];
     const tiles = [["tokens/s a user", digits(one.speed)], ...(r
       ? [[one.many ? "users in a machine" : "users served", digits(one.running)],
         ["tokens/s in all", digits(one.sum)], ["$ a million in", usd(paid.input)],

@@ -11,7 +11,7 @@ from book.explorer import static_start
 from inferlib.catalog import ENDINGS, SOLD, VENDORS
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
-from tokenprice import ask, calibration, catalog, deployment, invariants, operators, permalink
+from tokenprice import ask, calibration, deployment, invariants, operators, permalink
 from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
@@ -28,7 +28,7 @@ from tokenprice.queueing import (
     WARM,
     WORTH_SAYING,
 )
-from tokenprice.recommendation import IN_STAGES, LIMITED, MAX_USERS, MUCH_LESS, OFFERS_SHOWN
+from tokenprice.recommendation import IN_STAGES, LIMITED, MAX_USERS, MUCH_LESS, OFFERS_SHOWN, SETTLED
 from tokenprice.request import CAUTIONS as REQUEST_CAUTIONS, TTFT_CAUTIONS
 from tokenprice.speculation import measured_curves
 from tokenprice.uncertainty import CAUTIONS
@@ -139,6 +139,7 @@ def data():
         },
         "limit": {"roomy": ROOMY, "worth": WORTH_SAYING, "full": MEMORY_FULL, "chosen": LIMITED},
         "shown": OFFERS_SHOWN,
+        "settled": SETTLED,
         "pipelines": {"text": IN_STAGES, "least": MUCH_LESS},
         "measured": tables.measurements(),
         "same": {name: 8 if n == 8 else 16 if n > 8 else 4 for name, n in bits.items()},
@@ -148,7 +149,7 @@ def data():
             for n, one in enumerate(invariants.KINDS[kind])
         ],
         "palette": _palette(),
-        "names": {what: catalog.spellings(what) for what in ("model", "chip")},
+        "names": {what: tables.other_spellings(what) for what in ("model", "chip")},
         "ignored": {"endings": ENDINGS, "vendors": sorted(VENDORS), "sold": SOLD},
         "accepted": {name: curve["length"] for name, curve in measured_curves().items()},
     }

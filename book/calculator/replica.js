@@ -94,11 +94,8 @@ globalThis.inferlibReplica = (() => {
       }
     };
     own.add = (r, copy) => {
-      if (!own.load) {
-        own.clock = Math.max(own.clock, r.came);
-        const [base, slope] = at.step(1);
-        r.extra = base + slope * r.prompt;
-      } else if (own.begun <= r.came && r.came < own.clock) r.extra = (r.came - own.begun) % own.each;
+      if (!own.load) own.clock = Math.max(own.clock, r.came);
+      else if (own.begun <= r.came && r.came < own.clock) r.extra = (r.came - own.begun) % own.each;
       copy.line.push(r);
       prompted.add(copy);
       own.load++;
@@ -167,6 +164,7 @@ globalThis.inferlibReplica = (() => {
         const [base, slope] = at.step(1);
         each = base + slope * (some ? some[1][0][0].prompt : 0);
       }
+      const alone = n || pause ? 0 : each; // nothing decodes
       if (some) seconds = read + (pause ? 0 : each);
       else if (wait) seconds = each;
       else {
@@ -209,7 +207,7 @@ globalThis.inferlibReplica = (() => {
           if (r.left > 0) continue;
           copy.reading.splice(copy.reading.indexOf(r), 1);
           if (!policy.reserve) copy.kept -= r.context;
-          if (r.first == null) { r.first = own.clock; r.done = 1; }
+          if (r.first == null) { r.first = own.clock; r.extra -= alone; r.done = 1; }
           if (r.done >= r.output) finish(r, copy, done); else join(copy, r);
         }
         update(copy);

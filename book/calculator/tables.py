@@ -9,7 +9,7 @@ from book import measured
 from book.calculator import javascript
 from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
-from inferlib.catalog import chip_fact
+from inferlib.catalog import chip_fact, words as words_of
 from inferlib.formats import FORMATS, SPELLED
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
@@ -96,6 +96,12 @@ def models():
             about["layers"] = [[count, *map(_by_place, parts)] for count, *parts in about["layers"]]
             found[name] = about
     return found, refused
+
+
+def other_spellings(what):
+    """Return the accepted spellings of models or chips that are not the words of their names."""
+    own = {"".join(words_of(name)): name for name in (models()[0] if what == "model" else chips())}
+    return {typed: name for typed, name in catalog.spellings(what).items() if own.get(typed) != name}
 
 
 # --- Chips and kernels -----------------------------------------------------------------------------------------

@@ -114,13 +114,13 @@ def draw_roofline(case, prompt=2048):
     intensity = np.geomspace(0.5, 5000, 200)
     ax.plot(intensity, roofline.attainable_flops(chip, intensity) / 1e12, color=style.INK)
     points = intensity_over_batch(profile(case), (1, 8, 64, 512), (1, 4096, 32768))
-    for own, colour, label in zip(
-        points.T, (style.BLUE, *style.shades(2)), ("short", "4K", "32K"), strict=True
+    for own, colour, mark, label in zip(
+        points.T, (style.BLUE, *style.shades(2)), "o^v", ("short", "4K", "32K"), strict=True
     ):
         at = own.to_numpy()
         reached = roofline.attainable_flops(chip, at) / 1e12
         line = {"color": colour, "markersize": 6, "linewidth": 0.8, "alpha": 0.85}
-        ax.plot(at, reached, "o:", label=f"decode, {label} context", **line)
+        ax.plot(at, reached, f"{mark}:", label=f"decode, {label} context", **line)
         # a longer context moves every batch; its largest is named too, so that the paths can be compared
         for x, y, b in zip(at, reached, points.batch.values, strict=True):
             if label == "short" or b == points.batch.values[-1]:

@@ -15,7 +15,7 @@ from book.frames import frame
 from book.style import Text
 from book.synthesis import figures, grid
 from inferlib import load_chip, load_model, principles
-from inferlib.equation import frozen, quantity
+from inferlib.equation import quantity
 from inferlib.ops import where
 from inferlib.papers.source import run
 from inferlib.system import Breakdown, Layout, System, Workload
@@ -91,7 +91,6 @@ def _named(question, changed):
     return ", ".join([f"{told['model']} on {told['machine']}", *others])
 
 
-@frozen
 class Layered(principles.Profile):
     """A profile with the number and the size of the exchanges between chips."""
 
@@ -213,12 +212,12 @@ def chips_and_users(case):
     return tables
 
 
-def users_at(case, speed=CHAT):
-    """Describe the most users on a case's machine that each get a speed, with the model that says so.
+def users_at(request, speed=CHAT):
+    """Describe the most users on a request's machine that each get a speed, with the model that says so.
 
     By this figure, by the kernel model's step, and for requests with prefill, as `decide` counts users.
     """
-    machine = case.machine
+    case, machine = request.step(), request.machine
 
     def pictured(users):
         found = _step_of(case, machine.count, users)
@@ -228,19 +227,12 @@ def users_at(case, speed=CHAT):
         answer = ask(question.replace(**{field: users}))
         return answer.feasible and answer.speed >= speed
 
-    enough = pictured, partial(answered, "batch", case), partial(answered, "concurrency", _with_prompts(case))
+    enough = pictured, partial(answered, "batch", case), partial(answered, "concurrency", request)
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
         f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "
-        f"{_users(alone)}, and {asking} if each also sends a prompt of {REQUEST.prompt_tokens:,} tokens and gets "
-        f"{REQUEST.output_tokens}."
-    )
-
-
-def _with_prompts(case):
-    """Replace a step by requests of the running question's lengths."""
-    return case.replace(
-        batch=None, context=None, prompt_tokens=REQUEST.prompt_tokens, output_tokens=REQUEST.output_tokens
+        f"{_users(alone)}, and {asking} if each also sends a prompt of {request.prompt_tokens:,} tokens and gets "
+        f"{request.output_tokens}."
     )
 
 

@@ -10,7 +10,6 @@ from book.serving import energy as measured_energy, fit
 from tokenprice import ask, simulate
 from tokenprice.deployment import Deployment
 
-COLOURS = (*style.LINES, style.SKY, style.ROSE, style.GREEN)
 # Kind of time of each part of a step, for its colour.
 _PARTS = {
     "the bound": style.BLUE, "shares that kernels reach": style.BLUE, "starts of kernels": style.FAINT,
@@ -84,10 +83,10 @@ def ladder(table):
 def copies(table):
     """Attention copied, experts spread over 48 chips: measured and predicted over the batch."""
     ax = style.panels(6.0, 3.2, layout=None)
-    for i, (name, own) in enumerate(table.groupby("system", sort=False)):
-        colour = COLOURS[i]
-        ax.plot(own["sequences a chip"], own["measured, ms"], "o", color=colour, label=f"{name}, measured")
-        ax.plot(own["sequences a chip"], own["predicted, ms"], "-", color=colour, label=f"{name}, predicted")
+    systems = table.groupby("system", sort=False)
+    for (name, own), colour, mark, line in zip(systems, style.LINES, "os", ("-", "--"), strict=False):
+        ax.plot(own["sequences a chip"], own["measured, ms"], mark, color=colour, label=f"{name}, measured")
+        ax.plot(own["sequences a chip"], own["predicted, ms"], line, color=colour, label=f"{name}, predicted")
     ax.set_xscale("log", base=2)
     ticks = sorted(set(table["sequences a chip"]))
     ax.set_xticks(ticks, [str(t) for t in ticks])
@@ -104,7 +103,7 @@ def over_context(models, system, workload):
         served = Deployment.of(model, system, workload)
         # drawn for any batch, whether or not its users would fit
         steps = [served.unlimited().step(workload.batch, n).total for n in lengths]
-        line = {"color": COLOURS[i // 2], "linestyle": ("--", "-")[i % 2]}
+        line = {"color": style.LINES[i // 2], "linestyle": ("--", "-")[i % 2]}
         axes[0].plot(lengths, 1e3 * np.array(steps), label=name, **line)
         axes[1].plot(lengths, [served.max_sequences(n) for n in lengths], **line)
     axes[0].set(ylabel=f"milliseconds per token, {workload.batch:g} users", ylim=(0, None))
@@ -188,27 +187,23 @@ def _over_load(ax, question, loads, requests):
     if not rare.feasible:
         return style.nothing(rare.summary(), ax)
     one = rare.fleet
-    at, grid = one.server, np.linspace(0.01, 0.97, 97)
+    at, most = one.server, 1 / one.factor  # the load at which the slow machine is full
+    grid = np.arange(0.01, min(most, 0.975), 0.01)
     for by, name, line in ((1, "formula", "-"), (one.factor, "formula, slow end of the interval", "--")):
         states = [at.slower(by).steady(load * at.capacity) for load in grid]
-        first = [
-            state.ttft if state and load < 1 / one.factor else np.nan
-            for state, load in zip(states, grid, strict=True)
-        ]
+        first = [state.ttft if state else np.nan for state in states]
         ax.plot(grid, first, line, color=style.PURPLE, label=name)
-    asked_at = [
-        question.replace(request_rate=load * at.capacity, replicas=1)
-        for load in loads
-        if load < 1 / one.factor
-    ]
-    steady = [(load, each) for load, each in zip(loads, asked_at, strict=False) if ask(each).feasible]
-    shown = [load for load, _ in steady]
-    found = [simulate(each, requests=requests, seed=1) for _, each in steady]
-    ax.plot(shown, [one.mean("first") for one in found], "o", color=style.INK, label="simulated, mean")
+    found = {}
+    for load in loads:
+        arriving = question.replace(request_rate=load * at.capacity, replicas=1)
+        if load < most and ask(arriving).feasible:
+            found[load] = simulate(arriving, requests=requests, seed=1)
+    means = [run.mean("first") for run in found.values()]
+    ax.plot([*found], means, "o", color=style.INK, label="simulated, mean")
     for share, mark in ((90, "^"), (99, "v")):
-        late = [one.percentile("first", share) for one in found]
-        ax.plot(shown, late, mark, color=style.YELLOW, label=f"simulated, p{share}")
-    ax.axvline(1 / one.factor, color=style.RED, linewidth=1)
+        late = [run.percentile("first", share) for run in found.values()]
+        ax.plot([*found], late, mark, color=style.YELLOW, label=f"simulated, p{share}")
+    ax.axvline(most, color=style.RED, linewidth=1)
 
 
 NONE = "it fits on none of these, or has no price"  # in place of a curve
@@ -223,12 +218,10 @@ def reading(answers):
     ax = style.panels(5.0, 3.0, layout=None)
     ax.plot(*zip(*at, strict=True), "o-", color=style.ORANGE)
     for n, point in zip(read, at, strict=True):
-        ax.annotate(f"{n} chips", point, fontsize=9, xytext=(4, 4), textcoords="offset points")
+        ax.annotate(f"{n} chips", point, xytext=(4, 4), textcoords="offset points")
+    ax.margins(0.15)
     ax.set(
-        xlabel="ms to read a prompt",
-        ylabel="dollars per million tokens of prompt",
-        xlim=(0, None),
-        ylim=(0, None),
+        xlabel="ms to read a prompt", ylabel="dollars for a million tokens", xlim=(0, None), ylim=(0, None)
     )
     return ax
 
@@ -264,9 +257,9 @@ def first_token(answer):
 def _against(ax, table, xlabel, ylabel):
     """Computed over measured, coloured by model, on equal logarithmic axes with a line where both are the same."""
     groups = sorted(table.groupby("model"), key=lambda group: -len(group[1]))  # the largest is drawn below
-    for colour, (name, own) in zip(COLOURS, groups, strict=False):
+    for (colour, mark), (name, own) in zip(style.DEGREES.values(), groups, strict=False):
         label = name.rpartition("/")[2]  # the name without the publisher
-        ax.plot(own.x, own.y, ".", color=colour, label=label, markersize=4)
+        ax.plot(own.x, own.y, mark, color=colour, label=label, markersize=3)
     ends = 0.8 * table[["x", "y"]].min().min(), 1.25 * table[["x", "y"]].max().max()
     ax.plot(ends, ends, color=style.INK, linewidth=1)
     ax.set(xscale="log", yscale="log", xlabel=xlabel, ylabel=ylabel, xlim=ends, ylim=ends, aspect="equal")

@@ -29,7 +29,7 @@ from tokenprice import (
 from tokenprice.decode import ShardedModel, layer
 from tokenprice.deployment import Deployment, decode_step
 from tokenprice.kernels import reduce_time
-from tokenprice.prefill import STEPS, prefill_until_first_token
+from tokenprice.prefill import prefill_until_first_token
 
 # Kernels of a dense layer by part of the model, in the order in which they run.
 NAMES = {"attention": ("QKV", "output"), "cache": ("attention",), "feed-forward": ("gate, up", "down")}
@@ -345,7 +345,7 @@ def of_a_first_token(answer):
     def parts(r):
         q = answer.question
         own = {
-            "way in and out": calibration.engine(q.engine).door, "two steps": STEPS * r.step.total,
+            "way in and out": calibration.engine(q.engine).door, "steps of others": r.steps * r.step.total,
             "its own prompt": prefill_until_first_token(q.deployment, r.prompt.total, max(q.prefill_chunks, 1)),
         }  # fmt: skip
         return own | {"prompts of others": r.ttft - sum(own.values()), "first token": r.ttft}

@@ -80,7 +80,7 @@ def load_system(value, chips=None, name="system"):
     before = re.fullmatch(r"([0-9]+)(?:\s*[x×*]\s*|\s+(?=\D))(.+)", said, re.IGNORECASE)
     number, chip = before.groups() if before else ("1", said)
     after = re.fullmatch(r"(.*?\S)\s*[x×*:]\s*([0-9]+)", said, re.IGNORECASE)
-    if after and not before and not is_chip(said):
+    if after and not before and _found("chip", said) is None:
         chip, number = after.groups()
     try:
         found = known[chip] if chip in known else load_chip(chip)
@@ -222,11 +222,6 @@ def unknown(what, name, spelled, where):
     names = dict.fromkeys(spelled[known] for known in [*inside[:3], *near])
     hint = f"; did you mean {' or '.join(map(repr, list(names)[:4]))}?" if names else ";"
     return LookupError(f"no {what} {validation.shown(name)}{hint} {where}")
-
-
-def is_chip(name):
-    """Whether a chip of the catalogue has this name, in any spelling."""
-    return _found("chip", name) is not None
 
 
 def _found(what, name):

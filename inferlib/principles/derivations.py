@@ -1,6 +1,6 @@
 """Derivations of first principles: when memory and arithmetic take equally long, and the effect of long contexts."""
 
-from inferlib.equation import derivation_steps, in_notation, solved, symbolic
+from inferlib.equation import in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.principles import roofline
 from inferlib.principles.profile import Profile
@@ -21,7 +21,7 @@ def critical_batch():
     calculating = roofline.arithmetic_time(CHIP, roofline.decode_work(DENSE, BATCH, 0), 1)
     once = calculating.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read)
     solution = solved(reading, once, BATCH)
-    return derivation_steps(
+    return (
         "Reading the weights takes the same time for every batch.",
         equals("memory_time", reading),
         "Multiplying them takes longer the larger the batch.",
@@ -43,7 +43,7 @@ def long_context():
     ceiling = sp.limit(intensity, CONTEXT, sp.oo)
     many = sp.limit(intensity, BATCH, sp.oo)
     left = symbol("decode_intensity")
-    return derivation_steps(
+    return (
         "Every sequence brings its own cache, and its own arithmetic with it.",
         sp.Eq(left, intensity),
         "With a large batch the weights drop out, the cache does not.",
@@ -62,7 +62,7 @@ def prefill():
     intensity = roofline.prefill_intensity(DENSE, TOKENS)
     intensity = sp.simplify(intensity.subs(DENSE.token_flops, DENSE.flop_per_weight * DENSE.always_read))
     needed = solved(intensity, roofline.ridge_point(CHIP), TOKENS)
-    return derivation_steps(
+    return (
         "All tokens of a prompt share one reading of the weights.",
         equals("prefill_intensity", intensity),
         "So a prompt of this many tokens keeps arithmetic as busy as memory.",
@@ -87,7 +87,7 @@ def two_bounds():
     balanced = {DENSE.pair_flops: pairs, CHIP.flops: symbol("ridge_point") * CHIP.memory_bandwidth}
     told = far.subs(balanced, simultaneous=True)
     ratio = sp.Symbol("x")
-    return derivation_steps(
+    return (
         "If all of a step overlaps, it takes all its reading or all its arithmetic, whichever is longer.",
         equals("overlapped_time", overlapped),
         "If attention waits for the matrices, each takes the longer of its own two, and the two add.",
@@ -118,7 +118,7 @@ def touched_experts():
     read = (MODEL.always_read + expected).subs(sequences, BATCH)
     missed = sp.Symbol("P_1")
     all_miss = sp.Symbol("P_b")
-    return derivation_steps(
+    return (
         "One token picks k of E experts. Of all its picks, those that leave out a given expert are picks of k from "
         "the other ones: it misses that expert with probability",
         sp.Eq(missed, sp.Eq(without, one)),

@@ -5,12 +5,11 @@ from dataclasses import field
 
 from inferlib import validation
 from inferlib.attention import unsupported_features
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.system import format_bytes
 from inferlib.transformer import Experts, Transformer
 
 
-@frozen
 class Profile(Record):
     """A model as the equations of first principles use it: plain numbers.
 

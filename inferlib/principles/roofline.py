@@ -11,23 +11,23 @@ from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, d
 from inferlib.transformer import Transformer
 from inferlib.units import factor
 
-equation = partial(equation, "principles")
+equation = partial(equation, "principles", records={"chip": Accelerator, "model": Profile})
 
 
 @equation(unit="s", data="B", n_chips="1 > 0")
-def memory_time(chip: Accelerator, data, n_chips):
+def memory_time(chip, data, n_chips):
     """Least time to read ``data`` bytes spread evenly over the memories of ``n_chips`` chips; seconds."""
     return data / (n_chips * chip.memory_bandwidth)
 
 
 @equation(unit="s", work="FLOP", n_chips="1 > 0")
-def arithmetic_time(chip: Accelerator, work, n_chips):
+def arithmetic_time(chip, work, n_chips):
     """Least time for ``work`` FLOP spread evenly over ``n_chips`` chips; seconds."""
     return work / (n_chips * chip.flops)
 
 
 @equation(unit="s", work="FLOP", data="B", n_chips="1 > 0")
-def roofline_time(chip: Accelerator, work, data, n_chips):
+def roofline_time(chip, work, data, n_chips):
     """Least time for both, reading and calculating at once.
 
     Examples
@@ -46,7 +46,7 @@ def arithmetic_intensity(work, data):
 
 
 @equation(unit="FLOP/B")
-def ridge_point(chip: Accelerator):
+def ridge_point(chip):
     """The intensity at which a chip's memory and its arithmetic are equally busy; FLOP per byte.
 
     Examples
@@ -59,7 +59,7 @@ def ridge_point(chip: Accelerator):
 
 
 @equation(unit="FLOP/s", intensity="FLOP/B")
-def attainable_flops(chip: Accelerator, intensity):
+def attainable_flops(chip, intensity):
     """The roofline: FLOP/s that a chip reaches at a given intensity."""
     return minimum(chip.flops, intensity * chip.memory_bandwidth)
 
@@ -72,7 +72,7 @@ def _time_difference(chip, model, batch):
 
 
 @equation(least=Minimum(_time_difference, "batch", place=True))
-def critical_batch(chip: Accelerator, model: Profile):
+def critical_batch(chip, model):
     """The batch at which multiplying the weights takes as long as reading them; no cache, no experts.
 
     Examples
@@ -91,7 +91,7 @@ def exchange_time(latency, data, bandwidth):
 
 
 @equation()
-def weights_read(model: Profile, batch):
+def weights_read(model, batch):
     """Weights one decode step reads: all shared ones, and the routed experts that the batch touches.
 
     Every token goes to a share of the experts, drawn evenly: the unused part shrinks with every
@@ -101,20 +101,20 @@ def weights_read(model: Profile, batch):
 
 
 @equation(unit="B")
-def weight_data(model: Profile, batch):
+def weight_data(model, batch):
     """Bytes of weights that one decode step reads."""
     return model.weight_bytes * weights_read(model, batch)
 
 
 @equation(unit="B")
-def cache_data(model: Profile, batch, context):
+def cache_data(model, batch, context):
     """Bytes of cache that one decode step reads: every sequence has its own; windows cap it."""
     seen = model.cache_values * context + model.window_values * minimum(context, model.window)
     return model.cache_bytes * batch * seen
 
 
 @equation(unit="FLOP")
-def decode_work(model: Profile, batch, context):
+def decode_work(model, batch, context):
     """FLOP of one decode step: two for every weight a token meets, and attention over the context."""
     return batch * (model.token_flops + _attention_flops(model, context))
 
@@ -125,14 +125,14 @@ def _attention_flops(model, context):
 
 
 @equation(unit="s", n_chips="1 > 0")
-def overlapped_time(chip: Accelerator, model: Profile, n_chips, batch, context):
+def overlapped_time(chip, model, n_chips, batch, context):
     """Least time of a decode step in which everything overlaps: all it reads, or all it calculates."""
     data = weight_data(model, batch) + cache_data(model, batch, context)
     return roofline_time(chip, decode_work(model, batch, context), data, n_chips)
 
 
 @equation(unit="s", n_chips="1 > 0")
-def in_turn_time(chip: Accelerator, model: Profile, n_chips, batch, context):
+def in_turn_time(chip, model, n_chips, batch, context):
     """Least time of a decode step whose operators run in turn: matrices, then attention, each the longer of its two.
 
     Within an operator reading and calculating overlap; between operators nothing does. All matrices count as one
@@ -158,14 +158,14 @@ def in_turn_stages(chip, model, n_chips, batch, context):
 
 
 @equation(unit="FLOP/B")
-def decode_intensity(model: Profile, batch, context):
+def decode_intensity(model, batch, context):
     """FLOP of a decode step for every byte it reads."""
     data = weight_data(model, batch) + cache_data(model, batch, context)
     return decode_work(model, batch, context) / data
 
 
 @equation(unit="FLOP")
-def prefill_work(model: Profile, tokens):
+def prefill_work(model, tokens):
     """FLOP of reading a prompt, attention over it left out: two for every weight a token meets.
 
     The output head is charged for every token, as in training or scoring; generation needs it once, and
@@ -175,7 +175,7 @@ def prefill_work(model: Profile, tokens):
 
 
 @equation(unit="FLOP/B")
-def prefill_intensity(model: Profile, tokens):
+def prefill_intensity(model, tokens):
     """FLOP of reading a prompt for every byte of weights: all its tokens share one reading."""
     return prefill_work(model, tokens) / weight_data(model, tokens)
 

@@ -21,6 +21,10 @@ __all__ = [
     "spellings", "typed_formats",
 ]  # fmt: skip
 
+INFERRED = (
+    "{format} is read from the name: all matrices of the layers are taken in it, head and cache in 16 bits"
+)
+
 
 def models():
     """Return the names of all models in the catalogue."""
@@ -82,21 +86,21 @@ def load_model(model):
     found = _named(name, format)
     if format and "/" in model:
         found = found.replace(sources=found.sources | {"checkpoint": model})
-    return found if format or not _anothers(model, name) else found.replace(notes=found.notes | {
-        "assumed": f"the file of {name} is taken for {model}: formats of weights and cache are those that it states"
-    })  # fmt: skip
+    assumed = ""
+    if format:
+        assumed = INFERRED.format(format=format) if typed_formats()[format] else ""
+    elif _anothers(model, name):
+        assumed = (
+            f"the file of {name} is taken for {model}: formats of weights and cache are those that it states"
+        )
+    return found.replace(notes=found.notes | {"assumed": assumed}) if assumed else found
 
 
 def _anothers(typed, name):
-    """Whether a served checkpoint has a format or a publisher other than the typed name says."""
-    if name not in served():
-        return False
+    """Whether a served checkpoint in 8 or 4 bits has another publisher than the typed name says."""
     maker, _, title = name.partition("/")
-    said = words(typed)
-    stated = _REDUCED & set(words(title))
-    return bool(stated - set(said)) or (
-        bool(stated) and "/" in typed and typed.partition("/")[0].lower() != maker.lower()
-    )
+    reduced = name in served() and _REDUCED & set(words(title))
+    return bool(reduced) and "/" in typed and typed.partition("/")[0].lower() != maker.lower()
 
 
 @cache
@@ -177,7 +181,10 @@ def _within(typed, known):
     n = len(typed)
     said = re.search(r"\d", "".join(typed))
     found = {
-        name for whole, name in known.items() if typed in [list(whole[k : k + n]) for k in range(len(whole))]
+        name
+        for whole, name in known.items()
+        if typed in [list(whole[k : k + n]) for k in range(len(whole))]
+        and not _REDUCED & set(whole) - set(typed)
     }
     return found.pop() if said and len(found) == 1 else None
 

@@ -3,7 +3,7 @@
 import sympy as sp
 
 from book.papers.erdil2025 import limits
-from inferlib.equation import derivation_steps, in_notation, symbolic
+from inferlib.equation import in_notation, symbolic
 from inferlib.papers.erdil2025.equations import printed
 from inferlib.papers.erdil2025.records import GPU, Protocol
 from inferlib.papers.erdil2025.shape import Shape, cache_values
@@ -22,7 +22,7 @@ def long_context_intensity():
     flop_per_pair = symbol("flop_per_pair")
     flop = flop_per_pair * SHAPE.n_layers * SHAPE.n_heads * SHAPE.head_dim * CONTEXT
     read = SHAPE.n_layers * cache_values(SHAPE) * SHAPE.activation_bytes * CONTEXT
-    return derivation_steps(
+    return (
         "Arithmetic of one token: each query against each key, and its weight times each value.",
         sp.Eq(sp.Symbol("F"), flop),
         "The cache that is read for it: keys and values of every head that queries share.",
@@ -38,7 +38,7 @@ def network_batch():
     latency = limits.node_all_reduce_latency(PROTOCOL, N_GPU)
     moving = printed.extra_all_reduce_time(SHAPE, CHIP, PROTOCOL, N_GPU, BATCH)
     solution = sp.solve(sp.Eq(latency, moving), BATCH)[0]
-    return derivation_steps(
+    return (
         "An all-reduce inside a node waits, whatever it carries,",
         equals("node_all_reduce_latency", latency),
         "and then moves the batch's activations.",

@@ -6,7 +6,6 @@ from book import style
 from book.audit.grading import Reader
 from book.papers.erdil2025 import frontiers
 from book.papers.erdil2025.readings import FIGURE_1, FIGURE_1_CAPPED
-from inferlib import axis
 from inferlib.papers.erdil2025.equations import toy
 from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
 
@@ -47,9 +46,8 @@ def figure_1(shown, chip, hop):
             ax.plot(*sold, "o", color=style.PURPLE, markersize=7)
             ax.annotate("sold", sold, (7, 3), textcoords="offset points", color=style.PURPLE)
     for ax, model in zip(axes, shown, strict=True):
-        ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15))
-        ax.set_title(model.name, fontsize=12)
-        ax.set(xlabel="tokens per second for one user")
+        ax.set(xscale="log", yscale="log", xlim=(4, 1100), ylim=(0.006, 15), title=model.name)
+        ax.set_xlabel("tokens per second for one user")
     axes[0].set_ylabel("dollars per million tokens")
     axes[0].legend(loc="upper left", fontsize=7)
     return axes
@@ -81,11 +79,13 @@ def figure_2_data():
 def figure_2():
     """The three quoted latencies of PaLM and the square-root law through the smallest."""
     data = figure_2_data()
-    start = data.iloc[0]
-    sizes = axis("parameters", 2e9, 8e11)
-    law = toy.square_root_law(sizes, start.parameters, start.measured_ms * 1e-3)
-    ax = style.curve(law, unit="ms", says="one token")
+    data.parameters /= 1e9
+    ax = style.panels(6.4, 3.8)
+    ax.plot(data.parameters, data.law_ms)
     ax.plot(data.parameters, data.measured_ms, "o", color=style.INK)
+    ax.set(xscale="log", yscale="log", xlabel="billion parameters", ylabel="one token, ms", xlim=(2, 800))
+    style.ticks(ax.xaxis, [5, 50, 500])
+    style.ticks(ax.yaxis, [5, 10, 20, 40])
     for name, row in data.iterrows():
         text = f"{name}: {row.measured_ms:.0f} ms"
         ax.annotate(text, (row.parameters, row.measured_ms), (-6, 8), textcoords="offset points", ha="right")

@@ -49,7 +49,7 @@ def figure_curves(number, **changed):
 def draw(number, colours, lines=None, **changed):
     """Draw the frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
-    A line given as (width, strength) is drawn broad and pale below the others.
+    A line given as "broad" is drawn broad and faded below the others.
     """
     ax = style.panels(6.6, 5.2, layout=None)
     lines, curves = lines or {}, figure_curves(number, **changed)
@@ -57,9 +57,8 @@ def draw(number, colours, lines=None, **changed):
     for name, points in curves.items():
         at = where.get_group(name)
         line, colour = lines.get(name, "-"), colours[name]
-        look = {"linestyle": line, "linewidth": 1.8}
-        if not isinstance(line, str):
-            look = dict(zip(("linewidth", "alpha"), line, strict=True), zorder=0)
+        broad = {"linewidth": 7, "alpha": 0.3, "zorder": 0}
+        look = broad if line == "broad" else {"linestyle": line}
         ax.plot(points.tokens_per_second, points.usd_per_million, color=colour, label=name, **look)
         for mark, which in (("o", at.point != "preferred"), ("D", at.point == "preferred")):
             chosen = at[which]
@@ -67,8 +66,8 @@ def draw(number, colours, lines=None, **changed):
     if number in (3, 4):
         name, *sold = served_points()[1]
         ax.plot(*sold, "*", color=style.INK, markersize=9, label=f"{name}, sold")
-    ax.set(xscale="log", yscale="log")
-    ax.set(xlabel="tokens per second for one user", ylabel="dollars per million tokens")
+    names = {"xlabel": "tokens per second for one user", "ylabel": "dollars per million tokens"}
+    ax.set(xscale="log", yscale="log", **names)
     ax.legend(loc="upper left")
     return ax
 
@@ -79,10 +78,10 @@ def _look(number):
     if number == 7:  # the program of Table 5; dashed: that of the other tables
         colours = {name: style.LINES[i % 4] for i, name in enumerate(names)}
         return colours, {name: "--" for name in names if name.endswith("newer")}
-    if number in (9, 10):  # broad and pale: the whole batch's cache in memory
+    if number in (9, 10):  # broad and faded: the whole batch's cache in memory
         colours = {name: style.VIOLET if name.startswith("long") else style.BROWN for name in names}
-        return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: (7, 0.3)}
-    return dict(zip(names, style.LINES, strict=False)), {}
+        return colours, {name: "--" for name in names if "drafted" in name} | {names[-1]: "broad"}
+    return (dict(zip(names, looks, strict=False)) for looks in (style.LINES, ("-", "--", "-.", ":")))
 
 
 def figure(number, **changed):

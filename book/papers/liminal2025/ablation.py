@@ -14,9 +14,9 @@ def counted(*names):
     return {"left_out": tuple(name for name in PRINTED.left_out if name not in names)}
 
 
-def one_for_each_expert(application, batch, assumptions):
+def one_for_each_expert(application, batch):
     """Evaluations of an expert if equation 6 means the arithmetic of a single token."""
-    return model.active_experts(application, batch, assumptions)
+    return model.active_experts(application, batch)
 
 
 def with_latencies(at_8=None, at_128=None):

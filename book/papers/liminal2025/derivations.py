@@ -3,7 +3,7 @@
 import sympy as sp
 
 from book.style import brace
-from inferlib.equation import Step, derivation_steps
+from inferlib.equation import Step
 from inferlib.ops import maximum
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.derivations import (
@@ -58,7 +58,7 @@ def in_short():
     user, system = (
         f(*step).xreplace({time: symbol("batch_time")}) for f in (model.user_speed, model.system_speed)
     )
-    return derivation_steps(
+    return (
         Step(
             "Collectives of all layers, and a hop from stage to stage.",
             equals("exposed_time", in_symbols(waiting, "collectives")),

@@ -177,8 +177,7 @@ def draw_efficiency():
             marked = part[part.marker]
             ax.plot(marked.utps, marked.high, "o", color=colour, markersize=4)
         ax.axhline(own.high.max(), color=style.INK, linestyle="--", linewidth=0.8)
-        ax.set(yscale="log", xlim=(0, None))
-        ax.set_title(name, fontsize=9)
+        ax.set(yscale="log", xlim=(0, None), title=name)
     axes.flat[0].legend(fontsize=8, loc="lower left")
     figure.supxlabel("tokens per second of one user", fontsize=10)
     figure.supylabel("tokens per watt, over HBM3 for one user", fontsize=10)

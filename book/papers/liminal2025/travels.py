@@ -62,8 +62,7 @@ def draw_validation(data):
             band = own[low].min() / MS, own[high].max() / MS
             ax.fill_between(batches, *band, color=colour, alpha=0.35, label=label)
         ax.plot(batches, own["mean"].mean() / MS, color=style.PURPLE, linewidth=1.2)
-        ax.set(xscale="log", yscale="log")
-        ax.set_title(name, fontsize=9)
+        ax.set(xscale="log", yscale="log", title=name)
         style.ticks(ax.xaxis, (1, 8, 64))
         style.ticks(ax.yaxis, (0.3, 1, 3, 10, 30))
     axes[0].set_ylabel("milliseconds per token")

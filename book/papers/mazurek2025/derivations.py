@@ -2,7 +2,7 @@
 
 import sympy as sp
 
-from inferlib.equation import Step, derivation_steps, let
+from inferlib.equation import Step, let
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.derivations import (  # noqa: F401, the library's derivations are here too
     CHIP,
@@ -48,7 +48,7 @@ def network_ceiling():
     sent = eq.network_time(MODEL, CHIP, PLACE, half, EXACT)
     total = 2 * sent
     speed = sp.simplify(B / N / total)
-    return derivation_steps(
+    return (
         "The network needs this long for half of a batch.",
         equals("t_network", sent),
         "However fast computation is, equation 49 cannot be shorter than twice that.",
@@ -64,7 +64,7 @@ def empty_lines():
     lines = eq.query_down_flops, eq.query_rope_flops, eq.latent_down_flops, eq.key_rope_flops
     projections = sum(flops(MODEL, B, S, EXACT) for flops in lines)
     matrices = 3 * eq.expert_matrix_flops(MODEL, B, EXACT)
-    return derivation_steps(
+    return (
         Step(
             "Equations 20 to 23 are followed by an empty line with a number. Their sum would fit there.",
             let(r"\sum_{20}^{23}", sp.factor(projections)),

@@ -16,7 +16,7 @@ from inferlib.units import factor
 def _box(ax, x, y, width, text, colour):
     look = {"boxstyle": "round,pad=0.06", "facecolor": "none", "edgecolor": colour, "linewidth": 1.6}
     ax.add_patch(FancyBboxPatch((x, y), width, 0.9, **look))
-    style.words(ax, x + width / 2, y + 0.45, text, ha="center")
+    style.words(ax, x + width / 2, y + 0.45, text, fontsize=8, ha="center")
 
 
 def expert_parallel(model, setup, own):

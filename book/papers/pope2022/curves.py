@@ -85,7 +85,7 @@ def figure_1(phases, quantity="cost"):
     Lines are frontiers of the two-constant model, dashed with 16-bit weights; rings are what the paper prints,
     squares where its weights have 16 bits. A line is faint where no printed run of the model is as fast: the
     model of a step has no time per hop, so it continues to more chips than the paper's fastest runs used.
-    The ends of each line say the chips (C) and the batch (B).
+    The ends of each line of Figure 1 say the chips (C) and the batch (B).
     """
     both = style.panels(7.2, 3.8, columns=2)
     scale, label = {"cost": (1e3, "chip-milliseconds per token"), "mfu": (100, "MFU, %")}[quantity]
@@ -102,13 +102,13 @@ def figure_1(phases, quantity="cost"):
             own = points[(points.model == name) & (points.format == format)]
             ring = {"fillstyle": "none", "markersize": 8, "markeredgewidth": 1.5}
             ax.plot(1e3 * own.time, scale * own[quantity], "o" if whole else "s", color=colour, **ring)
-            for i, shift in ((0, (2, 4)), (-1, (-12, 5))) if whole else ():
+            for i, shift in ((0, (2, 4)), (-1, (-12, 5))) if whole and quantity == "cost" else ():
                 text = f"C{rows.chips.iloc[i]} B{rows.batch.iloc[i]}"
                 place = at[0].iloc[i], at[1].iloc[i]
                 ax.annotate(text, place, shift, textcoords="offset points", fontsize=7, color=colour)
-        ax.set(xscale="log", xlabel="ms per token" if phase == "decode" else "ms for 2048 tokens")
-        ax.set_title({"decode": "writing (decode)", "prefill": "reading (prefill)"}[phase])
-        ax.set_yscale("log" if quantity == "cost" else "linear")
+        decodes, scale_y = phase == "decode", "log" if quantity == "cost" else "linear"
+        ax.set(xscale="log", yscale=scale_y, xlabel="ms per token" if decodes else "ms for 2048 tokens")
+        ax.set_title("writing (decode)" if decodes else "reading (prefill)")
     both[0].set_ylabel(label)
     names = [both[1].plot([], [], color=colour, label=name)[0] for name, colour in PALM.items()]
     both[0].figure.legend(handles=names, loc="outside upper center", ncol=3)

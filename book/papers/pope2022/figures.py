@@ -20,8 +20,9 @@ def layout_colours():
 
 def dotted(ax, x, y, holds, colour, label):
     """Draw a curve with its points, dotted where it does not hold."""
+    mark = "os^D"[len(ax.lines) // 2]  # every curve before this one is two lines
     ax.plot(x, y, ":", color=colour)
-    ax.plot(x[holds], y[holds], "o-", color=colour, markersize=4, label=label)
+    ax.plot(x[holds], y[holds], f"{mark}-", color=colour, markersize=4, label=label)
 
 
 # --- Figure 3: what each layout moves --------------------------------------------------------------------

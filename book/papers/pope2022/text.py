@@ -94,7 +94,11 @@ def _text_3_2_3(read):
     d = derivations
     unit = d.E * d.sp.sqrt(d.T * d.F / d.N) * d.ACT / d.W
     place = ("time at the best N, over E times the root of BLF / n", "")
-    return {place: lambda read: float(d.sp.simplify(d.same_bytes(d.optimal_gather().result) / unit))}
+    return {
+        place: lambda read: float(
+            d.sp.simplify(d.optimal_gather().result.subs(d.MODEL.weight_bytes, d.ACT) / unit)
+        )
+    }
 
 
 @reproduces("Text 3.4")

@@ -7,7 +7,7 @@ The paper has no formula for the time of a step. This one is ours: its form was 
 from functools import partial
 
 import inferlib.equation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.ops import maximum, minimum
 from inferlib.papers.pope2022.equations import (
     LAYOUTS,
@@ -26,7 +26,6 @@ from inferlib.system import Accelerator
 equation = partial(inferlib.equation.equation, "pope2022")
 
 
-@frozen
 class Constants(Record):
     """Fitted efficiencies and overheads of the two-constant model, which data sheets do not state."""
 
@@ -73,11 +72,11 @@ def exchange_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, *, layout
     left = tokens * outer_width(model) / mesh.along(cut) * model.activation_bytes
     seconds = 0
     for axis in (axis for axis in "zyx" if axis not in cut):
-        seconds = seconds + axis_time(chip, left, mesh.along(axis), getattr(mesh, f"{axis}_share"))
+        seconds = seconds + axis_time(chip, left, mesh.along(axis), mesh.share)
         left = left / mesh.along(axis)
     if layout == "WS 2D":
         inner = tokens * inner_width(model, CORRECTED) / (mesh.y * mesh.z) * model.activation_bytes
-        seconds = seconds + axis_time(chip, inner, mesh.x, mesh.x_share)
+        seconds = seconds + axis_time(chip, inner, mesh.x, mesh.share)
     return seconds
 
 
@@ -86,8 +85,8 @@ def gather_time(model: Model, chip: Accelerator, mesh: Mesh, *, axes="xyz"):
     """Seconds to gather the weights of all layers over some axes, all their links at once."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes
     gathered = mesh.along(axes)
-    share = sum(getattr(mesh, f"{axis}_share") for axis in axes)
-    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, minimum(share, 1))
+    share = minimum(len(axes) * mesh.share, 1)
+    return model.layers * axis_time(chip, layer * gathered / mesh.chips, gathered, share)
 
 
 @equation(unit="s", held="B")

@@ -84,7 +84,7 @@ def plane(machine, m, b):
         (best, "best", "left", (8, 6), style.INK),
     ):
         equally_long = time * machine.flops / machine.flop_per_weight / m**2
-        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1, label=text)
+        ax.plot(m, equally_long, color=style.ORANGE, linewidth=1)
         ax.plot(x, y, "o", mfc=fill, mec=style.INK, zorder=5)
         says = f"{text}: {x:.0f} × {y:.0f}, {time / US:.2f} μs"
         ax.annotate(says, (x, y), shift, textcoords="offset points", ha=side)
@@ -146,6 +146,7 @@ def waste(time, utilisation, floor, half):
     style.curve(time, unit="us", says="one multiply", ax=top, colours=colours, mark=mark)
     style.curve(utilisation, unit="%", says="utilisation", over=over, log="x", ax=bottom, colours=colours)
     top.set_xlabel("")
+    bottom.margins(x=0)  # the labels at the ends stand beside the axes
     bottom.set_ylim(0, None)
     return both
 

@@ -1,6 +1,6 @@
 """Erdil 2025: section 2 derived step by step from the token latency alone, then what sections 3 and 4 print."""
 
-from inferlib.equation import Step, cached_by_equations, derivation_steps, in_notation, let, solved, symbolic
+from inferlib.equation import Step, cached_by_equations, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.erdil2025 import search
 from inferlib.papers.erdil2025.equations import printed, toy
@@ -20,7 +20,7 @@ def critical_batch():
     reading = toy.weight_time(MODEL, CHIP, 1)
     multiplying = toy.arithmetic_time(MODEL, CHIP, 1, BATCH)
     solution = solved(reading, multiplying, BATCH)
-    return derivation_steps(
+    return (
         "Reading the weights takes the same time for every batch.",
         equals("weight_time", reading),
         "Multiplying them takes longer the larger the batch.",
@@ -37,7 +37,7 @@ def layer_structure():
     out = sp.Symbol(r"x^{\prime}")
     attention = sp.Function(r"\operatorname{A}")
     feed_forward = sp.Function(r"\operatorname{F}")
-    return derivation_steps(
+    return (
         Step(
             "In the usual layer the feed-forward block F waits for the attention block A: four matrix "
             "multiplications in a row, each with an all-reduce.",
@@ -61,7 +61,7 @@ def even_split():
     columns = N_GPU / rows
     traffic = rows + columns
     best = sp.solve(sp.diff(traffic, rows), rows)[0]
-    return derivation_steps(
+    return (
         "Cut a square matrix into r rows and N/r columns of blocks. Each input is sent to the r blocks of a "
         "column, each output is summed over the N/r of a row: the traffic of one of each, in activations:",
         let("V", traffic),
@@ -95,7 +95,7 @@ def optimal_instance():
     saved, lost = sp.expand(sp.diff(at_critical, N_GPU)).as_independent(T_HOP)
     optimum = solved(lost, -saved, N_GPU)
     power = sp.simplify(optimum ** sp.Rational(3, 2))
-    return derivation_steps(
+    return (
         Step(
             "The token latency, the all-reduces written out.",
             equals("toy_latency", latency),
@@ -146,7 +146,7 @@ def minimum_latency():
     border = solved(size, 1, READING)
     single = _latency(sp.Integer(1))
     whole = sp.Piecewise((_several(), READING > border), (single, True)).subs(_MEANT)
-    return derivation_steps(
+    return (
         "Write W for reading all weights on one GPU.",
         sp.Eq(READING, _MEANT[READING]),
         "Write H for one hop of every all-reduce of a token.",
@@ -180,7 +180,7 @@ def factor_three():
     limit = sp.limit(ratio, size, sp.oo)
     reading = _MEANT[READING]
     arithmetic = (limit * reading / batch).subs(batch, critical_batch().result)
-    return derivation_steps(
+    return (
         Step(
             "What the fastest instance costs at the critical batch.",
             equals("cost_at_minimum_latency", size / batch * fastest),
@@ -214,7 +214,7 @@ def waiting():
     network = (_latency(size) - reading).subs(HOPS, _bound())
     ratio = sp.expand(sp.simplify(network / reading))
     left = symbol("network_time") / symbol("weight_time")
-    return derivation_steps(
+    return (
         "At the optimal size, network time over reading time depends on that size alone.",
         sp.Eq(left, ratio),
         Step(
@@ -235,7 +235,7 @@ def large_instance():
     large = lead * sp.cbrt(HOPS) ** 2 * sp.cbrt(READING)
     size = symbol("optimal_n_gpu")
     excess = sp.simplify((large / _several() - 1).subs(READING, HOPS * size ** sp.Rational(3, 2)))
-    return derivation_steps(
+    return (
         "Write x for reading over hops, W / H, and measure the smallest latency in hops.",
         sp.Eq(left / HOPS, measured),
         "For a large x it grows with the third root of x, times this limit:",
@@ -254,7 +254,7 @@ def root_law():
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
     shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
     started = solved(shaped.subs(size, known), time, depth)
-    return derivation_steps(
+    return (
         "Let depth grow with the fourth root of the parameters, with some constant c.",
         sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
         "Then the latency of a large instance grows with their square root.",
@@ -308,7 +308,7 @@ def exponent(expression, of):
 def serial_all_reduces():
     """How many all-reduces follow one another in a layer of the complete model."""
     attention, feed_forward, total = sp.symbols(r"n_{\text{attention}} n_{\text{ff}} n_{\text{reduce}}")
-    return derivation_steps(
+    return (
         "Queries, keys and values together, then the projection after attention: two.",
         sp.Eq(attention, 2),
         "Into the feed-forward width, then back: two more.",
@@ -327,7 +327,7 @@ def bytes_of_an_all_reduce():
     between = reads.subs(ranks, sp.sqrt(nodes))
     inside = reads.subs(ranks, sp.sqrt(N_GPU / nodes))
     time = outer / (N_GPU * CHIP.scale_out_bandwidth) + inner / (N_GPU * CHIP.scale_up_bandwidth)
-    return derivation_steps(
+    return (
         "A ring of R ranks takes so many steps.",
         let("n", steps),
         "In each, every rank reads one R-th of a tensor of X bytes from its neighbour.",
@@ -366,7 +366,7 @@ def tokens_of_a_round():
     three = sp.expand(mean.subs(whole, 3).doit())
     series = sp.Sum(accepted ** (i - 1), (i, 1, whole))
     closed = sp.simplify(sp.piecewise_fold(series.doit()).args[-1][0])
-    return derivation_steps(
+    return (
         "The i-th draft is the first to be rejected, or none is: i tokens, or all.",
         let("V", mean),
         "For three, say, this is:",

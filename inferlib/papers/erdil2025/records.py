@@ -1,12 +1,11 @@
 """The paper's own records: models, GPUs, protocols, layouts, and its assumptions besides the equations."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from numbers import Real
 
 from inferlib import validation
 from inferlib.catalog import record
-from inferlib.equation import Record, frozen, load_source, quantities, quantity
+from inferlib.equation import Record, load_source, quantities, quantity, stated_sources
 from inferlib.formats import FORMATS
 from inferlib.papers.erdil2025.shape import Shape, cache_values, parameter_count
 from inferlib.papers.source import load, metadata, needs
@@ -23,7 +22,6 @@ _STATED = {
 }
 
 
-@frozen
 class Model(Record):
     """A model in section 2 of the paper: number of layers, number of parameters, bytes per parameter."""
 
@@ -36,7 +34,7 @@ class Model(Record):
     name: str = ""
     parallel_attention: bool = False
     shape: Shape | None = None
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     @classmethod
     def of(cls, shape):
@@ -60,7 +58,6 @@ class Model(Record):
         return super().replace(**changes)
 
 
-@frozen
 class Protocol(Record):
     """One protocol of NCCL: its latencies, and the share of the bandwidth that it reaches."""
 
@@ -71,7 +68,6 @@ class Protocol(Record):
     name: str = ""
 
 
-@frozen
 class GPU(Accelerator):
     """A GPU of the paper: an accelerator with the fractions of its peaks that can be reached."""
 
@@ -237,7 +233,6 @@ KINDS = ("2D", "1D")
 TRAFFIC = ("tiled", "over-read", "once")
 
 
-@frozen
 class Assumptions(Record):
     """Assumptions of the complete model beyond its equations.
 
@@ -309,7 +304,6 @@ class Assumptions(Record):
         return cls(free_token=True)
 
 
-@frozen
 class Cut(Record):
     """One layout: pipeline stages, attention scale-down, and the kind of tensor parallelism."""
 
@@ -324,7 +318,6 @@ class Cut(Record):
         validation.one_of("kind of layout", self.kind, KINDS)
 
 
-@frozen
 class ToyAssumptions(Record):
     """Assumptions of section 2 beyond its equations. The default is the set that made Table 1."""
 

@@ -1,16 +1,13 @@
 """Erdil 2025: the best layout of an instance, and the time of speculative decoding.
 
-A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism. It cuts equation 29
-(:func:`model.layout_terms`) into what all scale-downs share and what each adds, a block of points at a time, and drops
-a point as soon as what it has added up exceeds the best layout found there, or a limit that the caller knows.
+A search goes through pipeline stages, attention's scale-downs and kinds of tensor parallelism, many points at a time.
+It takes equation 29 in the parts that :func:`model.layout_terms` adds up, and drops a point as soon as what all larger
+scale-downs need exceeds the best layout found there, or a limit that the caller knows.
 """
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial, reduce
+from functools import partial
 from itertools import accumulate
 from operator import mul
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -22,10 +19,7 @@ from inferlib.papers.erdil2025.records import DEFAULT, Assumptions, Cut, computi
 
 equation = partial(equation, "erdil2025", chapter="erdil2025_model")
 LESS, MORE = 1 - 1e-9, 1 + 1e-9  # room for rounding in comparisons
-_FEW = 0.8  # share of the points below which it is faster to continue with those alone
-# Points per thread at a time, and number of threads; with fewer points or more threads they wait for one another.
-_BLOCK = 131072
-_THREADS = 4
+_BLOCK = 131072  # points at a time
 
 
 @equation()
@@ -57,28 +51,25 @@ def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
 
-def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
+def pipeline_degrees(n_layers, batch, pipeline, assumptions):
     """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
     if not (pipeline and assumptions.pipelines):
         return [1.0]
     most = float(n_layers)
-    if assumptions.pipelines_to_batch and np.min(batch) < n_layers:
+    if assumptions.pipelines_to_batch and np.min(batch, initial=n_layers) < n_layers:
         most = np.minimum(batch, n_layers)
     steps = assumptions.pipelines
     return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
 
 
-def scale_downs(group, assumptions=DEFAULT):
-    """Attention scale-downs, with the GPUs left to share attention: a geometric grid up to a stage's GPUs."""
+def scale_downs(group, assumptions):
+    """Attention scale-downs: a geometric grid from one up to a stage's GPUs."""
     steps = assumptions.scale_downs
-    if not steps:
-        return [(1.0, group)]
-    step = group ** (1 / steps)
-    between = list(accumulate([step] * (steps - 1), mul))
-    return [(1.0, group), *((z, group / z) for z in between), (group, 1.0)]
+    step = group ** (1 / max(steps, 1))
+    return list(accumulate([step] * steps, mul, initial=group / group))
 
 
-def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions):
     """Why a number of pipeline stages cannot be run, or an empty text where it can."""
     if stages * LESS > min(n_gpu, batch):
         return (
@@ -97,18 +88,10 @@ def _needed(shape, stages, batch, context, assumptions, beside=None):
     return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
 
 
-def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, beside=None):
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions, *, beside=None):
     """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
     needed = _needed(shape, stages, batch, context, assumptions, beside)
     return (stages * LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
-
-
-class Points(SimpleNamespace):
-    """Quantities at the points of a search, as arrays; plain numbers are equal at all points."""
-
-    def at(self, chosen):
-        """Return the same at some of the points."""
-        return Points(**{name: v[chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
 @unchecked
@@ -120,104 +103,41 @@ def pass_times(
     context,
     new_tokens,
     pipeline,
-    assumptions=DEFAULT,
+    assumptions,
     *,
     beside=None,
     limit=np.inf,
 ):
-    """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds."""
+    """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds.
+
+    A larger scale-down reads and multiplies at least as much, and its collectives take at least no time: a point where
+    that alone is too long is skipped from there on.
+    """
     forbid_override("the search over layouts, which cuts equation 29 into pieces,", m.layout_latency)
-    if not n_gpu.size:
-        return np.full(n_gpu.shape, np.inf)
     limit = np.broadcast_to(limit, n_gpu.shape) * MORE
     best = limit.copy()
     for stages in reversed(pipeline_degrees(shape.n_layers, batch, pipeline, assumptions)):
-        possible = np.flatnonzero(
-            fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=beside)
-        )
-        at = Points(stages=stages, n_gpu=n_gpu, batch=batch, context=context, best=best).at(possible)
-        best[possible] = _fastest(shape, chip, at, new_tokens, assumptions)
-    return np.where(best < limit, best, np.inf)
-
-
-def _shared(shape, chip, at, new_tokens, assumptions):
-    """Return the part of equation 29 that all scale-downs share at some points; ``starts`` has a row for each kind."""
-    group = at.n_gpu / at.stages
-    micro = at.batch / at.stages
-    tokens = micro * new_tokens
-    experts = m.expert_groups(shape, group, micro, assumptions)
-    used = m.experts_used(shape, tokens, assumptions)
-    rate = m.memory_rate(chip, group)
-    block, moved = m.feed_forward_bytes(shape, group, experts, assumptions)
-    unembedding = shape.weight_bytes * m.embedding_params(shape)
-    spread, pairs, repeated = m.flop_per_token(shape, at.context, assumptions)
-    each = at.batch * new_tokens / m.arithmetic_rate(chip, at.n_gpu)
-    cache = m.cache_bytes(shape, at.context, micro, at.batch, assumptions)
-
-    before = m.launches(shape, assumptions)
-    before = before + (at.stages - 1) * m.stage_network(shape, chip, group, assumptions).time(tokens)
-    for one in m.dispatches(shape, chip, group, experts, assumptions):
-        before = before + shape.n_layers * one.time(tokens)
-    starts = []
-    for kind in assumptions.kinds:
-        network = m.feed_forward_network(shape, chip, group, experts, kind, assumptions)
-        starts.append(before + shape.n_layers * m.added(one.time(tokens) for one in network))
-    return Points(
-        group=group,
-        tokens=tokens,
-        reading=(shape.n_layers * used * (block + moved * tokens) + unembedding + cache) / rate,
-        per_byte=shape.n_layers / rate,  # of attention's matrices, read again with every scale-down
-        multiplying=each * (spread + pairs),
-        repeated=each * repeated,
-        starts=np.stack(starts, axis=-1),
-        least=reduce(np.minimum, starts),
-        best=at.best,
-        place=np.arange(at.best.size),
-    )
-
-
-def least_waiting(shape, spread, assumptions=DEFAULT):
-    """Lower bound of the seconds that a block's all-reduces wait for the other nodes of a :class:`model.Span`."""
-    per_node = min(protocol.per_node for protocol in assumptions.protocols)
-    return shape.n_layers * m.ALL_REDUCE * per_node * spread.doublings
-
-
-def _fastest(shape, chip, at, new_tokens, assumptions):
-    """Return the least time over scale-downs and kinds at every point, or ``best`` where none is below that.
-
-    A larger scale-down reads and multiplies at least as much, and its collectives take at least no time: a point where
-    that alone is too long is skipped from there on. If waiting for other nodes makes it too long for every kind, only
-    this scale-down is skipped.
-    """
-    fastest = at.best.copy()
-    open = _shared(shape, chip, at, new_tokens, assumptions)
-    for index in range(len(scale_downs(1.0, assumptions))):
-        open.z, open.ranks = scale_downs(open.group, assumptions)[index]
-        weights, moved = m.attention_bytes(shape, open.ranks, assumptions)
-        reading = open.reading + open.z * open.per_byte * (weights + moved * open.tokens)
-        open.overlapped = np.maximum(reading, open.multiplying + open.z * open.repeated)
-        hopeful = np.flatnonzero(open.least + open.overlapped <= open.best)
-        if hopeful.size <= _FEW * open.place.size:
-            fastest[open.place] = open.best
-            open = open.at(hopeful)
+        place = np.flatnonzero(fits(shape, chip, n_gpu, stages, batch, context, assumptions, beside=beside))
+        at = (one[place] if np.ndim(one) else one for one in (stages, n_gpu, batch, context))
+        open = m.one_stage(shape, chip, *at, new_tokens, assumptions)
+        networks = (m.other_networks(shape, chip, open, kind, assumptions) for kind in assumptions.kinds)
+        before = m.launches(shape, assumptions) + open.pipeline
+        open.starts = before + np.stack([m.network_time(shape, open, network) for network in networks])
+        open.least = open.starts.min(axis=0)
+        open.place = place
+        open.downs = np.stack(scale_downs(open.group, assumptions))
+        for index in range(len(open.downs)):
+            reading, multiplying = m.work(shape, open, open.downs[index], assumptions)
+            busy = np.maximum(m.added(reading.values()), m.added(multiplying.values()))
+            hopeful = np.flatnonzero(open.least + busy <= best[open.place])
             if not hopeful.size:
                 break
-        spread = m.span(chip, open.ranks)
-        waiting = least_waiting(shape, spread, assumptions)
-        some = np.flatnonzero(open.least + open.overlapped + waiting <= open.best)
-        here = Points(
-            gpus=spread.gpus, nodes=spread.nodes, doublings=spread.doublings, tokens=open.tokens,
-            starts=open.starts, overlapped=open.overlapped, best=open.best,
-        ).at(some)  # fmt: skip
-        spread = m.Span(here.gpus, here.nodes, here.doublings)
-        for i, kind in enumerate(assumptions.kinds):
-            network = m.attention_network(shape, chip, spread, kind, assumptions)
-            network = m.added(one.time(here.tokens) for one in network)
-            seconds = here.starts[:, i] + shape.n_layers * network + here.overlapped
-            here.best = np.minimum(here.best, seconds)
-        open.best[some] = here.best
-    fastest[open.place] = open.best
-    return fastest
+            open, busy = open.at(hopeful), busy[hopeful]
+            for kind, start in zip(assumptions.kinds, open.starts, strict=True):
+                network = m.attention_network(shape, chip, open.group / open.downs[index], kind, assumptions)
+                seconds = start + m.network_time(shape, open, network) + busy
+                best[open.place] = np.minimum(best[open.place], seconds)
+    return np.where(best < limit, best, np.inf)
 
 
 def opened(model, chip, assumptions=DEFAULT):
@@ -231,44 +151,22 @@ def opened(model, chip, assumptions=DEFAULT):
 
 
 def over_points(function, *values):
-    """Call a function of one-dimensional arrays on numbers or arrays of any kind that broadcast."""
-    lazy = any(type(getattr(value, "data", value)).__module__.startswith("dask") for value in values)
-    if lazy:
-        forbid_override("a search that dask runs later")
-    # Dask has threads of its own
-    over = partial(_in_blocks, function, 1 if lazy else min(_THREADS, os.cpu_count()))
+    """Call a function of one-dimensional arrays on numbers, arrays or labelled arrays that broadcast, in blocks."""
     if any(hasattr(value, "dims") for value in values):
         from inferlib.optional_imports import xarray as xr
 
+        if any(getattr(value, "chunks", None) for value in values):
+            forbid_override("a search that dask runs later")
+        over = partial(over_points, function)
         return xr.apply_ufunc(over, *values, dask="parallelized", output_dtypes=[float])
-    if lazy:
-        import dask.array as da
-
-        return da.map_blocks(over, *da.broadcast_arrays(*map(da.asarray, values)), dtype=float)
-    result = over(*values)
-    return float(result) if np.ndim(result) == 0 else result
-
-
-def _in_blocks(function, threads, n_gpu, batch, context):
-    """The same over NumPy arrays, block by block."""
-    for name, value in (("n_gpu", n_gpu), ("batch", batch)):
-        validation.number(name, value)
-    validation.number("context", context, zero=True)
-    values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in (n_gpu, batch, context)))
+    for name, value in zip(("n_gpu", "batch", "context"), values, strict=True):
+        validation.number(name, value, zero=name == "context")
+    values = np.broadcast_arrays(*(np.asarray(value, dtype=float) for value in values))
     result = np.empty(values[0].shape)
-
-    def compute(start):
+    for start in range(0, result.size, _BLOCK):
         block = slice(start, start + _BLOCK)
         result.flat[block] = function(*(value.flat[block] for value in values))
-
-    starts = range(0, result.size, _BLOCK)
-    if threads == 1 or len(starts) <= 1:
-        for start in starts:
-            compute(start)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(compute, starts))
-    return result
+    return result if result.ndim else float(result)
 
 
 def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipeline=True, assumptions=DEFAULT):
@@ -276,7 +174,7 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
 
     ``model``, ``chip``: the paper's own, or the catalogue's by ``records.load_model`` (at 16 bits) and
     ``records.load_chip``. ``n_gpu``, ``batch``, ``context``: GPUs of the instance, sequences decoded together,
-    tokens behind each; floats, arrays or labelled ones, which broadcast (those of dask stay lazy).
+    tokens behind each; floats, arrays or labelled ones, which broadcast (labelled ones of dask stay lazy).
     ``new_tokens``: of each sequence that the pass computes (more than one when drafts are verified).
     ``pipeline``: whether pipeline parallelism is searched too. Raises ValueError, LookupError or TypeError,
     naming the argument that is not allowed; :func:`best_layout` says why nothing fits.
@@ -296,25 +194,25 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     return over_points(search, n_gpu, batch, context)
 
 
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions):
     """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
 
     ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;
     so does a point where nothing fits.
     """
     stages = np.stack([np.broadcast_to(one, n_gpu.shape) for one in degrees])
-    possible = fits(shape, chip, n_gpu, stages, batch, context, assumptions)
-    downs = [np.broadcast_to(z, stages.shape) for z, _ in scale_downs(n_gpu / stages, assumptions)]
-    stages, downs = np.broadcast_arrays(stages[:, None], np.stack(downs, axis=1))
+    downs = np.stack(scale_downs(n_gpu / stages, assumptions))
     at = (n_gpu, batch, context, new_tokens, assumptions)
-    seconds = [m.layout_latency(shape, chip, Cut(stages, downs, kind), *at) for kind in assumptions.kinds]
-    seconds = np.where(possible[:, None, None], np.stack(seconds, axis=2), np.inf)
-    layouts = seconds.reshape(-1, n_gpu.size)
+    seconds = np.stack(
+        [m.layout_latency(shape, chip, Cut(stages, downs, kind), *at) for kind in assumptions.kinds]
+    )
+    seconds[..., ~fits(shape, chip, n_gpu, stages, batch, context, assumptions)] = np.inf
+    layouts = seconds.transpose(2, 1, 0, 3).reshape(-1, n_gpu.size)
     first = np.argmax(layouts * LESS <= layouts.min(axis=0), axis=0)
-    stage, down, kind = np.unravel_index(first, seconds.shape[:3])
+    stage, down, kind = np.unravel_index(first, seconds.shape[2::-1])
     point = np.arange(n_gpu.size)
     return {
         "kind": np.array(assumptions.kinds)[kind],
-        "stages": stages[stage, down, point],
-        "scale_down": downs[stage, down, point],
+        "stages": stages[stage, point],
+        "scale_down": downs[down, stage, point],
     }

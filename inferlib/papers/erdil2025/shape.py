@@ -2,12 +2,9 @@
 
 from functools import partial
 
-from inferlib.equation import Record, equation, frozen, quantity
-
-equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
+from inferlib.equation import Record, equation, quantity
 
 
-@frozen
 class Shape(Record):
     """The dimensions and the precision of a model, as the paper's model of inference needs them.
 
@@ -42,8 +39,11 @@ class Shape(Record):
         return round(8 * self.weight_bytes)
 
 
+equation = partial(equation, "erdil2025", chapter="erdil2025_toy", records={"shape": Shape})
+
+
 @equation()
-def cache_values(shape: Shape):
+def cache_values(shape):
     """Values that one token leaves in the cache of one layer (equation 34's first factors)."""
     if shape.latent:
         return shape.kv_rank  # DeepSeek-V3 keeps a rotary key beside it, which the paper leaves out
@@ -51,13 +51,13 @@ def cache_values(shape: Shape):
 
 
 @equation()
-def qkv_width(shape: Shape):
+def qkv_width(shape):
     """Width of queries, keys and values together: (1 + 2/g) n_head d_head of equation 25."""
     return (shape.n_heads + 2 * shape.n_heads / shape.group_size) * shape.head_dim
 
 
 @equation()
-def attention_params(shape: Shape):
+def attention_params(shape):
     """Attention parameters of all layers (in equation 20), as the paper's notebook counts them.
 
     For latent attention the down-projection of keys and values is counted twice, as the notebook does.
@@ -71,25 +71,25 @@ def attention_params(shape: Shape):
 
 
 @equation()
-def feed_forward_params(shape: Shape):
+def feed_forward_params(shape):
     """Feed-forward parameters of all layers and experts (in equation 20)."""
     matrices = shape.ff_up + shape.ff_down
     return shape.n_layers * shape.n_experts * matrices * shape.d_model * shape.d_ff
 
 
 @equation()
-def embedding_params(shape: Shape):
+def embedding_params(shape):
     """Parameters of one of the two embedding tables: the unembedding of equation 20."""
     return shape.vocab_size * shape.d_model
 
 
 @equation("20", chapter="erdil2025_model")
-def printed_parameters(shape: Shape):
+def printed_parameters(shape):
     """Parameters of attention, feed-forward and unembedding; the input embedding is looked up, not multiplied."""
     return attention_params(shape) + feed_forward_params(shape) + embedding_params(shape)
 
 
 @equation()
-def parameter_count(shape: Shape):
+def parameter_count(shape):
     """Parameters as the paper's notebook counts them for Table 1: every expert, and both embedding tables."""
     return printed_parameters(shape) + embedding_params(shape)

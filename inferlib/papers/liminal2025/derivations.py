@@ -1,6 +1,6 @@
 """LIMINAL 2025: results that follow from its equations, derived by SymPy from the functions themselves."""
 
-from inferlib.equation import Step, derivation_steps, in_notation, let, solved, symbolic
+from inferlib.equation import Step, in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.liminal2025 import equations as model
 from inferlib.papers.liminal2025.equations import XPU, Application, Assumptions
@@ -31,7 +31,7 @@ def experts_reached():
     batch = sp.rsolve(missed(more + 1) - share * missed(more), missed(more), {missed(0): 1}).subs(more, B)
     reached = sp.Sum(1 - batch, (one, 1, APP.n_experts)).doit()
     bend = sp.diff(1 - batch, APP.routed_share, 2)
-    return derivation_steps(
+    return (
         "A token goes to k of E experts, all equally likely. The choices that leave a given expert out, of all:",
         sp.Eq(choices, counted),
         "With p for k/E, the chance that a token reaches an expert, it misses it with:",
@@ -64,7 +64,7 @@ def multiplied_out():
     products = sum(sp.prod(matrix.shape) for matrix in (score, output, w["QR"]))
     down = WIDTH * (rq + rc + dr)
     layer = sp.expand(down + heads * products)
-    return derivation_steps(
+    return (
         "As released, each head has matrices from the latent of queries to its query (of which a part is "
         "rotary), from the latent of the cache to its key and its value, and from its value to the output. "
         "Their sizes, with what comes down into both latents:",
@@ -90,7 +90,7 @@ def ceiling():
     fastest = sp.Symbol(r"\text{UTPS}_{\text{BW}\to\infty}")
     endless = sp.limit(at_memory, CHIP.bandwidth, sp.oo)
     one_stage = in_symbols(model.exposed_time(APP, N, ASSUMED.free_stages, T_TP, ASSUMED), "collectives")
-    return derivation_steps(
+    return (
         "Where memory binds, a user sees:",
         equals("user_speed", in_symbols(at_memory, "memory_time")),
         "However fast the memory, the waiting remains.",
@@ -123,7 +123,7 @@ def with_overhead():
     real = in_symbols(model.real_time(*AT, layer, ASSUMED), *names)
     limit = in_symbols(model.batch_time(*AT, P, T_TP, ASSUMED), *names)
     same = solved(real, limit, layer)
-    return derivation_steps(
+    return (
         Step("A measured constant replaces all exposed time.", equals("real_time", real), "8"),
         "Least squares over n measurements m beside their rooflines R: the slope in the constant is zero.",
         sp.Eq(slopes, 0),

@@ -11,14 +11,13 @@ from numbers import Real
 
 import inferlib.equation
 from inferlib import catalog, validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
 
-equation = partial(inferlib.equation.equation, "liminal2025")
 stated = partial(inferlib.equation.load_source, "liminal2025")
 
 
@@ -30,7 +29,6 @@ _power = partial(stated_quantity, "liminal2025", "power")
 # --- Section 3: chips ------------------------------------------------------------------------------------
 
 
-@frozen
 class XPU(Record):
     """One chip in the paper's terms."""
 
@@ -42,6 +40,41 @@ class XPU(Record):
 
     def __str__(self):
         return self.name
+
+
+class Application(Record):
+    """A model as sums over its layers. Made by :func:`load_model`.
+
+    Weights and cache are counted in values, not bytes; a sum is zero if the model has no such part.
+    """
+
+    layers: float = quantity("layers")
+    resident: float = quantity("weights stored, without routed experts")
+    loaded: float = quantity("weights every step loads")
+    used: float = quantity("weights a token is multiplied with, without routed experts")
+    expert: float = quantity("weights of one routed expert, of all layers together", zero=True)
+    n_experts: float = quantity("routed experts of a layer")
+    routed_share: float = quantity("chance that a token reaches a given expert: k of E", maximum=1)
+    cache: float = quantity("values cached for a position that every layer keeps", zero=True)
+    pair_flops: float = quantity("tensor FLOP of attention for a position", "FLOP", zero=True)
+    scores: float = quantity("attention scores for a position", zero=True)
+    head_layers: float = quantity("layers whose attention has key/value heads", zero=True)
+    kv_heads: float = quantity("key/value heads of such a layer")
+    latent_layers: float = quantity("layers with latent attention", zero=True)
+    dense_layers: float = quantity("layers with a dense block", zero=True)
+    moe_layers: float = quantity("layers with a mixture of experts", zero=True)
+    window: float = quantity("positions that local layers see", default=1.0)
+    local_cache: float = quantity("values cached for a position in the window", default=0.0)
+    local_pair_flops: float = quantity("the same FLOP, of local layers", "FLOP", default=0.0)
+    local_scores: float = quantity("the same scores, of local layers", default=0.0)
+    name: str = ""
+
+    def __str__(self):
+        return self.name
+
+
+_RECORDS = {"application": Application, "chip": XPU, "attention": LatentAttention}
+equation = partial(inferlib.equation.equation, "liminal2025", records=_RECORDS)
 
 
 def chips():
@@ -96,7 +129,7 @@ class Operator:
 
 
 @equation()
-def latent_weights(attention: LatentAttention, d_model):
+def latent_weights(attention, d_model):
     """Weights of one layer of latent attention if its up-projections are multiplied out: what Table 4 needs.
 
     Queries go straight into the space of the latent and results straight out of it, so each head has a matrix from the
@@ -111,7 +144,6 @@ def latent_weights(attention: LatentAttention, d_model):
 UNCOUNTED = ("norms", "biases", "expert biases", "head", "embedding")
 
 
-@frozen
 class Assumptions(Record):
     """All assumptions of the paper; the default reproduces Tables 4 to 7.
 
@@ -181,38 +213,6 @@ class Assumptions(Record):
 
 
 PRINTED = Assumptions()
-
-
-@frozen
-class Application(Record):
-    """A model as sums over its layers. Made by :func:`load_model`.
-
-    Weights and cache are counted in values, not bytes; a sum is zero if the model has no such part.
-    """
-
-    layers: float = quantity("layers")
-    resident: float = quantity("weights stored, without routed experts")
-    loaded: float = quantity("weights every step loads")
-    used: float = quantity("weights a token is multiplied with, without routed experts")
-    expert: float = quantity("weights of one routed expert, of all layers together", zero=True)
-    n_experts: float = quantity("routed experts of a layer")
-    routed_share: float = quantity("chance that a token reaches a given expert: k of E", maximum=1)
-    cache: float = quantity("values cached for a position that every layer keeps", zero=True)
-    pair_flops: float = quantity("tensor FLOP of attention for a position", "FLOP", zero=True)
-    scores: float = quantity("attention scores for a position", zero=True)
-    head_layers: float = quantity("layers whose attention has key/value heads", zero=True)
-    kv_heads: float = quantity("key/value heads of such a layer")
-    latent_layers: float = quantity("layers with latent attention", zero=True)
-    dense_layers: float = quantity("layers with a dense block", zero=True)
-    moe_layers: float = quantity("layers with a mixture of experts", zero=True)
-    window: float = quantity("positions that local layers see", default=1.0)
-    local_cache: float = quantity("values cached for a position in the window", default=0.0)
-    local_pair_flops: float = quantity("the same FLOP, of local layers", "FLOP", default=0.0)
-    local_scores: float = quantity("the same scores, of local layers", default=0.0)
-    name: str = ""
-
-    def __str__(self):
-        return self.name
 
 
 def operators(model, assumptions=PRINTED):
@@ -308,34 +308,29 @@ def _summed(model, assumptions):
     everywhere = [op for op in found if op.window is None]
 
     def total(ops, field):
-        return _plain(sum(op.layers * getattr(op, field) for op in ops))
+        return sum(op.layers * getattr(op, field) for op in ops)
 
     def per_position(ops, prefix=""):
         return {prefix + field: total(ops, field) for field in ("cache", "pair_flops", "scores")}
 
     return Application(
-        layers=_plain(model.n_layers),
+        layers=model.n_layers,
         resident=total(fixed, "weights"),
         loaded=total([op for op in fixed if op.read], "weights"),
         used=total([op for op in fixed if op.active], "weights"),
         expert=total(routed, "weights"),
-        n_experts=_plain(experts),
+        n_experts=experts,
         routed_share=active / experts,
-        kv_heads=_plain(heads.pop()),
-        window=_plain(windows.pop()),
+        kv_heads=heads.pop(),
+        window=windows.pop(),
         name=model.name,
         **per_position(everywhere),
         **per_position(local, "local_"),
         **{
-            f"{kind}_layers": _plain(sum(op.layers for op in found if op.collective == kind))
+            f"{kind}_layers": sum(op.layers for op in found if op.collective == kind)
             for kind in ("head", "latent", "dense", "moe")
         },
     )
-
-
-def _plain(count):
-    """Return a float, or the symbol that stands for one."""
-    return float(count) if isinstance(count, Real) else count
 
 
 def models():
@@ -353,27 +348,27 @@ def transformer(name):
 
 
 @equation(unit="B")
-def cache_size(application: Application, context, assumptions=PRINTED):
+def cache_size(application, context, assumptions=PRINTED):
     """Bytes of the cache of one sequence. Local layers keep no more than their window; as printed there are none."""
     local = application.local_cache * minimum(context, application.window)
     return assumptions.cache_bytes * (application.cache * context + local)
 
 
 @equation(unit="B")
-def stored_weights(application: Application, assumptions=PRINTED):
+def stored_weights(application, assumptions=PRINTED):
     """Bytes of all weights, every routed expert included."""
     experts = application.n_experts * application.expert
     return assumptions.weight_bytes * (application.resident + experts)
 
 
 @equation(unit="B")
-def capacity_needed(application: Application, batch, context, assumptions=PRINTED):
+def capacity_needed(application, batch, context, assumptions=PRINTED):
     """Bytes that weights and caches of a batch occupy: the capacity of Table 4."""
     return stored_weights(application, assumptions) + batch * cache_size(application, context, assumptions)
 
 
 @equation()
-def active_experts(application: Application, batch, assumptions=PRINTED):
+def active_experts(application, batch):
     """Routed experts of a layer that a batch is expected to reach if all are equally likely: E (1 - (1 - k/E)^B).
 
     Section 2.4 estimates it by a Monte-Carlo simulation; this is what that converges to.
@@ -382,44 +377,44 @@ def active_experts(application: Application, batch, assumptions=PRINTED):
 
 
 @equation()
-def expert_evaluations(application: Application, batch, assumptions=PRINTED):
+def expert_evaluations(application, batch):
     """Evaluations of one routed expert in a layer: k for each token, as the tables need."""
     return batch * application.n_experts * application.routed_share
 
 
 @equation(unit="FLOP")
-def attention_work(application: Application, context, assumptions=PRINTED):
+def attention_work(application, context):
     """Tensor FLOP of one token's attention over its context."""
     local = application.local_pair_flops * minimum(context, application.window)
     return application.pair_flops * context + local
 
 
 @equation(unit="FLOP")
-def tensor_work(application: Application, batch, context, assumptions=PRINTED):
+def tensor_work(application, batch, context, assumptions=PRINTED):
     """Tensor FLOP of one step: two for each weight that a token is multiplied with, and attention."""
     matrices = assumptions.flop_per_weight * application.used
     experts = assumptions.flop_per_weight * application.expert
-    tokens = batch * (matrices + attention_work(application, context, assumptions))
-    return tokens + experts * expert_evaluations(application, batch, assumptions)
+    tokens = batch * (matrices + attention_work(application, context))
+    return tokens + experts * expert_evaluations(application, batch)
 
 
 @equation(unit="FLOP")
-def scalar_work(application: Application, batch, context, assumptions=PRINTED):
+def scalar_work(application, batch, context, assumptions=PRINTED):
     """Scalar FLOP of one step: ``scalar_ops`` for each attention score. The tables need none."""
     local = application.local_scores * minimum(context, application.window)
     return assumptions.scalar_ops * batch * (application.scores * context + local)
 
 
 @equation(unit="B")
-def bytes_loaded(application: Application, batch, context, assumptions=PRINTED):
+def bytes_loaded(application, batch, context, assumptions=PRINTED):
     """Bytes that one step loads: weights, once for the batch, and every cache."""
-    experts = application.expert * active_experts(application, batch, assumptions)
+    experts = application.expert * active_experts(application, batch)
     weights = assumptions.weight_bytes * (application.loaded + experts)
     return weights + batch * cache_size(application, context, assumptions)
 
 
 @equation(unit="FLOP/B")
-def arithmetic_intensity(application: Application, batch, context, assumptions=PRINTED):
+def arithmetic_intensity(application, batch, context, assumptions=PRINTED):
     """FLOP for each byte loaded: AMI of Table 4."""
     at = application, batch, context, assumptions
     return (tensor_work(*at) + scalar_work(*at)) / bytes_loaded(*at)
@@ -429,34 +424,34 @@ def arithmetic_intensity(application: Application, batch, context, assumptions=P
 
 
 @equation("2", unit="s", n="1 > 0")
-def compute_time(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
+def compute_time(application, chip, batch, context, n, assumptions=PRINTED):
     """Seconds of arithmetic in one step: F / (N FLOPS), tensor and scalar engine one after the other."""
     tensor = tensor_work(application, batch, context, assumptions) / (n * chip.flops)
     return tensor + scalar_work(application, batch, context, assumptions) / (n * chip.scalar_flops)
 
 
 @equation("3", unit="s", n="1 > 0")
-def memory_time(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
+def memory_time(application, chip, batch, context, n, assumptions=PRINTED):
     """Seconds in which n chips load what one step needs: M / (N BW)."""
     return bytes_loaded(application, batch, context, assumptions) / (n * chip.bandwidth)
 
 
 @equation("6", unit="s", n="1 > 0")
-def expert_compute_time(application: Application, chip: XPU, batch, n, assumptions=PRINTED):
+def expert_compute_time(application, chip, batch, n, assumptions=PRINTED):
     """The part of :func:`compute_time` that belongs to routed experts: F_expert A / (N FLOPS).
 
     F_expert must be the arithmetic of all tokens that come to an expert: the tables need k B evaluations, not one for
     each expert reached.
     """
     work = assumptions.flop_per_weight * application.expert
-    return work * expert_evaluations(application, batch, assumptions) / (n * chip.flops)
+    return work * expert_evaluations(application, batch) / (n * chip.flops)
 
 
 @equation("7", unit="s", n="1 > 0")
-def expert_memory_time(application: Application, chip: XPU, batch, n, assumptions=PRINTED):
+def expert_memory_time(application, chip, batch, n, assumptions=PRINTED):
     """The part of :func:`memory_time` that belongs to routed experts: M_expert A / (N BW)."""
     each = assumptions.weight_bytes * application.expert
-    return each * active_experts(application, batch, assumptions) / (n * chip.bandwidth)
+    return each * active_experts(application, batch) / (n * chip.bandwidth)
 
 
 @equation(unit="s")
@@ -476,7 +471,7 @@ def collective_latency(n, assumptions=PRINTED):
 
 
 @equation()
-def collectives(application: Application, n, assumptions=PRINTED):
+def collectives(application, n, assumptions=PRINTED):
     """Collectives of one step on n chips: S_N of every layer, summed (section 2.4); none on one chip."""
     split = where(n <= application.kv_heads, assumptions.within_heads, assumptions.beyond_heads)
     attention = application.head_layers * split + application.latent_layers * assumptions.latent_collectives
@@ -486,7 +481,7 @@ def collectives(application: Application, n, assumptions=PRINTED):
 
 
 @equation("4", unit="s", t_tp="s")
-def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions=PRINTED):
+def exposed_time(application, n, stages, t_tp=None, assumptions=PRINTED):
     """Seconds in which neither memory nor arithmetic works: T_TP S_N L + T_PP P.
 
     A pipeline of one stage has no hop: with one, cells of every table would print otherwise. Without ``t_tp`` it is the
@@ -499,12 +494,12 @@ def exposed_time(application: Application, n, stages=1, t_tp=None, assumptions=P
 
 @equation("1", unit="s", n="1 > 0", t_tp="s")
 def batch_time(
-    application: Application,
-    chip: XPU,
+    application,
+    chip,
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -516,12 +511,12 @@ def batch_time(
 
 @equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def user_speed(
-    application: Application,
-    chip: XPU,
+    application,
+    chip,
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -530,7 +525,7 @@ def user_speed(
     Examples
     --------
     >>> llama = load_model("Llama3-70B")
-    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8))
+    >>> round(user_speed(llama, load_chip("HBM3"), 1, 4096, 8, stages=1))
     491
     """
     return 1 / batch_time(application, chip, batch, context, n, stages, t_tp, assumptions)
@@ -538,12 +533,12 @@ def user_speed(
 
 @equation("5", unit="1/s", n="1 > 0", t_tp="s")
 def system_speed(
-    application: Application,
-    chip: XPU,
+    application,
+    chip,
     batch,
     context,
     n,
-    stages=1,
+    stages,
     t_tp=None,
     assumptions=PRINTED,
 ):
@@ -552,13 +547,13 @@ def system_speed(
 
 
 @equation(unit="s", t_layer="s")
-def measured_overhead(application: Application, t_layer):
+def measured_overhead(application, t_layer):
     """Seconds exposed in all layers, each with its measured ``t_layer``."""
     return t_layer * application.layers
 
 
 @equation("8", unit="s", n="1 > 0", t_layer="s")
-def real_time(application: Application, chip: XPU, batch, context, n, t_layer, assumptions=PRINTED):
+def real_time(application, chip, batch, context, n, t_layer, assumptions=PRINTED):
     """Seconds of one step on a server that exists: max(T_Compute, T_Mem) + T_Exposed,Real L."""
     at = application, chip, batch, context, n, assumptions
     return maximum(compute_time(*at), memory_time(*at)) + measured_overhead(application, t_layer)
@@ -568,16 +563,10 @@ def real_time(application: Application, chip: XPU, batch, context, n, t_layer, a
 
 
 @equation(context="1 > 0")
-def batch_room(application: Application, chip: XPU, context, n, assumptions=PRINTED):
+def batch_room(application, chip, context, n, assumptions=PRINTED):
     """Sequences for whose caches n chips have room beside all weights; negative where weights do not fit."""
     left = n * chip.capacity - stored_weights(application, assumptions)
     return left / cache_size(application, context, assumptions)
-
-
-@equation(n="1 > 0")
-def stages_room(application: Application, chip: XPU, batch, context, n, assumptions=PRINTED):
-    """How many times the memory of n chips a batch needs: rounded up, the stages of a pipeline."""
-    return capacity_needed(application, batch, context, assumptions) / (n * chip.capacity)
 
 
 def largest_batch(application, chip, context, n, assumptions=PRINTED):
@@ -656,23 +645,18 @@ def decode_step(
         have = f"the {system.memory / 1e9:.0f} GB of {system}"
         raise DoesNotFit(f"{needed / 1e9:.0f} GB of weights and cache exceed {have}")
 
-    return stages_of(app, chip, batch, context, tp, pp, counted)
-
-
-def stages_of(app, chip, batch, context, tp, pp=1, assumptions=PRINTED):
-    """The stages of a step: memory beside arithmetic, then each thing that is exposed."""
-    cache = batch * cache_size(app, context, assumptions) / (tp * chip.bandwidth)
-    at = app, chip, batch, context, tp, assumptions
+    cache = batch * cache_size(app, context, counted) / (tp * chip.bandwidth)
+    at = app, chip, batch, context, tp, counted
     memory = {"weights": memory_time(*at) - cache, "cache": cache}
     if isinstance(context, Real) and context == 0:
         del memory["cache"]
     overlapped = {"memory": memory, "arithmetic": compute_time(*at)}
-    if assumptions.t_real is not None:
+    if counted.t_real is not None:
         # equation 8: the measured time replaces all exposed times
-        return overlapped, {"overhead": measured_overhead(app, assumptions.t_real)}
-    t_tp = collective_latency(tp, assumptions)
-    network = exposed_time(app, tp, assumptions.free_stages, t_tp, assumptions)
-    hops = exposed_time(app, tp, pp, t_tp, assumptions) - network
+        return overlapped, {"overhead": measured_overhead(app, counted.t_real)}
+    t_tp = collective_latency(tp, counted)
+    network = exposed_time(app, tp, counted.free_stages, t_tp, counted)
+    hops = exposed_time(app, tp, pp, t_tp, counted) - network
     waits = {"network": (tp, network), "pipeline": (pp, hops)}
     # a degree of one has no wait; a symbolic degree keeps its term
     named = [{name: t} for name, (degree, t) in waits.items() if not isinstance(degree, Real) or degree != 1]

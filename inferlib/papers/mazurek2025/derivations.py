@@ -3,7 +3,6 @@
 from inferlib.equation import (
     Step,
     cached_by_equations,
-    derivation_steps,
     in_notation,
     let,
     quantities,
@@ -46,7 +45,7 @@ def absorption():
     again = u.T * c + rope_q.T * rope_k
     output = out * (p * up_v * c + q * up_v * e)
     late = out * up_v * (p * c + q * e)
-    return derivation_steps(
+    return (
         "One head. Its query comes from the latent of queries a by a matrix Q, its key from the latent c by K. Rotary "
         "parts r and k are put beside them. Vanilla attention computes both, and the score s.",
         sp.Eq(dot, score),
@@ -81,7 +80,7 @@ def urn():
     k = MODEL.n_active
     missed = sp.factor(sp.combsimp(sp.binomial(m - 1, k) / sp.binomial(m, k)))
     chosen = sp.simplify(1 - missed)
-    return derivation_steps(
+    return (
         "One token draws k of M experts without putting them back. It misses a given one in as many ways as k can "
         "be drawn from the others, out of all ways to draw k.",
         let(r"P(X_{i,j} = 0)", missed),
@@ -119,7 +118,7 @@ def balls_into_bins():
     variance = active * one
     many = sp.limit(variance / mean, N, sp.oo)
     sigma = sp.sqrt(mean * many)
-    return derivation_steps(
+    return (
         "Every active expert falls on one of n GPUs. A GPU gets on average:",
         let(r"\mu", mean),
         "Each fall is a draw of 0 or 1 with the chance 1/n. Variances of independent draws add:",
@@ -148,7 +147,7 @@ def attention_outweighs():
     total = (MODEL.n_shared + MODEL.n_routed).subs(known)
     all_attention, one, router = map(symbol, ("attention_weights", "expert_weights", "router_weights"))
     layer = solved(all_attention, MODEL.n_expert_layers * (one * held + router), held)
-    return derivation_steps(
+    return (
         "Every GPU holds all of attention. Its experts weigh the same if it holds this many of each layer:",
         sp.Eq(held, sp.expand(layer)),
         "For DeepSeek V3 that is, in experts:",
@@ -167,7 +166,7 @@ def two_forms():
     attention, expert, sent = (symbol(name) for name in ("t_attention", "t_experts", "t_network"))
     whole = eq.section_3_time(attention, expert, sent)
     both = whole.subs({t: 2 * t for t in (attention, expert, sent)}, simultaneous=True)
-    return derivation_steps(
+    return (
         "Section 3 takes the longer of computation and network.",
         equals("section_3_time", whole),
         "It does not say of what. If its times are those of both halves of a batch, each is twice that of one:",

@@ -11,7 +11,8 @@ from inferlib.equation import equation
 from inferlib.ops import ceil, log, maximum, minimum, sqrt
 from inferlib.papers.mazurek2025.records import DEFAULT, GPU, Deployment, Model
 
-equation = partial(equation, "mazurek2025")
+_RECORDS = {"model": Model, "gpu": GPU, "deployment": Deployment}
+equation = partial(equation, "mazurek2025", records=_RECORDS)
 
 
 # --- The matrices of attention: bytes (3.1.1) and FLOP (3.2, equations 1 to 38) ---------------------------
@@ -74,7 +75,7 @@ _ONE_FLOP = {"value", "absorbed_value", "decode_absorbed_value"}
 def _weights(name, symbol, size, meaning):
     """Register the bytes of one line of ``MATRICES``."""
 
-    def weights(model: Model, assumptions=DEFAULT):
+    def weights(model, assumptions=DEFAULT):
         return assumptions.weight_bytes * size(model)
 
     weights.__name__ = f"{name}_weights"
@@ -87,10 +88,10 @@ def _flops(name, numbers, tokens, products, meaning):
     flop = "value_flop" if name in _ONE_FLOP else "flop_per_weight"
     power = _TOKENS[tokens]
 
-    def own(model: Model, batch, assumptions=DEFAULT):
+    def own(model, batch, assumptions=DEFAULT):
         return getattr(assumptions, flop) * batch * products(model)
 
-    def over(model: Model, batch, context, assumptions=DEFAULT):
+    def over(model, batch, context, assumptions=DEFAULT):
         return getattr(assumptions, flop) * batch * context**power * products(model)
 
     function = over if power else own
@@ -108,19 +109,19 @@ ATTENTION = {MATRICES[name][0]: function for name, function in WEIGHTS.items()}
 
 
 @equation(unit="B")
-def layer_attention_weights(model: Model, assumptions=DEFAULT):
+def layer_attention_weights(model, assumptions=DEFAULT):
     """Attention weights of one layer: the sum of the eight matrices."""
     return sum(matrix(model, assumptions) for matrix in WEIGHTS.values())
 
 
 @equation(unit="B")
-def attention_weights(model: Model, assumptions=DEFAULT):
+def attention_weights(model, assumptions=DEFAULT):
     """All attention weights, which every GPU holds and reads: L layers (3.1.1)."""
     return model.n_layers * layer_attention_weights(model, assumptions)
 
 
 @equation(unit="B")
-def cache_per_token(model: Model, assumptions=DEFAULT):
+def cache_per_token(model, assumptions=DEFAULT):
     """Bytes that one token of context keeps in the cache: 2 (d_c + d_h^R) L, a latent and a rotary key a layer.
 
     Examples
@@ -133,19 +134,19 @@ def cache_per_token(model: Model, assumptions=DEFAULT):
 
 
 @equation(unit="B")
-def cache_traffic(model: Model, batch, context, assumptions=DEFAULT):
+def cache_traffic(model, batch, context, assumptions=DEFAULT):
     """Cache read and written to decode one token of each sequence: B (S + 1) tokens of it (3.1.1)."""
     return batch * (context + 1) * cache_per_token(model, assumptions)
 
 
 @equation(unit="B")
-def attention_activations(model: Model, batch, assumptions=DEFAULT):
+def attention_activations(model, batch, assumptions=DEFAULT):
     """Activations into and out of attention: 2 B d L (3.1.1)."""
     return assumptions.attention_activation_bytes * batch * model.d_model * model.n_layers
 
 
 @equation(unit="B")
-def attention_traffic(model: Model, deployment: Deployment, batch, context, assumptions=DEFAULT):
+def attention_traffic(model, deployment, batch, context, assumptions=DEFAULT):
     """Bytes that one GPU moves for attention: all weights, and its own sequences' cache and activations (3.1.1)."""
     own = batch / deployment.n_gpus
     activations = attention_activations(model, own, assumptions)
@@ -155,7 +156,7 @@ def attention_traffic(model: Model, deployment: Deployment, batch, context, assu
 
 
 @equation("17", unit="FLOP")
-def decode_attention_flops(model: Model, batch, context, assumptions=DEFAULT):
+def decode_attention_flops(model, batch, context, assumptions=DEFAULT):
     """Scores and values of one new token, vanilla: B n_h S (2 (d_h + d_h^R) + d_h)."""
     scores = assumptions.flop_per_weight * (model.nope_dim + model.rope_dim)
     return batch * model.n_heads * context * (scores + assumptions.value_flop * model.value_dim)
@@ -177,27 +178,27 @@ _PROMPT = "query_down query_up query_rope latent_down key_up key_rope "  # 1 to 
 
 
 @equation(unit="FLOP")
-def vanilla_decode_flops(model: Model, batch, context, assumptions=DEFAULT):
+def vanilla_decode_flops(model, batch, context, assumptions=DEFAULT):
     """One layer of vanilla attention for one new token of each sequence: equations 8 to 14, 17 and 19."""
     linear = _added(_NEW_TOKEN + "key_up value_up decode_output", model, batch, context, assumptions)
     return linear + decode_attention_flops(model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def absorbed_decode_flops(model: Model, batch, context, assumptions=DEFAULT):
+def absorbed_decode_flops(model, batch, context, assumptions=DEFAULT):
     """One layer of absorbed attention for one new token: equations 25 to 28, 33 to 36 and 38."""
     absorbed = "decode_absorbed_key decode_absorbed_score decode_absorbed_value decode_absorbed_output"
     return _added(_NEW_TOKEN + absorbed, model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def vanilla_prefill_flops(model: Model, batch, context, assumptions=DEFAULT):
+def vanilla_prefill_flops(model, batch, context, assumptions=DEFAULT):
     """One layer of vanilla attention for a prompt: equations 1 to 7, 15, 16 and 18."""
     return _added(_PROMPT + "value_up score value output", model, batch, context, assumptions)
 
 
 @equation(unit="FLOP")
-def absorbed_prefill_flops(model: Model, batch, context, assumptions=DEFAULT):
+def absorbed_prefill_flops(model, batch, context, assumptions=DEFAULT):
     """One layer of absorbed attention for a prompt: equations 20 to 23, 29 to 32 and 37."""
     absorbed = "absorbed_score absorbed_value absorbed_output"
     return _added(_PROMPT + absorbed, model, batch, context, assumptions)
@@ -207,19 +208,19 @@ def absorbed_prefill_flops(model: Model, batch, context, assumptions=DEFAULT):
 
 
 @equation()
-def selection_probability(model: Model):
+def selection_probability(model):
     """Probability that a token goes to a given routed expert, all being equally likely: k / M."""
     return minimum(model.n_active / model.n_routed, 1)  # no model can exceed this
 
 
 @equation()
-def never_selected(model: Model, batch):
+def never_selected(model, batch):
     """Probability that no token of a batch goes to a given routed expert: (1 - k / M)^N."""
     return (1 - selection_probability(model)) ** batch
 
 
 @equation()
-def active_experts(model: Model, batch):
+def active_experts(model, batch):
     """Expected number of distinct routed experts that a batch reaches in a layer: E[U] = M (1 - (1 - k / M)^N).
 
     Examples
@@ -232,7 +233,7 @@ def active_experts(model: Model, batch):
 
 
 @equation()
-def fullest_gpu_experts(deployment: Deployment, active):
+def fullest_gpu_experts(deployment, active):
     """Active routed experts on the GPU that has most, as balls into bins: a / n + sqrt(2 a log(n) / n).
 
     The asymptotic form of section 3.1.2. It has no limit: with all experts active it exceeds what a GPU holds.
@@ -242,7 +243,7 @@ def fullest_gpu_experts(deployment: Deployment, active):
 
 
 @equation()
-def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
+def fullest_gpu_experts_placed(model, deployment, active):
     """The same for experts dealt out evenly (not in the source): the share of idle ones comes under the root.
 
     Drawn without replacement, none is hit twice, so the variance is that of balls into bins times that share.
@@ -253,7 +254,7 @@ def fullest_gpu_experts_placed(model: Model, deployment: Deployment, active):
 
 
 @equation()
-def held_experts(model: Model, deployment: Deployment):
+def held_experts(model, deployment):
     """Experts of one layer that a GPU holds: shared, routed and extra ones over the GPUs, rounded up (3.1.2).
 
     Examples
@@ -267,7 +268,7 @@ def held_experts(model: Model, deployment: Deployment):
 
 
 @equation()
-def loaded_experts(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def loaded_experts(model, deployment, batch, assumptions=DEFAULT):
     """Experts of one layer that the fullest GPU reads, the shared one on top of the routed.
 
     The source prints how many experts a GPU holds and how many a batch uses there, but not how to combine the two.
@@ -290,13 +291,13 @@ def expert_balancedness(average, largest):
 
 
 @equation()
-def imbalanced_load(deployment: Deployment, load):
+def imbalanced_load(deployment, load):
     """Load of the fullest GPU where the average GPU has ``load``: over the balancedness (3.4)."""
     return load / deployment.balancedness
 
 
 @equation(n_hosts="1 > 0")
-def shared_expert_load(model: Model, n_hosts):
+def shared_expert_load(model, n_hosts):
     """Activations of the GPU with the shared expert over the mean, as the fraction of 3.4 has it.
 
     Its numerator gives that GPU a share of all nine activations on top of the shared expert's own.
@@ -306,7 +307,7 @@ def shared_expert_load(model: Model, n_hosts):
 
 
 @equation(n_hosts="1 > 0")
-def shared_expert_load_corrected(model: Model, n_hosts):
+def shared_expert_load_corrected(model, n_hosts):
     """The same with the routed activations only on top of the shared expert's."""
     return (1 + model.n_active / n_hosts) / (model.used / n_hosts)
 
@@ -315,50 +316,50 @@ def shared_expert_load_corrected(model: Model, n_hosts):
 
 
 @equation(unit="B")
-def expert_matrix(model: Model, assumptions=DEFAULT):
+def expert_matrix(model, assumptions=DEFAULT):
     """One of the three matrices of an expert: d_moe d; W_1, W_2 and the gate are of equal size."""
     return assumptions.weight_bytes * model.d_expert * model.d_model
 
 
 @equation(unit="B")
-def expert_weights(model: Model, assumptions=DEFAULT):
+def expert_weights(model, assumptions=DEFAULT):
     """One expert: three matrices."""
     return 3 * expert_matrix(model, assumptions)
 
 
 @equation(unit="B")
-def router_weights(model: Model, assumptions=DEFAULT):
+def router_weights(model, assumptions=DEFAULT):
     """The router of one layer: d n_r."""
     return assumptions.weight_bytes * model.d_model * model.n_routed
 
 
 @equation(unit="B")
-def experts_on_gpu(model: Model, experts, assumptions=DEFAULT):
+def experts_on_gpu(model, experts, assumptions=DEFAULT):
     """Weights of ``experts`` experts in every expert layer, each layer with its whole router (3.1.2)."""
     layer = expert_weights(model, assumptions) * experts + router_weights(model, assumptions)
     return model.n_expert_layers * layer
 
 
 @equation(unit="B")
-def dense_matrix(model: Model, assumptions=DEFAULT):
+def dense_matrix(model, assumptions=DEFAULT):
     """One of the three matrices of a dense feed-forward block: d_dense d."""
     return assumptions.weight_bytes * model.d_dense * model.d_model
 
 
 @equation(unit="B")
-def dense_layer_weights(model: Model, assumptions=DEFAULT):
+def dense_layer_weights(model, assumptions=DEFAULT):
     """The feed-forward block of one dense layer: three matrices."""
     return 3 * dense_matrix(model, assumptions)
 
 
 @equation(unit="B")
-def dense_weights(model: Model, assumptions=DEFAULT):
+def dense_weights(model, assumptions=DEFAULT):
     """The feed-forward blocks of all dense layers, which every GPU holds."""
     return model.n_dense_layers * dense_layer_weights(model, assumptions)
 
 
 @equation(unit="B")
-def embedding_weights(model: Model, assumptions=DEFAULT):
+def embedding_weights(model, assumptions=DEFAULT):
     """Both matrices over the vocabulary, which every GPU holds: 2 V d (3.1.3)."""
     return assumptions.weight_bytes * 2 * model.vocab_size * model.d_model
 
@@ -370,21 +371,21 @@ def _vector_sent(model, assumptions):
 
 
 @equation(unit="B")
-def all_expert_activations(model: Model, batch, assumptions=DEFAULT):
+def all_expert_activations(model, batch, assumptions=DEFAULT):
     """One vector a layer for each sequence, read in FP8 and written in BF16: (1 + 2) B d L (3.1.2)."""
     both = assumptions.dispatch_bytes + assumptions.combine_bytes
     return both * batch * model.d_model * model.n_layers
 
 
 @equation(unit="B")
-def expert_activations(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def expert_activations(model, deployment, batch, assumptions=DEFAULT):
     """Activations that the fullest GPU's experts read and write: those of all, over beta n, times the experts used."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
     return batch * _vector_sent(model, assumptions) * load
 
 
 @equation(unit="B")
-def expert_traffic(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def expert_traffic(model, deployment, batch, assumptions=DEFAULT):
     """Bytes that the fullest GPU moves for everything but attention.
 
     Sections 3.1.2 and 3.1.3 print the parts; that dense layers and embeddings belong here is our reading.
@@ -395,14 +396,14 @@ def expert_traffic(model: Model, deployment: Deployment, batch, assumptions=DEFA
 
 
 @equation(unit="B")
-def weights_on_gpu(model: Model, experts, assumptions=DEFAULT):
+def weights_on_gpu(model, experts, assumptions=DEFAULT):
     """All weights that one GPU holds, with ``experts`` experts in every expert layer."""
     rest = dense_weights(model, assumptions) + embedding_weights(model, assumptions)
     return attention_weights(model, assumptions) + experts_on_gpu(model, experts, assumptions) + rest
 
 
 @equation(context="1 > 0")
-def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions=DEFAULT):
+def largest_own_batch(model, gpu, context, experts, assumptions=DEFAULT):
     """Sequences whose cache fits beside the weights on one GPU, not rounded; below zero where the weights do not.
 
     Not in the source, which leaves it open (end of 3.5).
@@ -412,13 +413,13 @@ def largest_own_batch(model: Model, gpu: GPU, context, experts, assumptions=DEFA
 
 
 @equation("43", unit="FLOP")
-def expert_flops(model: Model, batch, assumptions=DEFAULT):
+def expert_flops(model, batch, assumptions=DEFAULT):
     """All three matrices of an expert: 3 x 2 B d d_moe."""
     return 3 * COUNTED["expert_matrix"](model, batch, assumptions)
 
 
 @equation("45", unit="FLOP")
-def moe_flops(model: Model, batch, assumptions=DEFAULT):
+def moe_flops(model, batch, assumptions=DEFAULT):
     """All experts and the router of one layer."""
     # all shared experts here, those used in the next equation: both are one
     experts = expert_flops(model, batch, assumptions) * (model.n_shared + model.n_active)
@@ -426,7 +427,7 @@ def moe_flops(model: Model, batch, assumptions=DEFAULT):
 
 
 @equation(unit="FLOP")
-def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def moe_flops_on_gpu(model, deployment, batch, assumptions=DEFAULT):
     """Experts and router of one layer on the fullest GPU (3.2.4)."""
     load = model.used / (deployment.balancedness * deployment.n_gpus)
     experts = expert_flops(model, batch, assumptions) * load
@@ -434,7 +435,7 @@ def moe_flops_on_gpu(model: Model, deployment: Deployment, batch, assumptions=DE
 
 
 @equation(unit="FLOP")
-def dense_flops(model: Model, batch, assumptions=DEFAULT):
+def dense_flops(model, batch, assumptions=DEFAULT):
     """The dense layers and the head for a batch of tokens: the source has no such term."""
     dense = model.n_dense_layers * 3 * model.d_dense
     return assumptions.flop_per_weight * batch * model.d_model * (dense + model.vocab_size)
@@ -444,19 +445,19 @@ def dense_flops(model: Model, batch, assumptions=DEFAULT):
 
 
 @equation()
-def messages(model: Model, assumptions=DEFAULT):
+def messages(model, assumptions=DEFAULT):
     """Copies of a token's vector that a layer sends: one for every expert it goes to."""
     return model.used if assumptions.shared_sent else model.n_active
 
 
 @equation(unit="B")
-def tokens_traffic(model: Model, tokens, assumptions=DEFAULT):
+def tokens_traffic(model, tokens, assumptions=DEFAULT):
     """Traffic of some tokens in one pass, dispatched and combined in every layer that sends: (1 + 2) d L copies."""
     return tokens * messages(model, assumptions) * _vector_sent(model, assumptions)
 
 
 @equation(unit="B")
-def link_traffic(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def link_traffic(model, deployment, batch, assumptions=DEFAULT):
     """Bytes over the link of one GPU in one pass, experts balanced: comm amount (3.3.1)."""
     micro_batches = 2  # micro-batches of half the size, so the halves cancel
     half = batch / (micro_batches * deployment.n_gpus)
@@ -464,13 +465,13 @@ def link_traffic(model: Model, deployment: Deployment, batch, assumptions=DEFAUL
 
 
 @equation(unit="B")
-def fullest_link_traffic(model: Model, deployment: Deployment, batch, assumptions=DEFAULT):
+def fullest_link_traffic(model, deployment, batch, assumptions=DEFAULT):
     """Bytes over the link of the fullest GPU in one pass: over the balancedness (3.3.3)."""
     return link_traffic(model, deployment, batch, assumptions) / deployment.balancedness
 
 
 @equation(unit="B")
-def two_experts_traffic(model: Model, batch, assumptions=DEFAULT):
+def two_experts_traffic(model, batch, assumptions=DEFAULT):
     """Bytes over the link of the GPU that hosts two of nine experts, each used by every token (3.3.3)."""
     return 2 * tokens_traffic(model, batch, assumptions) / messages(model, assumptions)
 
@@ -488,21 +489,21 @@ def uniform_network_time(traffic, bandwidth):
 
 
 @equation(unit="s/B")
-def slowest_link(gpu: GPU, deployment: Deployment):
+def slowest_link(gpu, deployment):
     """Seconds for a byte of one GPU's traffic, inside and between nodes at the same time (3.3.2)."""
     between = (deployment.n_nodes - 1) / deployment.n_nodes / gpu.inter_bandwidth
     return maximum(between, 1 / deployment.n_nodes / gpu.intra_bandwidth)
 
 
 @equation(unit="s")
-def network_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions=DEFAULT):
+def network_time(model, gpu, deployment, batch, assumptions=DEFAULT):
     """Time of all traffic of one pass on the slowest link, with its inefficiency (3.3.3, 3.5)."""
     traffic = fullest_link_traffic(model, deployment, batch, assumptions)
     return assumptions.network_inefficiency * traffic * slowest_link(gpu, deployment)
 
 
 @equation(unit="1/s")
-def network_ceiling(model: Model, gpu: GPU, deployment: Deployment, assumptions=DEFAULT):
+def network_ceiling(model, gpu, deployment, assumptions=DEFAULT):
     """Most tokens per second and GPU that the network lets through, whatever the batch (from equation 49)."""
     return 1 / network_time(model, gpu, deployment, deployment.n_gpus, assumptions)
 
@@ -553,18 +554,14 @@ def global_throughput(t_total, batch):
 
 
 @equation(unit="s")
-def attention_memory_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=DEFAULT
-):
+def attention_memory_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """Time that attention's memory traffic takes on one GPU."""
     traffic = attention_traffic(model, deployment, batch, context, assumptions)
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
 @equation(unit="s")
-def attention_arithmetic_time(
-    model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=DEFAULT
-):
+def attention_arithmetic_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """Time that absorbed attention's arithmetic takes on one GPU."""
     own = batch / deployment.n_gpus
     work = model.n_layers * absorbed_decode_flops(model, own, context, assumptions)
@@ -573,21 +570,21 @@ def attention_arithmetic_time(
 
 
 @equation(unit="s")
-def attention_time(model: Model, gpu: GPU, deployment: Deployment, batch, context, assumptions=DEFAULT):
+def attention_time(model, gpu, deployment, batch, context, assumptions=DEFAULT):
     """Time of all attention of a pass: the longer of its memory and its arithmetic."""
     at = model, gpu, deployment, batch, context, assumptions
     return attention_bottleneck(attention_memory_time(*at), attention_arithmetic_time(*at))
 
 
 @equation(unit="s")
-def expert_memory_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions=DEFAULT):
+def expert_memory_time(model, gpu, deployment, batch, assumptions=DEFAULT):
     """Time that the memory traffic of experts, dense layers and embeddings takes on the fullest GPU."""
     traffic = expert_traffic(model, deployment, batch, assumptions)
     return assumptions.memory_inefficiency * traffic / gpu.memory_bandwidth
 
 
 @equation(unit="s")
-def expert_arithmetic_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions=DEFAULT):
+def expert_arithmetic_time(model, gpu, deployment, batch, assumptions=DEFAULT):
     """Time that the experts' arithmetic takes on the fullest GPU."""
     work = model.n_expert_layers * moe_flops_on_gpu(model, deployment, batch, assumptions)
     if assumptions.all_flops:  # the source leaves dense layers and the head out
@@ -597,14 +594,14 @@ def expert_arithmetic_time(model: Model, gpu: GPU, deployment: Deployment, batch
 
 
 @equation(unit="s")
-def expert_time(model: Model, gpu: GPU, deployment: Deployment, batch, assumptions=DEFAULT):
+def expert_time(model, gpu, deployment, batch, assumptions=DEFAULT):
     """Time of everything that is not attention or network, on the fullest GPU."""
     at = model, gpu, deployment, batch, assumptions
     return expert_bottleneck(expert_memory_time(*at), expert_arithmetic_time(*at))
 
 
 @equation(unit="s")
-def overhead_time(model: Model, assumptions=DEFAULT):
+def overhead_time(model, assumptions=DEFAULT):
     """Time of one micro-batch's layers besides work: launches, kernels without work (not in the source)."""
     return model.n_layers * assumptions.overhead
 
@@ -640,7 +637,7 @@ def gpu_throughput(model: Model, gpu: GPU, deployment: Deployment, batch, contex
 
 
 @equation(unit="s")
-def prefill_time(model: Model, gpu: GPU, context, assumptions=DEFAULT):
+def prefill_time(model, gpu, context, assumptions=DEFAULT):
     """Arithmetic of attention for one prompt on one GPU, all layers, vanilla: compute-bound, as section 4 says."""
     work = model.n_layers * vanilla_prefill_flops(model, 1, context, assumptions)
     loss = assumptions.attention_inefficiency * assumptions.arithmetic_penalty

@@ -1,12 +1,12 @@
 """The records of the model: a mixture of experts with latent attention, a GPU, a deployment, assumptions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.ops import interpolated, symbolic, where
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import NotDescribed, count
@@ -15,7 +15,6 @@ from inferlib.transformer import Experts, FeedForward, LatentAttention
 stated = partial(inferlib.equation.load_source, "mazurek2025")
 
 
-@frozen
 class Model(Record):
     """A mixture of experts with multi-head latent attention, as Table 1 names its dimensions.
 
@@ -40,7 +39,7 @@ class Model(Record):
     n_shared: float = quantity("shared experts", default=1, zero=True)
     n_shared_active: float = quantity("shared experts a token goes to", default=1, zero=True)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     @property
     def n_layers(self):
@@ -122,7 +121,6 @@ def not_described(model):
     return ""
 
 
-@frozen
 class GPU(Record):
     """What the source needs to know of a GPU and its links."""
 
@@ -134,7 +132,7 @@ class GPU(Record):
     memory_capacity: float = quantity("memory of one GPU", "B", default=None)
     price: float = quantity("price of one GPU for an hour", "usd/h", default=None, zero=True)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
 
 def chips():
@@ -171,7 +169,6 @@ def _linked(chip):
     )
 
 
-@frozen
 class Deployment(Record):
     """The deployment: every GPU has all of the attention, and its share of the experts.
 
@@ -210,7 +207,6 @@ def balancedness(n_gpus, balanced=True):
 _assumed = partial(stated_quantity, "mazurek2025", "assumptions")
 
 
-@frozen
 class Assumptions(Record):
     """Assumptions of the source beyond shapes and links; the default is what it prints, with one reading of ours.
 

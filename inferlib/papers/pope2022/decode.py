@@ -61,12 +61,12 @@ class ShardingPlan:
         return max(self.network, self.memory, self.arithmetic)
 
 
-def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
+def sharding_plans(model, chip, count, batch, tokens, context):
     """Every :class:`ShardingPlan` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
 
     ``model``, ``chip``: such as :func:`load_model` and :func:`load_chip` make. ``count``: chips, a whole number, else a
     ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
-    prefill; ``context``: those that are cached before. ``assumptions``: what is counted as moved.
+    prefill; ``context``: those that are cached before.
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count is {count!r}, but must be a whole number of at least 1")
@@ -77,7 +77,7 @@ def sharding_plans(model, chip, count, batch, tokens=1, context=0, assumptions=C
         # if every chip has its own sequences, nothing is left to cut over heads
         for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
             at = model, chip, mesh, layout, attention, batch
-            needs = pass_needs(*at, tokens, context, assumptions)
+            needs = pass_needs(*at, tokens, context)
             memory = needs["weights"] + needs["cache"]
             reason = why_not(*at, context + tokens)
             yield ShardingPlan(layout, attention, mesh, needs["network"], memory, needs["arithmetic"], reason)
@@ -113,7 +113,7 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
     return needs | {"network": where(mesh.chips > 1, moved, 0.0 * moved)}
 
 
-def best_plan(model, chip, count, batch, tokens=1, context=0, assumptions=CORRECTED):
+def best_plan(model, chip, count, batch, tokens=1, context=0):
     """The best of the :func:`sharding_plans` to cut a model at this batch; among equals, the one that moves least.
 
     Raises ValueError if nothing fits, with the reason of the plan that comes nearest.
@@ -125,7 +125,7 @@ def best_plan(model, chip, count, batch, tokens=1, context=0, assumptions=CORREC
     >>> best_plan(model, chip, 8, batch=32, context=4096).layout
     'WS 2D'
     """
-    every = sharding_plans(model, chip, count, batch, tokens, context, assumptions)
+    every = sharding_plans(model, chip, count, batch, tokens, context)
     best = min(every, key=lambda way: (way.why_not != "", way.bound, way.network))
     if best.why_not:
         raise ValueError(f"no layout of {count} chips runs this: {best.why_not}")
@@ -185,15 +185,7 @@ def decode_step(
     if isinstance(batch, Real) and isinstance(context, Real):
         if reason := why_not(shape, chip, mesh, cut, attention, batch, context):
             raise DoesNotFit(reason)
-    return stages_in(shape, chip, mesh, cut, attention, batch, context, assumptions)
-
-
-def stages_in(model, chip, mesh, layout, attention, batch, context, assumptions=PRINTED):
-    """One decode step in a given layout, as the stages of a breakdown, on numbers or symbols.
-
-    Whether it fits is for :func:`why_not` to say.
-    """
-    needs = pass_needs(model, chip, mesh, layout, attention, batch, 1, context, assumptions)
+    needs = pass_needs(shape, chip, mesh, cut, attention, batch, 1, context, assumptions)
     memory = {name: needs.pop(name) for name in ("weights", "cache")}
     network = {"network": needs.pop("network")}
     busy = {"memory": memory, **needs}

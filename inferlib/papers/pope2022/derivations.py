@@ -1,6 +1,6 @@
 """Pope et al. 2022, appendix A: the best cuts and the switch points, derived from the volumes alone."""
 
-from inferlib.equation import derivation_steps, in_notation, let, solved, symbolic
+from inferlib.equation import in_notation, let, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.pope2022 import equations
 from inferlib.papers.pope2022.records import Mesh, Model
@@ -14,7 +14,6 @@ E = MODEL.d_model
 F = MODEL.d_ff
 W = CHIP.scale_up_bandwidth
 ACT = MODEL.activation_bytes
-WEIGHT = MODEL.weight_bytes
 X = MESH.x
 Y = MESH.y
 Z = MESH.z
@@ -24,11 +23,6 @@ T, N, G = (symbol(name) for name in ("tokens", "chips", "gathered"))
 FLAT = MESH.replace(y=N / X, z=sp.Integer(1))
 
 
-def same_bytes(expression):
-    """Set weights and activations to equally many bytes in an expression, as in the paper's formulas."""
-    return sp.simplify(expression.subs(WEIGHT, ACT))
-
-
 @derivation(proves=equations.all_gather_time)
 def collectives():
     """What an exchange among K chips costs, and where the factor (K - 1)/K comes from."""
@@ -36,7 +30,7 @@ def collectives():
     k = symbol("k")
     step = size / k / W
     ring = sp.simplify(sp.summation(step, (sp.Symbol("i"), 1, k - 1)))
-    return derivation_steps(
+    return (
         "In a ring every chip passes one part in K to its neighbour.",
         let("T_1", step),
         "After K - 1 such steps all parts have been everywhere.",
@@ -57,7 +51,7 @@ def optimal_x():
     slope = sp.diff(time, X)
     best = sp.solve(slope, X)[0]
     least = sp.simplify(time.subs(X, best))
-    return derivation_steps(
+    return (
         "Tensors as wide as the model are gathered over Y and Z, those between the matrices over X.",
         equals("ws2d_time", equations.ws2d_time(MODEL, CHIP, MESH, T)),
         "All chips together are n, so one number is free.",
@@ -79,7 +73,7 @@ def four_times():
     steps = {name: optimal_x()[i].equation.rhs for name, i in (("best_x", 3), ("best_yz", 4))}
     four = {name: sp.simplify(value.subs(F, 4 * E)) for name, value in steps.items()}
     least = sp.simplify(optimal_x().result.subs(F, 4 * E))
-    return derivation_steps(
+    return (
         "The block is four times as wide as the model.",
         sp.Eq(F, 4 * E),
         "X is half the root of the chips.",
@@ -96,7 +90,7 @@ def optimal_gather():
     """Over how many chips to gather the weights."""
     time = equations.gathered_time(MODEL, CHIP, MESH, T, G).subs(X * Y * Z, N)
     best = sp.solve(sp.diff(time, G), G)[0]
-    return derivation_steps(
+    return (
         "Gathering over N chips brings weights in and leaves fewer activations to move.",
         equals("gathered_time", sp.expand(time)),
         "Weights cost more and activations less with every chip.",
@@ -116,7 +110,7 @@ def switch_from_2d():
     saved = sp.simplify(still - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     spent = sp.simplify(gathered - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
     point = solved(still, gathered, T)
-    return derivation_steps(
+    return (
         "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",
         let(r"T_{\text{saved}}", saved),
         "The weights of the X axis come in: this much is spent.",
@@ -134,7 +128,7 @@ def break_even_by_costs():
     one = equations.ws1d_time(MODEL, CHIP, MESH, T)
     two = optimal_x().result
     chips = solved(one, two, N)
-    return derivation_steps(
+    return (
         "1D moves the whole width, whatever the chips.",
         equals("ws1d_time", one),
         "2D at its best X moves this.",

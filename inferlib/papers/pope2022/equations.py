@@ -15,14 +15,15 @@ from inferlib.ops import minimum, sqrt
 from inferlib.papers.pope2022.records import CORRECTED, PRINTED, Mesh, Model
 from inferlib.system import Accelerator
 
-equation = partial(inferlib.equation.equation, "pope2022")
+_RECORDS = {"model": Model, "chip": Accelerator, "mesh": Mesh}
+equation = partial(inferlib.equation.equation, "pope2022", records=_RECORDS)
 
 
 # --- What a model costs (section 2) ---
 
 
 @equation()
-def layer_parameters(model: Model):
+def layer_parameters(model):
     """Weights of one layer: four attention projections and the matrices of the feed-forward block.
 
     Section 2.2 names the shapes; the count itself is not printed. Layer norms are left out.
@@ -32,38 +33,38 @@ def layer_parameters(model: Model):
 
 
 @equation()
-def parameters(model: Model):
+def parameters(model):
     """Parameters of a model: its layers and its embedding table. Table D.1 prints 540B and 530B."""
     return model.layers * layer_parameters(model) + model.tables * model.vocabulary * model.d_model
 
 
 @equation(unit="FLOP")
-def matmul_flops(model: Model, tokens, assumptions=PRINTED):
+def matmul_flops(model, tokens, assumptions=PRINTED):
     """Operations of all multiplies with weights, 2N a token (section 2, compute costs)."""
     return assumptions.flop_per_weight * parameters(model) * tokens
 
 
 @equation(unit="FLOP")
-def attention_flops(model: Model, tokens, seen, assumptions=PRINTED):
+def attention_flops(model, tokens, seen, assumptions=PRINTED):
     """Scores and weighted sums of every head; section 2 leaves them out as "a much smaller number"."""
     scores = assumptions.flop_per_weight * tokens * seen * model.heads * model.head_dim
     return 2 * model.layers * scores
 
 
 @equation(unit="B", chips="1 > 0")
-def weights_on_chip(model: Model, chips):
+def weights_on_chip(model, chips):
     """Bytes of weights that one chip holds, and reads once a step (section 2, memory costs)."""
     return parameters(model) * model.weight_bytes / chips
 
 
 @equation(unit="B")
-def cache_of_token(model: Model):
+def cache_of_token(model):
     """Bytes of keys and values that one token of one sequence leaves behind, in all layers."""
     return 2 * model.layers * model.kv_heads * model.head_dim * model.cache_bytes
 
 
 @equation(unit="B", chips="1 > 0")
-def cache_over_heads(model: Model, chips, batch, context):
+def cache_over_heads(model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over heads (section 3.3, Figure 4 a and b).
 
     Chips beyond the number of key/value heads hold copies: with one such head every chip holds everything.
@@ -72,7 +73,7 @@ def cache_over_heads(model: Model, chips, batch, context):
 
 
 @equation(unit="B", chips="1 > 0", batch="1 > 0")
-def cache_over_batch(model: Model, chips, batch, context):
+def cache_over_batch(model, chips, batch, context):
     """Bytes of cache on one chip when attention is cut over the sequences (section 3.3, Figure 4 c)."""
     return batch * context * cache_of_token(model) / minimum(chips, batch)
 
@@ -81,31 +82,31 @@ CACHES = {"Head": cache_over_heads, "Batch": cache_over_batch}
 
 
 @equation(chips="1 > 0", batch="1 > 0")
-def context_over_heads(model: Model, chip: Accelerator, chips, batch, cache_share):
+def context_over_heads(model, chip, chips, batch, cache_share):
     """Longest context whose cache, cut over heads, fits into its share of the memory (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_heads(model, chips, batch, 1)
 
 
 @equation(chips="1 > 0", batch="1 > 0")
-def context_over_batch(model: Model, chip: Accelerator, chips, batch, cache_share):
+def context_over_batch(model, chip, chips, batch, cache_share):
     """The same with the cache cut over the batch (Table 1)."""
     return cache_share * chip.memory_capacity / cache_over_batch(model, chips, batch, 1)
 
 
 @equation(unit="s", chips="1 > 0", flop="FLOP")
-def compute_time(chip: Accelerator, chips, flop):
+def compute_time(chip, chips, flop):
     """Seconds for a number of operations when every chip runs at its peak (section 2, compute costs)."""
     return flop / (chips * chip.flops)
 
 
 @equation(unit="s", held="B")
-def memory_time(chip: Accelerator, held):
+def memory_time(chip, held):
     """Seconds to bring ``held`` bytes from a chip's memory to its cores (section 2, memory costs)."""
     return held / chip.memory_bandwidth
 
 
 @equation(chips="1 > 0", time="s > 0")
-def mfu(chip: Accelerator, chips, n_params, tokens, time, assumptions=PRINTED):
+def mfu(chip, chips, n_params, tokens, time, assumptions=PRINTED):
     """Model FLOPS utilisation: throughput as a fraction of what the peak would allow (section 2)."""
     return assumptions.flop_per_weight * n_params * tokens / (time * chips * chip.flops)
 
@@ -120,19 +121,19 @@ def cost(chips, tokens, time):
 
 
 @equation(unit="s", size="B")
-def all_gather_time(chip: Accelerator, size, k, assumptions=PRINTED):
+def all_gather_time(chip, size, k, assumptions=PRINTED):
     """Seconds to bring the parts of a tensor from K chips to each of them: D/W, exactly times (K - 1)/K."""
     return size * _part_moved(k, assumptions) / chip.scale_up_bandwidth
 
 
 @equation(unit="s", size="B")
-def all_reduce_time(chip: Accelerator, size, k, assumptions=PRINTED):
+def all_reduce_time(chip, size, k, assumptions=PRINTED):
     """Seconds to sum a tensor over K chips: a reduce-scatter, then an all-gather of the same size."""
     return 2 * all_gather_time(chip, size, k, assumptions)
 
 
 @equation(unit="s", size="B")
-def all_to_all_time(chip: Accelerator, size, k, assumptions=PRINTED):
+def all_to_all_time(chip, size, k, assumptions=PRINTED):
     """Seconds to cut a tensor along another dimension: each chip keeps one part in K of its own."""
     return size * _part_moved(k, assumptions) / chip.scale_up_bandwidth
 
@@ -146,7 +147,7 @@ def _part_moved(k, assumptions):
 
 
 @equation()
-def outer_width(model: Model):
+def outer_width(model):
     """Numbers of a token in the tensors as wide as the model that a layer gathers and scatters.
 
     A parallel block gathers its input and scatters its output, 2E; a serial one does it twice (section 3.4).
@@ -155,7 +156,7 @@ def outer_width(model: Model):
 
 
 @equation()
-def inner_width(model: Model, assumptions=PRINTED):
+def inner_width(model, assumptions=PRINTED):
     """Numbers of a token in the tensors between the matrices of a layer: 2F in the paper's formula."""
     if not assumptions.whole_layer:
         return 2 * model.d_ff
@@ -164,19 +165,19 @@ def inner_width(model: Model, assumptions=PRINTED):
 
 
 @equation()
-def gathered_weights(model: Model, assumptions=PRINTED):
+def gathered_weights(model, assumptions=PRINTED):
     """Weights of one layer that a weight-gathered layout brings together: 2EF in the paper's formula."""
     return layer_parameters(model) if assumptions.whole_layer else 2 * model.d_model * model.d_ff
 
 
 @equation()
-def ws1d_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws1d_volume(model, mesh, tokens, assumptions=PRINTED):
     """Activations through one chip, 1D weight-stationary, each matrix cut along its wide side: 2BLE (3.2.1)."""
     return tokens * outer_width(model) * _part_moved(mesh.chips, assumptions)
 
 
 @equation()
-def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws2d_volume(model, mesh, tokens, assumptions=PRINTED):
     """Activations through one chip, 2D weight-stationary: 2BL (E/X + F/YZ) (section 3.2.2, A.2.1).
 
     X cuts the width of the model, Y and Z that of the feed-forward block.
@@ -187,7 +188,7 @@ def ws2d_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
 
 
 @equation(gathered="1 > 0")
-def gathered_activation_volume(model: Model, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
+def gathered_activation_volume(model, mesh, tokens, gathered, assumptions=PRINTED):
     """Activations through one chip when N chips gather the weights and cut the batch: 2BLE/N (A.2.2).
 
     With the exact factor nothing is left where all chips gather.
@@ -197,35 +198,35 @@ def gathered_activation_volume(model: Model, mesh: Mesh, tokens, gathered, assum
 
 
 @equation()
-def gathered_weight_volume(model: Model, mesh: Mesh, gathered, assumptions=PRINTED):
+def gathered_weight_volume(model, mesh, gathered, assumptions=PRINTED):
     """Weights through one chip when they are gathered over N chips: 2EFN over all chips (A.2.2)."""
     weights = gathered_weights(model, assumptions)
     return weights * gathered / mesh.chips * _part_moved(gathered, assumptions)
 
 
 @equation()
-def batch_attention_volume(model: Model, mesh: Mesh, tokens, assumptions=PRINTED):
+def batch_attention_volume(model, mesh, tokens, assumptions=PRINTED):
     """What attention cut over the batch adds: queries go out, results come back (section 3.3, Figure 5 b)."""
     queries = tokens * model.heads * model.head_dim / mesh.chips
     return 2 * queries * _part_moved(mesh.chips, assumptions)
 
 
 @equation(unit="s")
-def ws1d_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws1d_time(model, chip, mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 1D weight-stationary (section 3.2.1)."""
     moved = ws1d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.scale_up_bandwidth
 
 
 @equation(unit="s")
-def ws2d_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, assumptions=PRINTED):
+def ws2d_time(model, chip, mesh, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer, 2D weight-stationary (section 3.2.2)."""
     moved = ws2d_volume(model, mesh, tokens, assumptions)
     return moved * model.activation_bytes / chip.scale_up_bandwidth
 
 
 @equation(unit="s", gathered="1 > 0")
-def gathered_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, gathered, assumptions=PRINTED):
+def gathered_time(model, chip, mesh, tokens, gathered, assumptions=PRINTED):
     """Seconds of communication of one layer with weights gathered over N chips (appendix A.2.2)."""
     activations = gathered_activation_volume(model, mesh, tokens, gathered, assumptions)
     weights = gathered_weight_volume(model, mesh, gathered, assumptions)
@@ -251,19 +252,19 @@ def layer_time(model, chip, mesh, tokens, layout, assumptions=PRINTED):
 
 
 @equation()
-def best_x(model: Model, chips, assumptions=PRINTED):
+def best_x(model, chips, assumptions=PRINTED):
     """Chips along X that make 2D move least, not rounded: for F = 4E, half the root of the chips (A.2.1)."""
     return sqrt(outer_width(model) * chips / inner_width(model, assumptions))
 
 
 @equation()
-def best_yz(model: Model, chips, assumptions=PRINTED):
+def best_yz(model, chips, assumptions=PRINTED):
     """Chips along Y and Z together that go with :func:`best_x`: for F = 4E, twice the root of the chips."""
     return sqrt(inner_width(model, assumptions) * chips / outer_width(model))
 
 
 @equation(unit="s", chips="1 > 0")
-def best_ws2d_time(model: Model, chip: Accelerator, chips, tokens, assumptions=PRINTED):
+def best_ws2d_time(model, chip, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best X: for F = 4E, 8BLE over the root of the chips (A.2.1)."""
     inner = inner_width(model, assumptions)
     moved = 2 * tokens * sqrt(outer_width(model) * inner / chips)
@@ -273,14 +274,14 @@ def best_ws2d_time(model: Model, chip: Accelerator, chips, tokens, assumptions=P
 
 
 @equation()
-def best_gather(model: Model, chips, tokens, assumptions=PRINTED):
+def best_gather(model, chips, tokens, assumptions=PRINTED):
     """Chips over which to gather the weights for the least communication (A.2.2)."""
     activations = outer_width(model) * model.activation_bytes
     return sqrt(tokens * chips * activations / (gathered_weights(model, assumptions) * model.weight_bytes))
 
 
 @equation(unit="s", chips="1 > 0")
-def best_gather_time(model: Model, chip: Accelerator, chips, tokens, assumptions=PRINTED):
+def best_gather_time(model, chip, chips, tokens, assumptions=PRINTED):
     """Seconds of communication of one layer at the best gathering: 4E times the root of BLF over the chips."""
     activations = outer_width(model) * model.activation_bytes
     weights = gathered_weights(model, assumptions) * model.weight_bytes
@@ -294,14 +295,14 @@ def best_gather_time(model: Model, chip: Accelerator, chips, tokens, assumptions
 
 
 @equation()
-def switch_to_x(model: Model, mesh: Mesh, assumptions=PRINTED):
+def switch_to_x(model, mesh, assumptions=PRINTED):
     """Tokens from which gathering over X moves less than 2D: E in the paper's count, whatever the mesh."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return weights / (inner_width(model, assumptions) * model.activation_bytes)
 
 
 @equation()
-def switch_of_gathers(model: Model, mesh: Mesh, few, many, assumptions=PRINTED):
+def switch_of_gathers(model, mesh, few, many, assumptions=PRINTED):
     """Tokens from which gathering over more chips moves less than over fewer: F times both over all chips."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return few * many / mesh.chips * weights / (outer_width(model) * model.activation_bytes)
@@ -326,13 +327,13 @@ def switches(model, mesh, assumptions=PRINTED):
 
 
 @equation()
-def printed_break_even(model: Model):
+def printed_break_even(model):
     """Chips above which 2D is said to beat 1D: the root of the chips above F/E (section 3.2.2)."""
     return (model.d_ff / model.d_model) ** 2
 
 
 @equation()
-def break_even(model: Model, assumptions=PRINTED):
+def break_even(model, assumptions=PRINTED):
     """Chips above which 2D with the best X moves less than 1D, by the paper's own costs: 4F/E."""
     return 4 * inner_width(model, assumptions) / outer_width(model)
 

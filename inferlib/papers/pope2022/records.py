@@ -1,12 +1,11 @@
 """Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import Accelerator, bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
@@ -14,7 +13,6 @@ from inferlib.transformer import Attention
 stated = partial(inferlib.equation.load_source, "pope2022")
 
 
-@frozen
 class Model(Record):
     """A decoder of equal layers as the paper counts it: matrices and one embedding table, nothing else.
 
@@ -35,16 +33,15 @@ class Model(Record):
     cache_bytes: float = quantity("bytes of one cached value", "B", default=2)
     parallel: bool = True
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     def at(self, format):
         """The same model with its weights in another number format; activations and cache stay."""
         return self.replace(weight_bytes=format_bytes(format))
 
 
-@frozen
 class Mesh(Record):
-    """Chips in a box of X × Y × Z; a share says how much of a chip's bandwidth one axis can use.
+    """Chips in a box of X × Y × Z; ``share`` says how much of a chip's bandwidth one axis can use.
 
     In a torus an axis has two of a chip's six links; in a box whose ends are not joined, one. Behind a
     switch every axis has them all.
@@ -53,9 +50,7 @@ class Mesh(Record):
     x: float = quantity("chips along the first axis")
     y: float = quantity("chips along the second axis", default=1)
     z: float = quantity("chips along the third axis", default=1)
-    x_share: float = quantity("share of a chip's bandwidth along the first axis", default=1, maximum=1)
-    y_share: float = quantity("share of a chip's bandwidth along the second axis", default=1, maximum=1)
-    z_share: float = quantity("share of a chip's bandwidth along the third axis", default=1, maximum=1)
+    share: float = quantity("share of a chip's bandwidth along one axis", default=1, maximum=1)
 
     def __post_init__(self):
         super().__post_init__()
@@ -78,7 +73,6 @@ class Mesh(Record):
         return f"{self.x:g} x {self.y:g} x {self.z:g}"
 
 
-@frozen
 class Assumptions(Record):
     """Readings of the paper's sentences; the default reproduces what it prints."""
 
@@ -179,7 +173,7 @@ def meshes():
     return [int(chips) for chips in stated()["meshes"]]
 
 
-def load_mesh(chips=64):
+def load_mesh(chips):
     """Return the slice with this number of TPU v4 chips, with its bandwidth along each axis.
 
     Raises LookupError if the paper's code has no such slice; :func:`torus` makes others.
@@ -199,7 +193,7 @@ def torus(x, y, z):
     rule = stated()["torus"]
     joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
     share = (2 if joined else 1) / rule["links"]
-    return Mesh(float(x), float(y), float(z), share, share, share)
+    return Mesh(float(x), float(y), float(z), share)
 
 
 # --- The shared records as the paper sees them ---

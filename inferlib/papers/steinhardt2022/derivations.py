@@ -3,7 +3,7 @@
 Every step is solved or differentiated by SymPy from the times of one block; no result is written down.
 """
 
-from inferlib.equation import Step, cached_by_equations, derivation_steps, in_notation, solved, symbolic
+from inferlib.equation import Step, cached_by_equations, in_notation, solved, symbolic
 from inferlib.optional_imports import sympy as sp
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import Machine
@@ -49,7 +49,7 @@ def network_condition():
     network = model.network_time(ONE_CHIP, m, b)
     arithmetic = model.arithmetic_time(ONE_CHIP, m, b)
     smallest = _smallest_block()
-    return derivation_steps(
+    return (
         Step(
             "A block is done when its slowest resource is done: the network, the memory or the arithmetic.",
             equals("block_time", model.block_time(ONE_CHIP, m, b)),
@@ -72,7 +72,7 @@ def memory_limited():
     time = _tight_time()
     best = sp.solve(sp.diff(time, m), m)[0]
     best_batch = sp.simplify(batch.subs(m, best))
-    return derivation_steps(
+    return (
         "Memory must need no longer than arithmetic.",
         sp.Le(need, M / C),
         "Arithmetic sets the time, which grows with block and batch. So take the smallest batch that is "
@@ -98,7 +98,7 @@ def network_limited():
     smallest = _smallest_block()
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
-    return derivation_steps(
+    return (
         "Beyond its best block the time only grows. A network that forbids that block makes the smallest "
         "allowed one the best.",
         sp.Eq(m, smallest),
@@ -122,7 +122,7 @@ def meeting():
     enough = sp.solve(slope, B)[0]
     equal = solved(model.network_block(ONE_CHIP), model.memory_block(ONE_CHIP), B)
     network = solved(model.effective_bandwidth(MACHINE), enough, B)
-    return derivation_steps(
+    return (
         "The two branches ask for the same block at one bandwidth.",
         sp.Eq(B, equal),
         "There they give the same time.",
@@ -149,7 +149,7 @@ def grid_of_chips():
     apart = N * one
     together = model.network_time(ONE_CHIP, m * sp.sqrt(N), b)
     seen = [solved(one.subs(B, X), total, X) for total in (apart, together)]
-    return derivation_steps(
+    return (
         "N blocks with nothing in common move N times the traffic of one through the machine's network.",
         equals("network_time", apart),
         "Each chip then sees one part in N of the bandwidth.",
@@ -171,7 +171,7 @@ def waste():
     times = model.memory_time, model.arithmetic_time, model.network_time
     memory, arithmetic, network = (sp.simplify(time(useful, block / k, batch / k)) for time in times)
     bandwidth = model.useful_bandwidth(MACHINE)
-    return derivation_steps(
+    return (
         "Take the best block and batch for a network with the useful bandwidth x, and shrink both by k. Arithmetic "
         "falls with the cube of k.",
         equals("arithmetic_time", arithmetic),

@@ -6,13 +6,12 @@ star). Everything else follows from that one line.
 """
 
 from collections.abc import Mapping
-from dataclasses import field
 from functools import partial
 from numbers import Real
 
 import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity, stated_sources
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import (
@@ -28,7 +27,6 @@ from inferlib.system import (
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
-equation = partial(inferlib.equation.equation, "steinhardt2022")
 stated = partial(inferlib.equation.load_source, "steinhardt2022")
 WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine can use
 NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
@@ -37,7 +35,6 @@ NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "
 # --- A machine, and what is assumed beside it ------------------------------------------------------------
 
 
-@frozen
 class Machine(Record):
     """Equal chips behind one network connection; traffic between them is free.
 
@@ -57,17 +54,18 @@ class Machine(Record):
     weight_word: float = quantity("bytes of one weight", "B", default=2)
     flop_per_weight: float = quantity("one multiply and one add", "FLOP", default=2)
     name: str = ""
-    sources: Mapping = field(default_factory=dict, compare=False)
+    sources: Mapping = stated_sources()
 
     def __post_init__(self):
         super().__post_init__()
         validation.number("Machine.chips", self.chips, minimum=1)
 
 
+equation = partial(inferlib.equation.equation, "steinhardt2022", records={"machine": Machine})
+
 _assumed = partial(stated_quantity, "steinhardt2022", "assumptions")
 
 
-@frozen
 class Assumptions(Record):
     """What the post assumes beyond the machine; the default reproduces what it prints."""
 
@@ -155,31 +153,31 @@ def _machine(accelerator, count, network):
 
 
 @equation(unit="B")
-def network_traffic(machine: Machine, m, b):
+def network_traffic(machine, m, b):
     """Bytes into and out of one chip, m numbers of each of b vectors both ways: 4mb."""
     return 2 * machine.word * m * b
 
 
 @equation(unit="B")
-def memory_traffic(machine: Machine, m, b):
+def memory_traffic(machine, m, b):
     """Bytes one chip reads and writes: vectors in and out, and its block of weights once: 4mb + 2m^2."""
     return 2 * machine.word * m * b + machine.weight_word * m**2
 
 
 @equation(unit="FLOP")
-def arithmetic_work(machine: Machine, m, b):
+def arithmetic_work(machine, m, b):
     """Operations of one chip, one multiply and one add for each weight and vector: 2m^2 b."""
     return machine.flop_per_weight * m**2 * b
 
 
 @equation(unit="B/s")
-def effective_bandwidth(machine: Machine):
+def effective_bandwidth(machine):
     """Network bandwidth that one chip sees when its machine holds a square grid of blocks: B / sqrt(N)."""
     return machine.network_bandwidth / sqrt(machine.chips)
 
 
 @equation(unit="B/s", rows="1 > 0")
-def grid_bandwidth(machine: Machine, rows):
+def grid_bandwidth(machine, rows):
     """Network bandwidth per chip in a grid with this number of rows, one output per row and one input per column.
 
     Not in the post, which assumes that N is a perfect square; 8 chips must choose 2 x 4 or 1 x 8.
@@ -188,25 +186,25 @@ def grid_bandwidth(machine: Machine, rows):
 
 
 @equation(unit="s")
-def network_time(machine: Machine, m, b):
+def network_time(machine, m, b):
     """Time of one block on the network."""
     return network_traffic(machine, m, b) / effective_bandwidth(machine)
 
 
 @equation(unit="s")
-def memory_time(machine: Machine, m, b):
+def memory_time(machine, m, b):
     """Time of one block on the memory."""
     return memory_traffic(machine, m, b) / machine.memory_bandwidth
 
 
 @equation(unit="s")
-def arithmetic_time(machine: Machine, m, b):
+def arithmetic_time(machine, m, b):
     """Time of the arithmetic of one block."""
     return arithmetic_work(machine, m, b) / machine.flops
 
 
 @equation("star", unit="s")
-def block_time(machine: Machine, m, b):
+def block_time(machine, m, b):
     """Time of one matrix multiply: the slowest of network, memory and arithmetic.
 
     The post prints it for one chip in a machine; with N chips the network counts as B / sqrt(N).
@@ -221,7 +219,7 @@ def block_time(machine: Machine, m, b):
 
 
 @equation(m="1 > 0")
-def block_utilisation(machine: Machine, m, b):
+def block_utilisation(machine, m, b):
     """Share of the time during which the chip computes: 1 where arithmetic is the slowest."""
     return arithmetic_time(machine, m, b) / block_time(machine, m, b)
 
@@ -230,13 +228,13 @@ def block_utilisation(machine: Machine, m, b):
 
 
 @equation()
-def network_block(machine: Machine):
+def network_block(machine):
     """Smallest block that keeps the network from binding: 2C sqrt(N) / B."""
     return 2 * machine.word * machine.flops / (machine.flop_per_weight * effective_bandwidth(machine))
 
 
 @equation()
-def network_batch(machine: Machine):
+def network_batch(machine):
     """Smallest batch that keeps memory from binding at :func:`network_block`: C / (M - B / sqrt(N)).
 
     Only where B / sqrt(N) is below M: beyond, no finite batch is enough. :func:`best_batch` is defined everywhere.
@@ -246,37 +244,37 @@ def network_batch(machine: Machine):
 
 
 @equation(unit="s")
-def network_limited_time(machine: Machine):
+def network_limited_time(machine):
     """Least time of a multiply where the network binds, second branch: 8 C^2 N / (B^2 (M - B / sqrt(N)))."""
     return arithmetic_time(machine, network_block(machine), network_batch(machine))
 
 
 @equation()
-def memory_block(machine: Machine):
+def memory_block(machine):
     """Best block where the network does not bind: 3C / M."""
     return 3 * machine.word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
 @equation()
-def memory_batch(machine: Machine):
+def memory_batch(machine):
     """Best batch where the network does not bind: 3C / M."""
     return 3 * machine.weight_word * machine.flops / (machine.flop_per_weight * machine.memory_bandwidth)
 
 
 @equation(unit="s")
-def memory_limited_time(machine: Machine):
+def memory_limited_time(machine):
     """Least time of a multiply where the network does not bind, first branch: 54 C^2 / M^3."""
     return arithmetic_time(machine, memory_block(machine), memory_batch(machine))
 
 
 @equation(unit="B/s")
-def sufficient_bandwidth(machine: Machine):
+def sufficient_bandwidth(machine):
     """Network bandwidth beyond which more buys nothing, where the branches meet: (2/3) M sqrt(N)."""
     return 2 * machine.memory_bandwidth * sqrt(machine.chips) / 3
 
 
 @equation(unit="B/s")
-def useful_bandwidth(machine: Machine):
+def useful_bandwidth(machine):
     """The part of the network bandwidth that helps: B, at most (2/3) M sqrt(N)."""
     return minimum(machine.network_bandwidth, sufficient_bandwidth(machine))
 
@@ -288,19 +286,19 @@ def _useful(machine):
 
 
 @equation()
-def best_block(machine: Machine):
+def best_block(machine):
     """Block of the fastest multiply at full utilisation, on whichever branch the machine is."""
     return network_block(_useful(machine))
 
 
 @equation()
-def best_batch(machine: Machine):
+def best_batch(machine):
     """Batch of the fastest multiply at full utilisation, on whichever branch the machine is."""
     return network_batch(_useful(machine))
 
 
 @equation(unit="s")
-def elapsed_time(machine: Machine):
+def elapsed_time(machine):
     """Least time of one multiply at full utilisation: both branches of the complete formula.
 
     Examples
@@ -312,13 +310,13 @@ def elapsed_time(machine: Machine):
 
 
 @equation()
-def machine_block(machine: Machine):
+def machine_block(machine):
     """Edge of the block of a whole machine, m sqrt(N); a matrix narrower than this fits into one machine."""
     return best_block(machine) * sqrt(machine.chips)
 
 
 @equation()
-def rough_machine_block(machine: Machine):
+def rough_machine_block(machine):
     """The same without the constants of the derivation, C N / B: half of it where the network binds."""
     work = machine.word * machine.flops * machine.chips
     return work / (machine.flop_per_weight * machine.network_bandwidth)
@@ -328,13 +326,13 @@ def rough_machine_block(machine: Machine):
 
 
 @equation(unit="s", k="1 > 0")
-def wasteful_time(machine: Machine, k):
+def wasteful_time(machine, k):
     """Time of one multiply when block and batch are both k times smaller than the best: k^2 times less."""
     return elapsed_time(machine) / k**2
 
 
 @equation(unit="s", k="1 > 0")
-def practical_time(machine: Machine, k, assumptions=PRINTED):
+def practical_time(machine, k, assumptions=PRINTED):
     """Time of one multiply at the utilisation real code reaches, with latency."""
     return wasteful_time(machine, k) / assumptions.utilisation + assumptions.latency
 
@@ -346,7 +344,7 @@ def multiplies(assumptions=PRINTED):
 
 
 @equation(unit="s", k="1 > 0")
-def forward_pass_time(machine: Machine, k, assumptions=PRINTED):
+def forward_pass_time(machine, k, assumptions=PRINTED):
     """Time of a forward pass: its multiplies one after the other, each as in :func:`practical_time`.
 
     Examples
@@ -358,13 +356,13 @@ def forward_pass_time(machine: Machine, k, assumptions=PRINTED):
 
 
 @equation()
-def latency_waste(machine: Machine, assumptions=PRINTED):
+def latency_waste(machine, assumptions=PRINTED):
     """The k at which half of a multiply's time is latency; beyond it, giving up utilisation buys little."""
     return sqrt(elapsed_time(machine) / (assumptions.utilisation * assumptions.latency))
 
 
 @equation()
-def multiply_adds_per_number(machine: Machine):
+def multiply_adds_per_number(machine):
     """Multiply-adds a chip can do while its memory delivers one number: the post's R, and the edge of a block."""
     # The post's R is C / M, operations for each byte. A multiply-add is two operations and a 16-bit number two bytes,
     # so the two are the same number there.
@@ -372,7 +370,7 @@ def multiply_adds_per_number(machine: Machine):
 
 
 @equation(unit="s", k="1 > 0")
-def very_short_time(machine: Machine, k, assumptions=PRINTED):
+def very_short_time(machine, k, assumptions=PRINTED):
     """The very short answer, the forward pass up to constant factors: L R^3 / (C k^2)."""
     # one operation per weight and vector, because this answer omits constant factors
     work = machine.flop_per_weight / 2 * multiply_adds_per_number(machine) ** 3
@@ -398,24 +396,6 @@ def attention_ratio(d, context):
 def even_block(parameters, count, assumptions=PRINTED):
     """Edge of one chip's block when every multiply has an equal share of the parameters."""
     return sqrt(parameters / (multiplies(assumptions) * count))
-
-
-@equation(unit="s", count="1 > 0")
-def pass_memory_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of all multiplies of a pass on the memory."""
-    return multiplies(assumptions) * memory_time(machine, even_block(parameters, count, assumptions), b)
-
-
-@equation(unit="s", count="1 > 0")
-def pass_arithmetic_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of the arithmetic of all multiplies of a pass."""
-    return multiplies(assumptions) * arithmetic_time(machine, even_block(parameters, count, assumptions), b)
-
-
-@equation(unit="s", count="1 > 0")
-def pass_network_time(machine: Machine, parameters, count, b, assumptions=PRINTED):
-    """Time of all multiplies of a pass on the network."""
-    return multiplies(assumptions) * network_time(machine, even_block(parameters, count, assumptions), b)
 
 
 @decode_model("steinhardt2022")
@@ -452,6 +432,8 @@ def decode_step(
     machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
     stands = machine.sources | {"weight_word": f"weights in {workload.weights}"}
     machine = machine.replace(weight_word=format_bytes(workload.weights), sources=stands)
-    at = machine, parameters, system.count, workload.batch, assumptions.replace(layers=model.n_layers)
-    times = {"weights and activations": pass_memory_time(*at), "arithmetic": pass_arithmetic_time(*at)}
-    return ({**times, "network": pass_network_time(*at)} if not alone else times,)
+    assumptions = assumptions.replace(layers=model.n_layers)
+    at = machine, even_block(parameters, system.count, assumptions), workload.batch
+    terms = {"weights and activations": memory_time, "arithmetic": arithmetic_time}
+    terms |= {} if alone else {"network": network_time}
+    return ({name: multiplies(assumptions) * time(*at) for name, time in terms.items()},)

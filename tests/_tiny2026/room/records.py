@@ -1,12 +1,11 @@
 """The source's view of models and chips: the catalogue's own records."""
 
-from inferlib.equation import Record, frozen, quantity
+from inferlib.equation import Record, quantity
 from inferlib.papers.source import load
 from inferlib.system import Accelerator
 from inferlib.transformer import Transformer
 
 
-@frozen
 class Assumptions(Record):
     """Assumptions of the source; no erratum changes them."""
 

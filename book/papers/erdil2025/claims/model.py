@@ -70,7 +70,7 @@ def _text_3_3(read):
         (row, "one doubling of the nodes"): lambda read: _latency_step(2, 2),
         ("ranks of an all-reduce", "exponent of the instance size"): lambda read: _exponent(0, 64),
         ("nodes of an all-reduce", "exponent of the instance's nodes"): lambda read: _exponent(
-            1, m.span(H100, 64).cut("1D")[1]
+            1, m.span(H100, 64, "1D")[1]
         ),
     }
 
@@ -78,7 +78,7 @@ def _text_3_3(read):
 def _exponent(place, whole):
     """Return the exponent with which the ranks (0) or nodes (1) of an evenly cut all-reduce grow, at 64 H100s."""
     what = ("ranks", "nodes")[place]
-    met = named(f"{what} of an all-reduce on 64 H100s, cut both ways", m.span(H100, 64).cut("2D")[place])
+    met = named(f"{what} of an all-reduce on 64 H100s, cut both ways", m.span(H100, 64, "2D")[place])
     return float(np.log2(met) / np.log2(named(f"{('GPUs', 'nodes')[place]} of the instance", whole)))
 
 
@@ -185,7 +185,7 @@ def _text_3_6(read):
             load_model("GPT-3").shape, 1.0
         ),
         "all-reduces of a layer (eq. 44)": lambda read: len(
-            m.attention_network(load_model("GPT-3").shape, H100, m.span(H100, 64), "2D", DEFAULT)
+            m.attention_network(load_model("GPT-3").shape, H100, 64, "2D", DEFAULT)
             + feed_forward(load_model("GPT-3").shape, 64, 1, "2D")
         ),
     }

@@ -8,6 +8,7 @@ within a stage, and attention on ``scale_down`` times fewer GPUs than the feed-f
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import add
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -23,16 +24,17 @@ from inferlib.papers.erdil2025.shape import (
     qkv_width,
 )
 
-equation = partial(equation, "erdil2025", chapter="erdil2025_model")
+_RECORDS = {"shape": Shape, "chip": GPU, "cut": Cut, "protocol": Protocol}
+equation = partial(equation, "erdil2025", chapter="erdil2025_model", records=_RECORDS)
 ALL_REDUCE, ONE_WAY = 2, 1  # passes over the links: there and back, or one way
 _ONE = 1 + 1e-9  # a group of one GPU, even if a power or a quotient was rounded up
 
 
 @equation("29", unit="s", n_gpu="1 > 0")
 def layout_latency(
-    shape: Shape,
-    chip: GPU,
-    cut: Cut,
+    shape,
+    chip,
+    cut,
     n_gpu,
     batch,
     context,
@@ -57,48 +59,77 @@ def layout_latency(
     return waiting + maximum(reading, multiplying)
 
 
-def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
+def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, *, split=False):
     """Seconds of each part of equation 29: waiting, reading, multiplying.
 
     With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
     """
-    layers = shape.n_layers
-    group = n_gpu / cut.stages
-    micro = batch / cut.stages
-    tokens = micro * new_tokens
-    ranks = group / cut.scale_down
-    experts = expert_groups(shape, group, micro, assumptions)
-
-    network = attention_network(shape, chip, span(chip, ranks), cut.kind, assumptions)
-    network += feed_forward_network(shape, chip, group, experts, cut.kind, assumptions)
-    network += dispatches(shape, chip, group, experts, assumptions)
-    hop = stage_network(shape, chip, group, assumptions)
+    stage = one_stage(shape, chip, cut.stages, n_gpu, batch, context, new_tokens, assumptions)
+    network = attention_network(shape, chip, stage.group / cut.scale_down, cut.kind, assumptions)
+    network += other_networks(shape, chip, stage, cut.kind, assumptions)
     if split:
-        latency, bandwidth = zip(*(one.parts(tokens) for one in network), strict=True)
-        collectives = {"collective latency": layers * added(latency)}
-        collectives["collective bandwidth"] = layers * added(bandwidth)
+        latency, bandwidth = zip(*(one.parts(stage.tokens) for one in network), strict=True)
+        collectives = {"collective latency": shape.n_layers * added(latency)}
+        collectives["collective bandwidth"] = shape.n_layers * added(bandwidth)
     else:
-        collectives = {"collectives": layers * added(one.time(tokens) for one in network)}
-    waiting = {"kernel launch": launches(shape, assumptions)} | collectives
-    waiting["pipeline"] = (cut.stages - 1) * hop.time(tokens)
+        collectives = {"collectives": network_time(shape, stage, network)}
+    waiting = {"kernel launch": launches(shape, assumptions)} | collectives | {"pipeline": stage.pipeline}
+    return waiting, *work(shape, stage, cut.scale_down, assumptions)
 
-    rate = memory_rate(chip, group)
+
+class Stage(SimpleNamespace):
+    """What all scale-downs of a stage share; in a search at many points, as arrays or numbers equal at all points."""
+
+    def at(self, chosen):
+        """Return the same at some of the points."""
+        return Stage(**{name: v[..., chosen] if np.ndim(v) else v for name, v in vars(self).items()})
+
+
+def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions):
+    """One of ``stages`` pipeline stages: its GPUs, tokens and traffic, whatever the scale-down of attention."""
+    group = n_gpu / stages
+    micro = batch / stages
+    tokens = micro * new_tokens
+    experts = expert_groups(shape, group, micro, assumptions)
     used = experts_used(shape, tokens, assumptions)
-    attention, moved = attention_bytes(shape, ranks, assumptions)
-    block, moved_by_block = feed_forward_bytes(shape, group, experts, assumptions)
+    weights, moved = feed_forward_bytes(shape, group, experts, assumptions)
+    spread, pairs, repeated = flop_per_token(shape, context, assumptions)
+    return Stage(
+        group=group,
+        tokens=tokens,
+        experts=experts,
+        rate=memory_rate(chip, group),
+        weights=used * weights,
+        moved=used * moved,
+        cache=cache_bytes(shape, context, micro, batch, assumptions),
+        each=batch * new_tokens / arithmetic_rate(chip, n_gpu),
+        spread=spread,
+        pairs=pairs,
+        repeated=repeated,
+        pipeline=(stages - 1) * stage_network(shape, chip, group, assumptions).time(tokens),
+    )
+
+
+def work(shape, stage, scale_down, assumptions):
+    """Seconds of reading and of multiplying in a stage, by part; they overlap."""
+    layers = shape.n_layers
+    attention, moved = attention_bytes(shape, stage.group / scale_down, assumptions)
     unembedding = shape.weight_bytes * embedding_params(shape)
     reading = {
-        "weights": (layers * (used * block + cut.scale_down * attention) + unembedding) / rate,
-        "activations": layers * tokens * (used * moved_by_block + cut.scale_down * moved) / rate,
-        "cache": cache_bytes(shape, context, micro, batch, assumptions) / rate,
+        "weights": (layers * (stage.weights + scale_down * attention) + unembedding) / stage.rate,
+        "activations": layers * stage.tokens * (stage.moved + scale_down * moved) / stage.rate,
+        "cache": stage.cache / stage.rate,
     }
-    spread, pairs, repeated = flop_per_token(shape, context, assumptions)
-    each = batch * new_tokens / arithmetic_rate(chip, n_gpu)
     multiplying = {
-        "arithmetic": each * (spread + cut.scale_down * repeated),
-        "attention arithmetic": each * pairs,
+        "arithmetic": stage.each * (stage.spread + scale_down * stage.repeated),
+        "attention arithmetic": stage.each * stage.pairs,
     }
-    return waiting, reading, multiplying
+    return reading, multiplying
+
+
+def network_time(shape, stage, network):
+    """Seconds of some collectives in all layers."""
+    return shape.n_layers * added(one.time(stage.tokens) for one in network)
 
 
 def added(times):
@@ -109,7 +140,7 @@ def added(times):
 # What GPUs do for one layer: launches, arithmetic, reading
 
 
-def launches(shape, assumptions=DEFAULT):
+def launches(shape, assumptions):
     """Seconds spent launching kernels in all layers (equation 30's first term)."""
     return shape.n_layers * assumptions.kernels * assumptions.t_kernel
 
@@ -124,7 +155,7 @@ def arithmetic_rate(chip, n_gpu):
     return n_gpu * (chip.flops * chip.flops_fraction)
 
 
-def flop_per_token(shape, context, assumptions=DEFAULT):
+def flop_per_token(shape, context, assumptions):
     """FLOP for one token: of the feed-forward blocks, of attention over the context, and of what scale-down repeats."""
     spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
     width = shape.kv_rank if shape.latent else shape.head_dim
@@ -133,13 +164,13 @@ def flop_per_token(shape, context, assumptions=DEFAULT):
     return spread, pairs, shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
 
 
-def sparsity(shape, assumptions=DEFAULT):
+def sparsity(shape, assumptions):
     """Experts for every active one: s of equation 21."""
     exact = maximum(shape.n_experts / shape.n_active, 1)
     return floor(exact) if assumptions.whole_sparsity else exact
 
 
-def expert_groups(shape, group, micro, assumptions=DEFAULT):
+def expert_groups(shape, group, micro, assumptions):
     """Degree of expert parallelism on a stage's ``group`` of GPUs: the highest, or one for a small micro-batch."""
     if _dense(shape):
         return 1
@@ -147,7 +178,7 @@ def expert_groups(shape, group, micro, assumptions=DEFAULT):
     return where(micro < enough, 1, minimum(group, shape.n_experts))
 
 
-def experts_used(shape, tokens, assumptions=DEFAULT):
+def experts_used(shape, tokens, assumptions):
     """Share of the experts that some tokens of a micro-batch use: 1 - (1 - 1/s)^tokens (in equation 22)."""
     return 1 if _dense(shape) else 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
 
@@ -157,7 +188,7 @@ def _dense(shape):
     return isinstance(shape.n_experts, (int, float)) and shape.n_experts == 1
 
 
-def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
+def traffic(shape, rows, columns, ranks, assumptions):
     """Bytes of inputs and outputs that a multiplication on ``ranks`` GPUs moves per token, over all of them.
 
     Cut into tiles of the best shape, the copies of inputs and of outputs multiply to ``ranks``.
@@ -172,7 +203,7 @@ def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
     return shape.activation_bytes * (inputs * columns + outputs * rows)
 
 
-def attention_bytes(shape, ranks, assumptions=DEFAULT):
+def attention_bytes(shape, ranks, assumptions):
     """Bytes that attention's matrices move in a layer: the weights', and the inputs' and outputs' per token."""
     width = shape.n_heads * shape.head_dim
     latent = shape.kv_rank + shape.q_rank if shape.latent else 0
@@ -188,7 +219,7 @@ def attention_bytes(shape, ranks, assumptions=DEFAULT):
     return weights, sum(traffic(shape, *matrix, ranks, assumptions) for matrix in matrices)
 
 
-def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
+def feed_forward_bytes(shape, group, experts, assumptions):
     """Bytes that all experts of a layer move when all are used: the weights', and inputs' and outputs' per token."""
     weights = shape.weight_bytes * feed_forward_params(shape) / shape.n_layers
     each = traffic(shape, shape.d_model, shape.d_ff, _ranks_of_expert(group, experts), assumptions)
@@ -196,7 +227,7 @@ def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
     return weights, matrices * each / sparsity(shape, assumptions)
 
 
-def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
+def cache_bytes(shape, context, micro, batch, assumptions):
     """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
     sequences = batch if assumptions.cache_read_per_stage else micro
     return _cache_of(shape, context, sequences)
@@ -206,7 +237,7 @@ def _cache_of(shape, context, sequences):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
+def capacity_needed(shape, context, micro, batch, assumptions):
     """Bytes that weights and cache take, as the notebook's capacity test counts them."""
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
@@ -218,7 +249,7 @@ def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
 
 
 @equation("23", unit="s", n_nodes="1 > 0")
-def collective_latency(protocol: Protocol, n_ranks, n_nodes, passes):
+def collective_latency(protocol, n_ranks, n_nodes, passes):
     """Latency of one collective: a base, and every hop once per pass; equation 23 is LL with two passes."""
     return _waiting(protocol, n_ranks / n_nodes - 1, log2(n_nodes), passes)
 
@@ -228,7 +259,7 @@ def _waiting(protocol, neighbours, doublings, passes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0", n_nodes="1 > 0")
-def time_inside(chip: GPU, n_ranks, n_nodes):
+def time_inside(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once inside nodes (equations 28 and 42, one pass).
 
     All participating GPUs receive at once.
@@ -237,7 +268,7 @@ def time_inside(chip: GPU, n_ranks, n_nodes):
 
 
 @equation(unit="s/B", n_ranks="1 > 0")
-def time_between(chip: GPU, n_ranks, n_nodes):
+def time_between(chip, n_ranks, n_nodes):
     """Seconds per byte that a collective moves once between nodes (equations 28 and 41, one pass)."""
     return (n_nodes - 1) / (n_ranks * chip.scale_out_bandwidth)
 
@@ -261,28 +292,17 @@ class Collective:
         return min(zip(self.fixed, moved, strict=True), key=sum)
 
 
-@dataclass(frozen=True)
-class Span:
-    """The GPUs over which a block of a layer is spread: GPUs, nodes, and doublings of the nodes."""
+def span(chip, gpus, kind):
+    """Ranks, nodes and doublings of the nodes of one collective of a block on some GPUs (section 3.3).
 
-    gpus: object
-    nodes: object
-    doublings: object
-
-    def cut(self, kind):
-        """Ranks, nodes and doublings of one collective of the block (section 3.3)."""
-        if kind == "1D":
-            return self.gpus, self.nodes, self.doublings
-        return sqrt(self.gpus), sqrt(self.nodes), self.doublings / 2
-
-
-def span(chip, gpus):
-    """Spread GPUs over nodes of the chip's size; a partly used node counts as one."""
+    A partly used node counts as one.
+    """
     nodes = ceil(gpus / chip.scale_up_size)
-    return Span(gpus, nodes, log2(nodes))
+    doublings = log2(nodes)
+    return (gpus, nodes, doublings) if kind == "1D" else (sqrt(gpus), sqrt(nodes), doublings / 2)
 
 
-def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
+def collectives(chip, cut, sizes, passes, assumptions):
     """One collective for each tensor of ``sizes`` bytes per token; free where a single GPU takes part.
 
     ``cut`` is ranks, nodes and doublings of the nodes; ``passes`` is ``ALL_REDUCE`` or ``ONE_WAY``.
@@ -300,10 +320,10 @@ def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
 
 
-def attention_network(shape, chip, spread, kind, assumptions=DEFAULT):
-    """The all-reduces of one layer's attention, over the GPUs of a :class:`Span`."""
+def attention_network(shape, chip, gpus, kind, assumptions):
+    """The all-reduces of one layer's attention."""
     a = shape.activation_bytes
-    cut = spread.cut(kind)
+    cut = span(chip, gpus, kind)
     if kind == "1D":
         sizes = [a * shape.d_model]
     else:
@@ -315,10 +335,10 @@ def _ranks_of_expert(group, experts):
     return maximum(1, group / maximum(1, experts))
 
 
-def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
+def feed_forward_network(shape, chip, group, experts, kind, assumptions):
     """The all-reduces of one layer's feed-forward block, or of its experts in a number of groups."""
     a = shape.activation_bytes
-    cut = span(chip, _ranks_of_expert(group, experts)).cut(kind)
+    cut = span(chip, _ranks_of_expert(group, experts), kind)
     reduced = [shape.ff_down * shape.d_model]
     if kind == "2D":
         reduced.append(shape.ff_up * shape.d_ff)
@@ -326,24 +346,25 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT)
     return collectives(chip, cut, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
-def dispatch_network(shape, chip, group, experts, assumptions=DEFAULT):
-    """One of the all-to-alls of a sparse layer: to the experts or back."""
+def other_networks(shape, chip, stage, kind, assumptions):
+    """The collectives of one layer besides attention's: feed-forward block, and both all-to-alls of a sparse layer."""
+    network = feed_forward_network(shape, chip, stage.group, stage.experts, kind, assumptions)
+    return network + dispatches(shape, chip, stage.group, stage.experts, assumptions)
+
+
+def dispatches(shape, chip, group, experts, assumptions):
+    """All all-to-alls of a layer, to the experts and back, taken together; none in a dense one."""
+    if _dense(shape):
+        return []
     ranks = minimum(shape.n_active, experts)
     copies = shape.n_active if assumptions.dispatch_to_active else ranks
     size = shape.activation_bytes * shape.d_model * copies / group
-    return collectives(chip, span(chip, ranks).cut("1D"), [size], ONE_WAY, assumptions)[0]
-
-
-def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
-    """All all-to-alls of a layer, taken together; none in a dense one."""
-    if _dense(shape):
-        return []
-    one = dispatch_network(shape, chip, group, experts, assumptions)
+    (one,) = collectives(chip, span(chip, ranks, "1D"), [size], ONE_WAY, assumptions)
     times = assumptions.dispatches
     return [Collective(tuple(times * fixed for fixed in one.fixed), times * one.per_token, one.shares)]
 
 
-def stage_network(shape, chip, group, assumptions=DEFAULT):
+def stage_network(shape, chip, group, assumptions):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
     ranks = 2
     # A tensor cut in two, of which each rank needs the other's half, moves half its bytes; a transfer moves all.

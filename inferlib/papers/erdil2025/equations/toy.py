@@ -12,35 +12,36 @@ from inferlib.papers.erdil2025.records import Model, ToyAssumptions, load_model
 from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
 from inferlib.transformer import Transformer
 
-equation = partial(equation, "erdil2025", chapter="erdil2025_toy")
+_RECORDS = {"model": Model, "chip": Accelerator}
+equation = partial(equation, "erdil2025", chapter="erdil2025_toy", records=_RECORDS)
 
 
 @equation(unit="s", n_gpu="1 > 0")
-def weight_time(model: Model, chip: Accelerator, n_gpu):
+def weight_time(model, chip, n_gpu):
     """Time for every GPU to read its share of the weights once."""
     return model.weight_bytes * model.n_params / (n_gpu * chip.memory_bandwidth)
 
 
 @equation(unit="s", n_gpu="1 > 0")
-def arithmetic_time(model: Model, chip: Accelerator, n_gpu, batch):
+def arithmetic_time(model, chip, n_gpu, batch):
     """Time for every GPU to multiply its share of the weights with the whole batch."""
     return model.flop_per_weight * model.n_params * batch / (n_gpu * chip.flops)
 
 
 @equation(unit="s", t_reduce="s")
-def network_time(model: Model, t_reduce):
+def network_time(model, t_reduce):
     """Time spent in all-reduces, one after another through all layers."""
     return model.n_layers * model.reductions * t_reduce
 
 
 @equation("1", unit="s")
-def single_gpu_latency(model: Model, chip: Accelerator, batch):
+def single_gpu_latency(model, chip, batch):
     """Time per token on a single GPU: the longer of reading and multiplying the weights, which overlap."""
     return maximum(weight_time(model, chip, 1), arithmetic_time(model, chip, 1, batch))
 
 
 @equation("2", unit="s", batch="1 > 0")
-def single_gpu_seconds(model: Model, chip: Accelerator, batch):
+def single_gpu_seconds(model, chip, batch):
     """GPU seconds per token of a dense model on a single GPU."""
     return single_gpu_latency(model, chip, batch) / batch
 
@@ -51,7 +52,7 @@ def _time_difference(model, chip, batch):
 
 
 @equation(least=Minimum(_time_difference, "batch", place=True))
-def critical_batch(model: Model, chip: Accelerator):
+def critical_batch(model, chip):
     """The batch at which multiplying the weights takes as long as reading them, whatever the model (section 2.1)."""
     return model.weight_bytes * chip.flops / (chip.memory_bandwidth * model.flop_per_weight)
 
@@ -75,7 +76,7 @@ def grid_all_reduce_time(n_gpu, t_hop):
     n_gpu="1 > 0",
     t_reduce="s",
 )
-def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+def toy_latency(model, chip, n_gpu, batch, t_reduce):
     """Time per token of a dense model on one tensor-parallel instance, at short context.
 
     Waiting comes first, then the longer of reading and multiplying (but see :func:`prefetched_latency`).
@@ -94,7 +95,7 @@ def toy_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
 
 @equation(unit="s", n_gpu="1 > 0", t_reduce="s")
-def prefetched_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+def prefetched_latency(model, chip, n_gpu, batch, t_reduce):
     """Equation 3 if GPUs kept reading while they wait: an upper bound on shortcoming (1) of section 2.2."""
     # multiplying cannot continue, because its inputs are what the GPUs wait for
     multiplied = network_time(model, t_reduce) + arithmetic_time(model, chip, n_gpu, batch)
@@ -102,25 +103,25 @@ def prefetched_latency(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
 
 
 @equation("4", unit="s", n_gpu="1 > 0", batch="1 > 0", t_reduce="s")
-def toy_gpu_seconds(model: Model, chip: Accelerator, n_gpu, batch, t_reduce):
+def toy_gpu_seconds(model, chip, n_gpu, batch, t_reduce):
     """GPU seconds per token of one tensor-parallel instance, all its GPUs counted."""
     return n_gpu / batch * toy_latency(model, chip, n_gpu, batch, t_reduce)
 
 
 @equation("9", unit="s", n_gpu="1 > 0", t_hop="s")
-def critical_latency(model: Model, chip: Accelerator, n_gpu, t_hop=ToyAssumptions.t_hop):
+def critical_latency(model, chip, n_gpu, t_hop=ToyAssumptions.t_hop):
     """Time per token at the critical batch, where reading and multiplying take equally long."""
     return network_time(model, grid_all_reduce_time(n_gpu, t_hop)) + weight_time(model, chip, n_gpu)
 
 
 @equation("13", least=Minimum(critical_latency, "n_gpu", place=True), t_hop="s > 0")
-def optimal_n_gpu(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
+def optimal_n_gpu(model, chip, t_hop=ToyAssumptions.t_hop):
     """GPUs of the fastest instance, as a real number of at least 1."""
     return cbrt(maximum(weight_time(model, chip, 1) / network_time(model, t_hop), 1)) ** 2
 
 
 @equation("14", least=Minimum(critical_latency, "n_gpu"), unit="s", t_hop="s")
-def minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
+def minimum_latency(model, chip, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance: 3 hops^(2/3) reading^(1/3) - 2 hops."""
     reading = weight_time(model, chip, 1)
     hops = network_time(model, t_hop)
@@ -128,14 +129,14 @@ def minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop)
 
 
 @equation("15", unit="s", t_hop="s > 0")
-def cost_at_minimum_latency(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
+def cost_at_minimum_latency(model, chip, t_hop=ToyAssumptions.t_hop):
     """GPU seconds per token of the fastest instance, run at the critical batch."""
     size = optimal_n_gpu(model, chip, t_hop)
     return size / critical_batch(model, chip) * minimum_latency(model, chip, t_hop)
 
 
 @equation("18", form="approximation", unit="s", t_hop="s")
-def minimum_latency_large(model: Model, chip: Accelerator, t_hop=ToyAssumptions.t_hop):
+def minimum_latency_large(model, chip, t_hop=ToyAssumptions.t_hop):
     """Time per token of the fastest instance in the limit of a large one: equation 14's first term."""
     return 3 * cbrt(network_time(model, t_hop)) ** 2 * cbrt(weight_time(model, chip, 1))
 
