@@ -187,22 +187,8 @@ class Answer(Screen):
         """Remarks on the question, on its launch command and on measured rows."""
         if self.by != KERNELS or not self.feasible:
             return self.question_notes
-        question = self.question
-        remarks = ()
-        if question.model.max_context and question.longest > question.model.max_context:
-            remarks = (REMARKS["long"].format(longest=question.longest, most=question.model.max_context),)
-        if width := question.deployment.uneven_expert:
-            chips = question.deployment.expert_lanes[2]
-            remarks += (REMARKS["uneven"].format(width=width, chips=chips),)
-        own, kept, _ = calibration.checkpoint_formats(question.model)
-        if kept.keys() - {"head", "router"} and question.formats[0] != own and not question.layer_formats:
-            remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
-        if question.cached and question.concurrency and self.request.concurrency < question.concurrency:
-            remarks += (REMARKS["prefix"],)
-        if question.trace is not None:
-            remarks += recorded(question, self.request.cached_tokens)
-        narrow = () if self.request else _note_if_16_bit_is_faster(question, self.step)
-        return remarks + self.question_notes + narrow
+        narrow = () if self.request else _note_if_16_bit_is_faster(self.question, self.step)
+        return _remarks(self.question, self.request) + self.question_notes + narrow
 
     @property
     def max_sequences(self) -> int | None:
@@ -475,13 +461,13 @@ ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
-    deployment = question.deployment
-    if unfit := _unfit(question, deployment, deployment.layout.lanes if question.request_rate else 1):
+    copies = question.resolved_layout.lanes if question.request_rate else 1
+    if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)
     if question.reader and (unfit := _unfit(question.replace(output_tokens=1, trace=None), question.reader)):
         return _no_answer(question, *unfit, apart=True)
     answer = _request_answer(question, simulated) if question.is_request else _step_answer(question)
-    broken = invariants.of_answer(answer) if answer.feasible else None
+    broken = answer.feasible and invariants.of_answer(answer)
     return _no_answer(question, "n/a", broken) if broken else answer
 
 
@@ -528,8 +514,27 @@ def _unfit(question, deployment, copies=1):
         return None
     full = deployment.step(copies, question.longest)
     room = f"{deployment.machine} has no room for one user beside the weights"
-    room += " in each copy and stage" if copies > 1 else ""
+    if copies > 1:
+        room += " in each copy and stage"
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
+
+
+def _remarks(question, request):
+    """Remark on lengths beyond the model's, experts cut unevenly, typed formats, cached prefixes and traces."""
+    remarks = ()
+    most = question.model.max_context
+    if most and question.longest > most:
+        remarks = (REMARKS["long"].format(longest=question.longest, most=most),)
+    if width := question.deployment.uneven_expert:
+        remarks += (REMARKS["uneven"].format(width=width, chips=question.deployment.expert_lanes[2]),)
+    own, kept, _ = calibration.checkpoint_formats(question.model)
+    if kept.keys() - {"head", "router"} and question.formats[0] != own and not question.layer_formats:
+        remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
+    if question.cached and question.concurrency and request.concurrency < question.concurrency:
+        remarks += (REMARKS["prefix"],)
+    if question.trace is not None:
+        remarks += recorded(question, request.cached_tokens)
+    return remarks
 
 
 def _note_if_16_bit_is_faster(question, step):

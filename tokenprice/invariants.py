@@ -90,7 +90,7 @@ def of_answer(answer):
         step = {"token": answer.seconds, "token_low": low, "token_high": high, "at_peaks": answer.at_peaks}
         return violated(step, ["step"])
     served = [(answer.request, answer.fleet)]
-    if answer.disaggregated is not None:
+    if answer.disaggregated:
         served.append((answer.disaggregated.request, answer.disaggregated))
     return next(filter(None, (of_request(answer.question, *one) for one in served)), None)
 
@@ -101,12 +101,12 @@ def of_request(question, request, fleet=None):
     lanes = deployment.layout.lanes
     chunks = max(question.prefill_chunks, 1)
     in_step = 1 if request.prefill_machine or deployment.scheduler.dp_balance else deployment.in_step
+    kinds = ["request"]
     if fleet is None:
-        kinds = ["request", "loop"]
+        kinds.append("loop")
         facts = _loop_facts(question, request, chunks, in_step)
         least = min(lanes, request.concurrency), question.workload.context
     else:
-        kinds = ["request"]
         tokens = fleet.request_rate * request.output_tokens
         facts = {"paced": tokens, "made": tokens / fleet.estimate.load}
         least = lanes, min(workload.support(question.prompt_tokens))  # the event loop has contexts of its own

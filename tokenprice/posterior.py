@@ -98,10 +98,8 @@ def read(measured) -> list:
             lines = [text]
         for line in lines:
             if isinstance(line, dict):
-                cells = {
-                    name: f"{one} ms" if name.endswith("_ms") else one for name, one in line.items() if one
-                }
-                line = ", ".join(f"{name.removesuffix('_ms')} {one}" for name, one in cells.items())
+                cells = (f"{name} {value}" for name, value in line.items() if value)
+                line = ", ".join(re.sub(r"(\w+)_ms (.+)", r"\1 \2 ms", cell) for cell in cells)
             elif found := re.fullmatch(r"\s*([a-z_]+[\s=]+\d[^:]*):\s*(.+)", line):
                 time = "" if found[2][:1].isalpha() else "tpot "
                 line = re.sub(r"[\s,]+(?=[a-z_]{3})", ", ", found[1]) + f", {time}{found[2]}"
@@ -134,9 +132,9 @@ def condition(answer, measured, answered):
             first = conditioned(before("first", request.first_factor, x), *zip(*rows["first"], strict=True))
             request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))
     if step.total < answer.at_peaks:
-        limit = f"{1e3 * answer.at_peaks:.3g} ms"
         raise ValueError(
-            f"measured rows lead to an impossible answer: a step would be faster than the data sheet allows, {limit}"
+            "measured rows lead to an impossible answer: a step would be faster than the data sheet allows, "
+            f"{1e3 * answer.at_peaks:.3g} ms"
         )
     many = len(rows["token"])
     slower = f"{max(ratio, 1 / ratio):.2f} times {'slower' if ratio >= 1 else 'faster'}"

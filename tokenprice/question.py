@@ -140,8 +140,9 @@ class ParsedRecord(Record):
 
     def words(self) -> dict[str, Any]:
         """Return the given fields as text that parses to the same record."""
-        given = {name: getattr(self, name) for name in self.names()}
-        said = {name: _spelled(name, value) for name, value in given.items() if value is not None}
+        said = {
+            name: _spelled(name, value) for name in self.names() if (value := getattr(self, name)) is not None
+        }
         return {
             name: word for name, word in said.items() if word != ""
         }  # empty for lengths that a trace gives
@@ -578,11 +579,9 @@ def list_fields(indent):
     """List the fields of a question by topic, for documentation."""
     groups = {}
     for f in fields(Question)[1:]:
-        groups.setdefault(group_of(f.name) or "in Python only", []).append(f"{f.name}: {help_of(f.metadata)}")
-    lines = [
-        line for group, named in groups.items() for line in (f"{group}:", *(f"  {one}" for one in named))
-    ]
-    return f"\n{indent}".join(lines)
+        group = group_of(f.name) or "in Python only"
+        groups.setdefault(group, [f"{group}:"]).append(f"  {f.name}: {help_of(f.metadata)}")
+    return f"\n{indent}".join(line for lines in groups.values() for line in lines)
 
 
 def merged(*places):

@@ -23,10 +23,9 @@ def error_bar(model, layout=None, engine=None):
     factor, part = stated_factor(engine)
     own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
     token = max(own.get("token", 1), own.get("copies", 1) if layout is not None and layout.dp > 1 else 1)
-    first = load_calibration()["first_token"]["factor"]
     return {
         "factor": max(factor ** (1 + part * math.log2(chips)), token),
-        "first": max(first, own.get("first", 1)),
+        "first": max(own.get("first", 1), load_calibration()["first_token"]["factor"]),
     }
 
 
