@@ -105,10 +105,8 @@ def test_the_headline_of_a_request_is_the_requests():
     """200 users wait for one another's prompts; what all of them get cannot exceed what the machine makes."""
     found = ask(L33, BOX, weights="fp8", prompt_tokens="2k", output_tokens=500, concurrency=200)
     assert found.seconds == found.request.tpot > found.step.total
-    assert found.to_dict()["speed"] == pytest.approx(1 / found.request.tpot)
     assert found.throughput <= found.batch / found.step.total
     assert line(found, "TPOT").strip().startswith(f"{1e3 * found.seconds:.3g} ms (")
-    assert found.to_dict()["usd_per_million"] == pytest.approx(found.request.per_million["output"])
     assert found.request.per_million.keys() == {"input", "output"}  # nothing was cached
 
 

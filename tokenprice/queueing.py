@@ -556,7 +556,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         slow = state(n, readers, factor)
         if not slow:
             return None
-        load = factor * reading(readers).load(q.request_rate / readers) if readers else 0.0
+        load = readers and factor * reading(readers).load(q.request_rate / readers)
         first = state(n, readers).ttft * one.first_factor
         return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 

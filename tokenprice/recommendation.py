@@ -41,8 +41,8 @@ FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 SIMULATED = 3
 REQUESTS = 3000
 OFFERS_SHOWN = 5  # offers shown
-# Load up to which 2,000 simulated requests show the mean wait: at 0.9 it was within a tenth of that of 100,000
-# requests, at 0.95 within two fifths, above it down to a fifth (70B on two H100, 8B with long prompts, prefill alone).
+# Load up to which 2,000 simulated requests show the mean wait: at 0.9 it was within a seventh of that of 100,000
+# requests, at 0.95 within two fifths, at 0.99 down to a ninth (70B on two H100, 8B with long prompts, prefill alone).
 SETTLED = 0.95
 MAX_FLEET_FACTOR = 16  # largest multiple of the formula's number of machines that is tried
 

@@ -91,8 +91,8 @@ class _Parser(argparse.ArgumentParser):
             typed = given.split()[0].partition("=")[0]
             near = get_close_matches(typed, self._known())
             if typed in near:
-                own = [f", this one has {name}" for name in near if name in self._option_string_actions]
-                message += f"; {typed} belongs to another command{''.join(own[:1])}"
+                own = (f", this one has {name}" for name in near if name in self._option_string_actions)
+                message += f"; {typed} belongs to another command{next(own, '')}"
             elif near:
                 message += f"; did you mean {' or '.join(near)}?"
         raise ValueError(message)

@@ -1108,7 +1108,8 @@ globalThis.inferlibAsk = function (D) {
     return v >= c.least && v <= most && (!c.whole || Number.isInteger(v)) ? v : NaN;
   };
   const told = (name, v) => {
-    const { units, show } = D.form.numbers[name];
+    const { units, ...form } = D.form.numbers[name];
+    const show = units[form.show] === "share" ? "" : form.show; // of what may be a share, a number is tokens
     const [by, power] = units[show === "" && !has(units, "") ? "usd" : show];
     if (typeof v === "string") return v;
     const round = (number, figures = 10) => +number.toPrecision(figures), shown = power > 0 ? v / by : by / v;

@@ -21,9 +21,7 @@ __all__ = [
     "spellings", "typed_formats",
 ]  # fmt: skip
 
-INFERRED = (
-    "{format} is read from the name: all matrices of the layers are taken in it, head and cache in 16 bits"
-)
+INFERRED = "{format} is read from the name: all matrices of the layers have it, head and cache 16 bits"
 
 
 def models():
