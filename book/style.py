@@ -146,7 +146,8 @@ class Table:
 
     def _note(self, i):
         text = html.escape(self.notes.get(i, ""))
-        return f'<tr class="note"><td colspan="{len(self.frame.columns)}">{text}</td></tr>' if text else ""
+        cell = f'<td colspan="{len(self.frame.columns)}"><div>{text}</div></td>'
+        return f'<tr class="note">{cell}</tr>' if text else ""
 
     def _cell(self, i, name, value):
         """Return a cell's HTML; a cell with details is a button that opens a popover without a script."""

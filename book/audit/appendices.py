@@ -316,8 +316,8 @@ def _meaning(source, function):
     """Return the first paragraph of the docstring of an equation or a derivation, as Markdown."""
     entry = _entry(source, function) or DERIVATIONS[source, function]
     text = " ".join(entry.function.__doc__.split("\n\n")[0].split())
-    # text between backticks is code; elsewhere Markdown is escaped
-    parts = text.replace("``", "`").split("`")
+    # text between backticks is code, with or without a role before it; elsewhere Markdown is escaped
+    parts = re.sub("``|:func:`", "`", text).split("`")
     parts[::2] = [re.sub(r"([*_<$\[\]\\^~])", r"\\\1", part) for part in parts[::2]]
     return "`".join(parts)
 

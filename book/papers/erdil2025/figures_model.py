@@ -46,13 +46,13 @@ def figure_curves(number, **changed):
     return {name: economics.curve(**one | changed) for name, one in figure_settings(number).items()}
 
 
-def draw(number, colours, lines=None, **changed):
+def draw(number, colours, lines, **changed):
     """Draw the frontiers of one figure, their ends (dots) and preferred points (diamonds).
 
     A line given as "broad" is drawn broad and faded below the others.
     """
     ax = style.panels(6.6, 5.2, layout=None)
-    lines, curves = lines or {}, figure_curves(number, **changed)
+    curves = figure_curves(number, **changed)
     where = economics.three_customers(curves).groupby("curve", sort=False)
     for name, points in curves.items():
         at = where.get_group(name)
