@@ -65,15 +65,6 @@ class Accelerator(Record):
 
     def at(self, format):
         """Return the same chip computing in another number format; LookupError if it has no such format."""
-        if format not in self._others:
-            self._others[format] = self._at(format)
-        return self._others[format]
-
-    @cached_property
-    def _others(self):
-        return {}
-
-    def _at(self, format):
         if format == self.format and (self.peaks.get(format) == self.flops) is True:
             return self
         peak = self.peaks[validation.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]

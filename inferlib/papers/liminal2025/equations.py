@@ -281,13 +281,8 @@ def load_model(model, assumptions=PRINTED):
     (37.7, 160.0)
     """
     if model in models():
-        return _stated_model(model, assumptions)
+        model = transformer(model)
     return load("model", model, Application, models(), lambda one: _summed(one, assumptions))
-
-
-@cache
-def _stated_model(name, assumptions):
-    return _summed(transformer(name), assumptions)
 
 
 def _summed(model, assumptions):

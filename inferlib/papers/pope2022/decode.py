@@ -60,7 +60,7 @@ class ShardingPlan:
         return max(self.network, self.memory, self.arithmetic)
 
 
-def sharding_plans(model, chip, count, batch, tokens, context):
+def sharding_plans(model, chip, count, batch, tokens=1, context=0):
     """Every :class:`ShardingPlan` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
 
     ``model``, ``chip``: such as :func:`load_model` and :func:`load_chip` make. ``count``: chips, a whole number, else a
