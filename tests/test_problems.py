@@ -213,5 +213,5 @@ def test_a_slip_of_the_pen_is_named(name, answer, said):
 
 def test_only_prompts_gather_weights_in_the_warm_up():
     """The right option of ``who_gathers`` is text: 512 users lie below the switch, a million tokens above it."""
-    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B"))
+    switch = pope2022.switch_to_x(pope2022.load_model("PaLM 540B"), pope2022.load_mesh(64))
     assert 512 < switch < 1e6

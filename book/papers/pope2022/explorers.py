@@ -31,8 +31,8 @@ def switch(model=None, mesh=None, tokens=64):
 
         return megabytes
 
-    def hands_over(tokens, weight, model, **at):
-        return pope.switch_to_x(model.replace(weight_bytes=weight)) / tokens
+    def hands_over(tokens, x, y, z, weight, model, **at):
+        return pope.switch_to_x(model.replace(weight_bytes=weight), pope.Mesh(x, y, z)) / tokens
 
     return Explorer(
         "Which layout moves least?",

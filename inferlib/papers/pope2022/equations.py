@@ -295,7 +295,7 @@ def best_gather_time(model, chip, chips, tokens, assumptions=PRINTED):
 
 
 @equation()
-def switch_to_x(model, assumptions=PRINTED):
+def switch_to_x(model, mesh, assumptions=PRINTED):
     """Tokens from which gathering over X moves less than 2D: E in the paper's count, whatever the mesh."""
     weights = gathered_weights(model, assumptions) * model.weight_bytes
     return weights / (inner_width(model, assumptions) * model.activation_bytes)
@@ -320,7 +320,7 @@ def switches(model, mesh, assumptions=PRINTED):
     x = mesh.x
     xy = mesh.x * mesh.y
     return {
-        "WS 2D to WG X": switch_to_x(model, assumptions),
+        "WS 2D to WG X": switch_to_x(model, mesh, assumptions),
         "WG X to WG XY": switch_of_gathers(model, mesh, x, xy, assumptions),
         "WG XY to WG XYZ": switch_of_gathers(model, mesh, xy, mesh.chips, assumptions),
     }
