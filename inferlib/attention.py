@@ -65,7 +65,6 @@ class _Pairs(AttentionKind):
 
     def kept(self, context):
         """Values cached for ``context`` tokens, limited by a window; an indexer adds its keys."""
-        context = validation.number("context", context, zero=True)
         seen = context if self.window is None else minimum(context, self.window)
         index = 0 if self.indexer is None else self.indexer.head_dim * context
         return self.cache_values() * seen + index

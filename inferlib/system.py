@@ -8,7 +8,7 @@ from functools import cached_property, partial, wraps
 from numbers import Integral, Real
 
 from inferlib import validation
-from inferlib.equation import Record, frozen, quantity, stated_sources
+from inferlib.equation import Record, frozen, quantity, record_arguments, stated_sources
 from inferlib.formats import FORMATS
 from inferlib.ops import maximum, minimum
 from inferlib.optional_imports import is_array
@@ -65,15 +65,6 @@ class Accelerator(Record):
 
     def at(self, format):
         """Return the same chip computing in another number format; LookupError if it has no such format."""
-        if format not in self._others:
-            self._others[format] = self._at(format)
-        return self._others[format]
-
-    @cached_property
-    def _others(self):
-        return {}
-
-    def _at(self, format):
         if format == self.format and (self.peaks.get(format) == self.flops) is True:
             return self
         peak = self.peaks[validation.one_of(f"format of {self.name or 'this chip'}", format, self.peaks)]
@@ -292,12 +283,14 @@ class DoesNotFit(ValueError):
 def decode_model(source):
     """Turn a function that returns the stages of a :class:`Breakdown` into a ``decode_step``.
 
-    The function takes model, system, workload, layout and its other parameters, which are checked against its
-    annotations. It raises :class:`NotDescribed` (status n/a) or :class:`DoesNotFit` (infeasible) if it has no stages.
+    The function takes model, system, workload, layout and its other parameters, which are checked: system, workload and
+    layout against their classes, others against their annotations or the class of a record that is their default. It
+    raises :class:`NotDescribed` (status n/a) or :class:`DoesNotFit` (infeasible) if it has no stages.
     """
 
     def decorate(function):
-        kinds = inspect.get_annotations(function, eval_str=True)
+        kinds = {"system": System, "workload": Workload, "layout": Layout | None} | record_arguments(function)
+        function.__annotations__ = kinds
         names = list(inspect.signature(function).parameters)
 
         @wraps(function)

@@ -157,7 +157,7 @@ class Transformer(Record):
     max_context: float = quantity("positions its configuration allows", default=None)
     name: str = ""
     sources: Mapping = stated_sources()
-    notes: Mapping = stated_sources()
+    notes: Mapping = field(default_factory=dict, compare=False)
     formats: Mapping = field(default_factory=dict)
 
     def __post_init__(self):

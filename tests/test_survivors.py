@@ -129,7 +129,7 @@ def test_a_prompt_pays_for_every_token_what_a_step_pays_for_one():
     streams = 0
     for name in ("deepseek-ai/DeepSeek-V4-Pro", "Llama 3 70B"):
         model = load_model(name)
-        one, prompt = model.flops(1, 0), model.prefill_flops(1000)
+        one, prompt = model.flops(1), model.prefill_flops(1000)
         for part in ("connections", "feed-forward", "experts", "router"):
             if part in one:
                 assert prompt[part] == pytest.approx(1000 * one[part])

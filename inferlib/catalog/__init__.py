@@ -123,10 +123,9 @@ def read_chip(name, entry, offer=None):
         sources["price"] = f"{offer['seller']}, on demand, {offer['date']}, {offer['url']}"
     return record(
         Accelerator,
-        {key: value for key, value in entry.items() if key != "topology"} | {"flops": peaks[format]},
+        entry | {"flops": peaks[format]},
         name=name,
         format=validation.one_of("format", format, FORMATS),
-        topology=entry.get("topology", ""),
         peaks={validation.one_of("format", f, FORMATS): parse(peak, "FLOP/s") for f, peak in peaks.items()},
         sources=sources,
     )
@@ -292,21 +291,20 @@ def split(name):
 
 
 def record(kind, entry, **other):
-    """Build a record from a TOML table of ``"number unit"`` by field; every unit is checked."""
+    """Build a record from a TOML table by field: ``"number unit"``, whose unit is checked, or any other value."""
     units = {f.name: f.metadata["unit"] for f in quantities(kind)}
+    known = [name for name in kind.__dataclass_fields__ if name not in other]
     values = {}
     for name, value in entry.items():
-        if name in ("sources", "peaks"):
-            continue
-        validation.one_of(f"field of {kind.__name__}", name, units)
+        validation.one_of(f"field of {kind.__name__}", name, known)
         try:
-            values[name] = parse(value, units[name])
+            values[name] = parse(value, units[name]) if name in units else value
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
     lacks = [f.name for f in quantities(kind) if f.default is MISSING and f.name not in {*values, *other}]
     if lacks:
         raise ValueError(f"{lacks[0]} is missing, but every {kind.__name__} needs it")
-    return kind(**values, **({"sources": entry["sources"]} if "sources" in entry else {}), **other)
+    return kind(**values, **other)
 
 
 @cache

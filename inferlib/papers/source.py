@@ -20,7 +20,8 @@ from inferlib.units import parse
 BOUND = "principles"
 
 
-def sources() -> list[str]:
+@cache
+def sources() -> tuple[str, ...]:
     """Return the keys of all sources, oldest first; every package in this folder is one.
 
     Examples
@@ -28,11 +29,6 @@ def sources() -> list[str]:
     >>> sources()[0]
     'steinhardt2022'
     """
-    return list(_sources())
-
-
-@cache
-def _sources():
     found = [module.name for module in pkgutil.iter_modules([os.path.dirname(__file__)]) if module.ispkg]
     return tuple(sorted(found, key=lambda key: (metadata(key)["date"], key)))
 

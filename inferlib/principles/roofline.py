@@ -7,7 +7,7 @@ from inferlib import validation
 from inferlib.equation import Minimum, equation
 from inferlib.ops import maximum, minimum
 from inferlib.principles.profile import Profile, profile_of
-from inferlib.system import Accelerator, DoesNotFit, Layout, System, Workload, decode_model
+from inferlib.system import Accelerator, DoesNotFit, System, Workload, decode_model
 from inferlib.transformer import Transformer
 from inferlib.units import factor
 
@@ -234,7 +234,7 @@ def memory_held(model, batch, context):
 
 
 @decode_model("principles")
-def decode_step(model, system: System, workload: Workload, layout: Layout | None = None):
+def decode_step(model, system, workload, layout=None):
     """Lower bound of a decode step: bytes over bandwidth or FLOP over peak, whichever is longer.
 
     ``model``: a Transformer (with the workload's formats), or a Profile with formats of its own. Arithmetic runs at the

@@ -78,7 +78,7 @@ def speculated(
     Scoring more tokens never takes less time than scoring fewer: that, and the time of the drafts, leave few points for
     most numbers of drafts.
     """
-    beside = (small, shape) if assumptions.joint_capacity else (None, None)
+    beside = ([small], [shape]) if assumptions.joint_capacity else ((), ())
     choices = rounds(int(gamma_max), assumptions)
     yields = [expected_tokens(acceptance, verified) for _, verified in choices]
     at = (n_gpu, batch, context)

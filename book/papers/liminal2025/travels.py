@@ -10,7 +10,7 @@ from book.frames import frame
 from book.synthesis import comparison
 from inferlib import catalog
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import Assumptions, load_chip, load_model, stated
+from inferlib.papers.liminal2025.equations import STATED, Assumptions, load_chip, load_model
 
 LIMIT, EQUATION_8 = "liminal2025", "liminal2025.eq8"
 MS = 1e-3
@@ -37,7 +37,7 @@ def errors(data):
 @frame()
 def validation():
     """Figure 4's horizontal axis: what the model predicts for the configurations of section 5."""
-    chip, given = load_chip(catalog.load_chip("H100 SXM"), "bf16"), stated()["validation"]
+    chip, given = load_chip(catalog.load_chip("H100 SXM"), "bf16"), STATED["validation"]
     bf16 = {"weight_bytes": 2.0, "cache_bytes": 2.0}
     ends = {end: Assumptions.fitted(end).replace(**bf16) for end in ("low", "mean", "high")}
     for name, batch, k in product(given["models"], given["batches"], given["contexts"]):

@@ -7,7 +7,7 @@ from book.papers.mazurek2025.counts import GB, parameters
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, TRUE
 from inferlib.catalog import load_model
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, Assumptions, setup, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, STATED, Assumptions, setup
 from inferlib.units import factor, parse
 
 LONGEST = 32_768  # tokens: the longest context of the source, in section 4
@@ -75,7 +75,7 @@ def speeds():
     """Effects of the open choices on times."""
     nine = setup("9x8 H100")
     printed, right = systems.corrected_ceiling(nine.name)
-    seen = parse(stated()["attention_bandwidth"], "B/s")
+    seen = parse(STATED["attention_bandwidth"], "B/s")
     return {
         "network_gain": f"{right / printed - 1:.0%}",
         "layers_gain": f"{MODEL.n_layers / MODEL.n_expert_layers - 1:.1%}",

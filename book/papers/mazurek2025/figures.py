@@ -16,7 +16,7 @@ from book.papers.mazurek2025 import systems, validation
 from book.papers.mazurek2025.systems import CONTEXT, MODEL
 from inferlib import axis
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import DEFAULT, balancedness, setup, setups, stated
+from inferlib.papers.mazurek2025.records import DEFAULT, STATED, balancedness, setup, setups
 from inferlib.system import System
 from tokenprice import ask
 
@@ -34,7 +34,7 @@ def boxes_that_hold(case):
 def figure_12():
     """Figure 12's bars, read off the plot, and the lines between them that the model uses."""
     ax = style.panels(6.4, 3.2)
-    read, gpus = stated()["balancedness"], np.arange(8, 97)
+    read, gpus = STATED["balancedness"], np.arange(8, 97)
     for bars, text, height, colour in (
         ("gpus", "with_balancing", 0.84, style.VIOLET),
         ("gpus_without", "without_balancing", 0.50, style.PURPLE),

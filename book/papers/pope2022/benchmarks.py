@@ -5,7 +5,7 @@ from functools import cache
 from book.audit.grading import Reader, published
 from book.frames import frame
 from inferlib import validation
-from inferlib.papers.pope2022 import load_chip, load_model, mfu, parameters, stated
+from inferlib.papers.pope2022 import STATED, load_chip, load_model, mfu, parameters
 
 TABLES = ("Table D.2", "Table D.3", "Table D.4")
 # Chips of each column; the first three are FasterTransformer's, on A100s.
@@ -47,7 +47,7 @@ def chip_of(column):
 
 def reckoned_parameters(name):
     """Parameter count by which the paper computes utilisation: as in a model's name, for PaLM 540B the full one."""
-    return stated()["named"].get(name) or parameters(load_model(name))
+    return STATED["named"].get(name) or parameters(load_model(name))
 
 
 def tokens_of(read, table, column, batch):

@@ -64,7 +64,7 @@ def two_dimensions(read, holds):
 @reproduces("Text 3.3")
 def attention(read, holds):
     model = evidence.palm()
-    prefills = [e for e in pope.stated()["configurations"] if "prefill" in e["row"]]
+    prefills = [e for e in pope.STATED["configurations"] if "prefill" in e["row"]]
     other = [f"{e['table']}, {e['row']}" for e in prefills if e["attention"] != "Head"]
     holds(
         "prefill uses the layout over heads",

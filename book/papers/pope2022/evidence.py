@@ -224,7 +224,7 @@ def predicted_token(case):
 def configurations():
     """The eight configurations of Tables 2 and 3: (table, row) to what :func:`configuration` returns."""
     found = {}
-    for entry in pope.stated()["configurations"]:
+    for entry in pope.STATED["configurations"]:
         table, row = entry["table"], entry["row"]
         read = Reader("pope2022", table)
         size = entry["model"], int(read(row, "chips")), read(row, "batch")

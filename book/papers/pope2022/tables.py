@@ -68,7 +68,7 @@ def _table_1(read):
 
 def printed_utilisation(read, table, row):
     """Utilisation of a configuration of Tables 2 and 3, from the latency printed beside it."""
-    entry = next(e for e in pope.stated()["configurations"] if (e["table"], e["row"]) == (table, row))
+    entry = next(e for e in pope.STATED["configurations"] if (e["table"], e["row"]) == (table, row))
     each = "tokens of decode" if row.endswith("decode") else "tokens of prefill"
     tokens = read(row, "batch", table) * read(each, artefact=table)
     n_params = reckoned_parameters(entry["model"])

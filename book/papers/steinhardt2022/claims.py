@@ -12,7 +12,7 @@ from book.papers.steinhardt2022.symbols import (
 )
 from book.papers.steinhardt2022.tables import LINKS, POD, US, modern_machines, switch_ratio, warm_up
 from inferlib.papers.steinhardt2022 import derivations as s, equations as model
-from inferlib.papers.steinhardt2022.equations import WITHOUT_LIMIT, load_chip as post_chip, stated
+from inferlib.papers.steinhardt2022.equations import STATED, WITHOUT_LIMIT, load_chip as post_chip
 
 
 @reproduces("Very short answer")
@@ -68,7 +68,7 @@ def _justification(read, holds):
 
 @reproduces("Batching")
 def _batching(read, holds):
-    batch = stated()["warm_up"]["batch"]
+    batch = STATED["warm_up"]["batch"]
     growth = warm_up(batch).microseconds.max() / warm_up().microseconds.max()
     holds(
         "the serial time barely increased",

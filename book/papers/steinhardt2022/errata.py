@@ -4,7 +4,7 @@ from book.audit.grading import published
 from book.papers.steinhardt2022.symbols import slopes
 from book.papers.steinhardt2022.tables import US, counts, power_of_two, slow_network, uneven_share, warm_up
 from inferlib.papers.steinhardt2022 import equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_chip, stated
+from inferlib.papers.steinhardt2022.equations import PRINTED, STATED, WITHOUT_LIMIT, load_chip
 from inferlib.units import factor
 
 
@@ -51,7 +51,7 @@ def blocks():
 
 def example():
     """The warm-up, batching and tiling by exact arithmetic."""
-    given, printed = stated()["warm_up"], published("steinhardt2022")["Tiling", "memory", "time"]
+    given, printed = STATED["warm_up"], published("steinhardt2022")["Tiling", "memory", "time"]
     one, batched, tile = warm_up(), warm_up(given["batch"]), warm_up(given["batch"], given["grid"])
     layer = batched.microseconds.max() / given["layers"]
     return {

@@ -7,9 +7,9 @@ from book.frames import labelled
 from inferlib import catalog
 from inferlib.papers.steinhardt2022 import equations as model
 from inferlib.papers.steinhardt2022.equations import (
+    STATED,
     WITHOUT_LIMIT,
     load_chip,
-    stated,
 )
 from inferlib.units import factor
 
@@ -26,7 +26,7 @@ def warm_up(batch=1, grid=1):
     each; one layer is counted where it is above 1. Vectors are counted into and out of each layer in memory;
     over the network once for the whole stack on one chip, in and out.
     """
-    machine, given = load_chip("A100, warm-up"), stated()["warm_up"]
+    machine, given = load_chip("A100, warm-up"), STATED["warm_up"]
     edge, layers = given["width"] / grid, given["layers"] if grid == 1 else 1
     for name, count, amount, time in (
         ("network", 1, model.network_traffic, model.network_time),

@@ -9,7 +9,7 @@ from book.papers.steinhardt2022.symbols import coefficient, expression, formula,
 from book.papers.steinhardt2022.tables import counts, power_of_two, warm_up
 from inferlib.catalog import load_chip
 from inferlib.papers.steinhardt2022 import derivations as s, equations as model
-from inferlib.papers.steinhardt2022.equations import PRINTED, WITHOUT_LIMIT, load_chip as post_chip, stated
+from inferlib.papers.steinhardt2022.equations import PRINTED, STATED, WITHOUT_LIMIT, load_chip as post_chip
 
 
 @reproduces("Technical answer")
@@ -52,7 +52,7 @@ def _matrix_multiplies(read):
 
 @reproduces("Batching")
 def _batching(read):
-    exact = warm_up(stated()["warm_up"]["batch"]).microseconds["memory"]
+    exact = warm_up(STATED["warm_up"]["batch"]).microseconds["memory"]
 
     def memory(read):
         return WithNote(read("memory", "amount") / read("A100", "M", "Warm-up"), f"exact: {exact:.0f} us")

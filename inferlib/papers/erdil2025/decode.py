@@ -6,7 +6,6 @@ from inferlib.equation import forbid_override
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.records import (
     DEFAULT,
-    Assumptions,
     Cut,
     Model,
     computing_at,
@@ -14,7 +13,7 @@ from inferlib.papers.erdil2025.records import (
     load_model,
 )
 from inferlib.papers.erdil2025.search import infeasible, layouts_at, opened, pipeline_degrees
-from inferlib.system import Breakdown, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
+from inferlib.system import Breakdown, DoesNotFit, NotDescribed, decode_model
 from inferlib.transformer import Transformer
 
 
@@ -70,10 +69,10 @@ def terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAU
 @decode_model("erdil2025")
 def decode_step(
     model: Transformer | Model,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = DEFAULT,
+    system,
+    workload,
+    layout=None,
+    assumptions=DEFAULT,
 ):
     """The complete model's answer to one question: time per token on a given system.
 

@@ -216,13 +216,12 @@ def _load():
     chips = {}
     for name, entry in tables["chips"].items():
         peaks = {format: parse(peak, "FLOP/s") for format, peak in entry["peaks"].items()}
-        chips[name] = record(GPU, entry | {"flops": entry["peaks"]["bf16"]}, name=name, peaks=peaks)
+        chips[name] = record(GPU, entry | {"flops": entry["peaks"]["bf16"], "peaks": peaks}, name=name)
     models = {}
     for name, entry in tables["models"].items():
         entry = tables["models"].get(entry.get("like"), {}) | entry
         entry.pop("like", None)
-        flags = {flag: entry.pop(flag) for flag in ("latent", "parallel_attention") if flag in entry}
-        models[name] = Model.of(record(Shape, entry, name=name, **flags))
+        models[name] = Model.of(record(Shape, entry, name=name))
     protocols = tuple(record(Protocol, entry, name=name) for name, entry in tables["protocols"].items())
     return chips, models, protocols
 

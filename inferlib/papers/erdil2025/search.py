@@ -51,7 +51,7 @@ def speculative_time(acceptance, drafts, verified, target_time, draft_time):
     return (target_time + drafts * draft_time) / expected_tokens(acceptance, verified)
 
 
-def pipeline_degrees(n_layers, batch, pipeline, assumptions):
+def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
     """The pipeline degrees searched: one, and a geometric grid up to the layers (or the batch)."""
     if not (pipeline and assumptions.pipelines):
         return [1.0]
@@ -62,35 +62,30 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions):
     return [1.0] + [most ** (i / steps) for i in range(1, steps + 1)]
 
 
-def scale_downs(group, assumptions):
+def scale_downs(group, assumptions=DEFAULT):
     """Attention scale-downs: a geometric grid from one up to a stage's GPUs."""
     steps = assumptions.scale_downs
     step = group ** (1 / max(steps, 1))
     return list(accumulate([step] * steps, mul, initial=group / group))
 
 
-def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions):
+def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
     """Why a number of pipeline stages cannot be run, or an empty text where it can."""
     if stages * LESS > min(n_gpu, batch):
         return (
             f"{stages:.3g} pipeline stages need as many GPUs and sequences, not {n_gpu:.3g} and {batch:.3g}"
         )
-    needed = _needed(shape, stages, batch, context, assumptions)
+    needed = m.capacity_needed(shape, context, batch / stages, batch, assumptions)
     have = n_gpu * chip.memory_capacity
     if needed > have:
         return f"weights and cache need {needed / 1e9:.4g} GB, but {n_gpu:.4g} GPUs have {have / 1e9:.4g} GB"
     return ""
 
 
-def _needed(shape, stages, batch, context, assumptions, beside=None):
-    """Bytes of memory for a model, and for another ``beside`` it that serves the same sequences."""
-    models = [shape] if beside is None else [shape, beside]
-    return sum(m.capacity_needed(one, context, batch / stages, batch, assumptions) for one in models)
-
-
-def fits(shape, chip, n_gpu, stages, batch, context, assumptions, *, beside=None):
-    """The same as :func:`infeasible` for arrays: where a number of stages can be run."""
-    needed = _needed(shape, stages, batch, context, assumptions, beside)
+def fits(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT, *, beside=()):
+    """The same as :func:`infeasible` for arrays, also with models ``beside`` it that serve the same sequences."""
+    at = context, batch / stages, batch, assumptions
+    needed = sum(m.capacity_needed(one, *at) for one in (shape, *beside))
     return (stages * LESS <= np.minimum(n_gpu, batch)) & (needed <= n_gpu * chip.memory_capacity)
 
 
@@ -103,9 +98,9 @@ def pass_times(
     context,
     new_tokens,
     pipeline,
-    assumptions,
+    assumptions=DEFAULT,
     *,
-    beside=None,
+    beside=(),
     limit=np.inf,
 ):
     """Seconds in the fastest layout at every point; infinite where none fits or stays below a limit of seconds.
@@ -194,7 +189,7 @@ def token_latency(model, chip, n_gpu, batch, *, context=0, new_tokens=1, pipelin
     return over_points(search, n_gpu, batch, context)
 
 
-def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions):
+def layouts_at(shape, chip, n_gpu, batch, context, new_tokens, degrees, assumptions=DEFAULT):
     """Kind, stages and scale-down of the fastest layout at some points, as fields of a :class:`Cut`.
 
     ``n_gpu``, ``batch``: arrays. ``degrees``: the numbers of pipeline stages to search. Ties go to the first searched;

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from functools import cache, partial
 from numbers import Real
 
-import inferlib.equation
 from inferlib import catalog, validation
-from inferlib.equation import Record, quantity
+from inferlib.equation import Record, equation, load_source, quantity
 from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.papers.source import load, needs, stated_quantity
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
+from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
 from inferlib.units import parse
 
-stated = partial(inferlib.equation.load_source, "liminal2025")
+STATED = load_source("liminal2025")
 
 
-IDEAL = parse(stated()["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
+IDEAL = parse(STATED["collective"]["ideal"], "s")  # section 3's lower bound, for the studies of bandwidth
 _collective = partial(stated_quantity, "liminal2025", "collective")
 _power = partial(stated_quantity, "liminal2025", "power")
 
@@ -74,12 +73,12 @@ class Application(Record):
 
 
 _RECORDS = {"application": Application, "chip": XPU, "attention": LatentAttention}
-equation = partial(inferlib.equation.equation, "liminal2025", records=_RECORDS)
+equation = partial(equation, "liminal2025", records=_RECORDS)
 
 
 def chips():
     """The names of the paper's chips, in the order of its Table 3."""
-    return list(stated()["chips"])
+    return list(STATED["chips"])
 
 
 def load_chip(chip, weights="fp8"):
@@ -93,7 +92,7 @@ def load_chip(chip, weights="fp8"):
     (4.0, 'H100 SXM')
     """
 
-    return load("chip", chip, XPU, stated()["chips"], lambda one: _computing_at(one, weights))
+    return load("chip", chip, XPU, STATED["chips"], lambda one: _computing_at(one, weights))
 
 
 def _computing_at(chip, weights):
@@ -208,7 +207,7 @@ class Assumptions(Record):
         >>> [round(Assumptions.fitted(end).t_real * 1e6) for end in ("low", "mean", "high")]
         [95, 114, 138]
         """
-        exposed = stated()["exposed"]
+        exposed = STATED["exposed"]
         return cls(t_real=parse(exposed[validation.one_of("end", end, exposed)], "s"))
 
 
@@ -282,13 +281,8 @@ def load_model(model, assumptions=PRINTED):
     (37.7, 160.0)
     """
     if model in models():
-        return _stated_model(model, assumptions)
+        model = transformer(model)
     return load("model", model, Application, models(), lambda one: _summed(one, assumptions))
-
-
-@cache
-def _stated_model(name, assumptions):
-    return _summed(transformer(name), assumptions)
 
 
 def _summed(model, assumptions):
@@ -335,13 +329,13 @@ def _summed(model, assumptions):
 
 def models():
     """The names of the paper's models, in the order of its Table 4."""
-    return list(stated()["models"])
+    return list(STATED["models"])
 
 
 @cache
 def transformer(name):
     """The catalogue's model behind a name of the paper."""
-    return catalog.load_model(stated()["models"][validation.one_of("model of the paper", name, models())])
+    return catalog.load_model(STATED["models"][validation.one_of("model of the paper", name, models())])
 
 
 # --- Sections 2.3 and 2.4: what a step needs -------------------------------------------------------------
@@ -604,10 +598,10 @@ def power_efficiency(speed, n, stages, memory_power, assumptions=PRINTED):
 @decode_model("liminal2025")
 def decode_step(
     model: Transformer,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = PRINTED,
+    system,
+    workload,
+    layout=None,
+    assumptions=PRINTED,
 ):
     """One token for every sequence of a batch, as far as the paper describes it.
 

@@ -6,7 +6,6 @@ from inferlib.ops import maximum
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import (
     DEFAULT,
-    Assumptions,
     Deployment,
     Model,
     balancedness,
@@ -14,7 +13,7 @@ from inferlib.papers.mazurek2025.records import (
     load_model,
     not_described,
 )
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model, format_bytes
+from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
 from inferlib.transformer import Transformer
 
 
@@ -81,10 +80,10 @@ def fits(model, gpu, deployment, batch, context, assumptions=DEFAULT):
 @decode_model("mazurek2025")
 def decode_step(
     model: Transformer | Model,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = DEFAULT,
+    system,
+    workload,
+    layout=None,
+    assumptions=DEFAULT,
     *,
     two_batch: bool = True,
 ):

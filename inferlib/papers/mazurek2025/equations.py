@@ -27,7 +27,12 @@ MATRICES = {  # name: symbol, size, and the spaces that it maps from and to
     "key_rope": ("W^KR", lambda m: m.d_model * m.rope_dim, "the residual stream to the rotary key of all heads"),
     "output": ("W^O", lambda m: m.n_heads * m.value_dim * m.d_model, "all heads back to the residual stream"),
 }  # fmt: skip
-_SIZE = {name: size for name, (_, size, _) in MATRICES.items()}
+_SIZE = {name: size for name, (_, size, _) in MATRICES.items()} | {
+    # absorbed: a head's query and its result are as wide as the latent
+    "absorbed_score": lambda m: m.n_heads * (m.kv_rank + m.rope_dim),
+    "absorbed_value": lambda m: m.n_heads * m.kv_rank,
+    "absorbed_output": lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
+}
 # tokens or pairs of tokens that are multiplied, and the power of S in their number
 _TOKENS = {"B S^2": 2, "B S": 1, "B": 0}
 
@@ -50,21 +55,17 @@ FLOPS = {  # name: printed numbers, tokens, multiplications of each, and the res
     "value": ("16", "B S^2", lambda m: m.n_heads * m.value_dim, "Values of a prompt, weighted by the scores"),
     "output": ("18", "B S", _SIZE["output"], "Output projection of a prompt"),
     "decode_output": ("19", "B", _SIZE["output"], "Output projection of one new token"),
-    # absorbed: a head's query and its result are as wide as the latent
-    "absorbed_score": ("31", "B S^2", lambda m: m.n_heads * (m.kv_rank + m.rope_dim), "Scores of a prompt, absorbed"),
-    "absorbed_value": ("32", "B S^2", lambda m: m.n_heads * m.kv_rank, "Latents of a prompt, weighted by the scores"),
+    "absorbed_score": ("31", "B S^2", _SIZE["absorbed_score"], "Scores of a prompt, absorbed"),
+    "absorbed_value": ("32", "B S^2", _SIZE["absorbed_value"], "Latents of a prompt, weighted by the scores"),
     "decode_absorbed_key": ("34", "B", _SIZE["key_up"], "W^UK applied to the query of one new token"),
-    "decode_absorbed_score": ("35", "B S", lambda m: m.n_heads * (m.kv_rank + m.rope_dim), "Scores of one new token"),
-    "decode_absorbed_value": ("36", "B S", lambda m: m.n_heads * m.kv_rank, "Latents weighted by those scores"),
+    "decode_absorbed_score": ("35", "B S", _SIZE["absorbed_score"], "Scores of one new token"),
+    "decode_absorbed_value": ("36", "B S", _SIZE["absorbed_value"], "Latents weighted by those scores"),
     "absorbed_output": (
-        "37", "B S", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
+        "37", "B S", _SIZE["absorbed_output"],
         "Output projection of a prompt with W^UV in it: latent to values to the residual stream",
     ),
     # our copy of the source lost a d and a plus sign here
-    "decode_absorbed_output": (
-        "38", "B", lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
-        "The same for one new token",
-    ),
+    "decode_absorbed_output": ("38", "B", _SIZE["absorbed_output"], "The same for one new token"),
     "expert_matrix": ("39 40 41", "B", lambda m: m.d_model * m.d_expert, "One of the three matrices of an expert"),
     "router": ("44", "B", lambda m: m.d_model * m.n_routed, "The router of one layer"),
 }  # fmt: skip

@@ -4,15 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
-import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, quantity, stated_sources
+from inferlib.equation import Record, load_source, quantity, stated_sources
 from inferlib.ops import interpolated, symbolic, where
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import NotDescribed, count
 from inferlib.transformer import Experts, FeedForward, LatentAttention
 
-stated = partial(inferlib.equation.load_source, "mazurek2025")
+STATED = load_source("mazurek2025")
 
 
 class Model(Record):
@@ -57,7 +56,7 @@ _LATENT = ("n_heads", "kv_rank", "q_rank", "nope_dim", "rope_dim", "value_dim")
 
 def models():
     """The names of the source's models, as the catalogue has them."""
-    return list(stated()["models"])
+    return list(STATED["models"])
 
 
 def load_model(model):
@@ -137,7 +136,7 @@ class GPU(Record):
 
 def chips():
     """The names of the chips that the source computes with, as the catalogue has them."""
-    return list(dict.fromkeys(entry["chip"] for entry in stated()["setups"].values()))
+    return list(dict.fromkeys(entry["chip"] for entry in STATED["setups"].values()))
 
 
 def load_chip(chip):
@@ -198,7 +197,7 @@ def deployment(n_gpus, n_nodes=1, *, extra_experts=0, two_batch=True, name=""):
 
 def balancedness(n_gpus, balanced=True):
     """Figure 12 between its bars: linear in the number of GPUs, constant beyond the first and last bar."""
-    read = stated()["balancedness"]
+    read = STATED["balancedness"]
     bars = ("gpus", "with_balancing") if balanced else ("gpus_without", "without_balancing")
     between = interpolated(n_gpus, *(read[name] for name in bars))
     return where(n_gpus <= 1, 1.0, between)
@@ -269,7 +268,7 @@ class Setup:
 
 def setups():
     """The names of the three systems of section 3.6."""
-    return list(stated()["setups"])
+    return list(STATED["setups"])
 
 
 @lru_cache
@@ -281,6 +280,6 @@ def setup(name):
     >>> setup("9x8 H100").deployment.extra_experts
     32
     """
-    entry = stated()["setups"][validation.one_of("setup", name, setups())]
+    entry = STATED["setups"][validation.one_of("setup", name, setups())]
     where = deployment(entry["n_gpus"], entry["n_nodes"], extra_experts=entry["extra_experts"], name=name)
     return Setup(name, load_chip(entry["chip"]), where)

@@ -21,13 +21,12 @@ from inferlib.papers.pope2022.equations import (
 from inferlib.papers.pope2022.records import (
     CORRECTED,
     PRINTED,
-    Assumptions,
     Mesh,
     load_chip,
     load_model,
     not_described,
 )
-from inferlib.system import DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
+from inferlib.system import DoesNotFit, Layout, NotDescribed, count as whole, decode_model
 from inferlib.transformer import Transformer
 
 
@@ -68,8 +67,7 @@ def sharding_plans(model, chip, count, batch, tokens=1, context=0):
     ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
     prefill; ``context``: those that are cached before.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"count is {count!r}, but must be a whole number of at least 1")
+    count = whole("count", count)
     validation.number("batch", batch, minimum=1)
     validation.number("tokens", tokens, minimum=1)
     validation.number("context", context, zero=True)
@@ -135,10 +133,10 @@ def best_plan(model, chip, count, batch, tokens=1, context=0):
 @decode_model("pope2022")
 def decode_step(
     model: Transformer,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = PRINTED,
+    system,
+    workload,
+    layout=None,
+    assumptions=PRINTED,
 ):
     """One token for every sequence of a batch, as far as the paper describes it.
 

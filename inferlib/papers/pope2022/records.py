@@ -1,16 +1,14 @@
 """Pope et al. 2022: the records its equations take, and what the paper assumes in them."""
 
 from collections.abc import Mapping
-from functools import partial
 
-import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, quantity, stated_sources
+from inferlib.equation import Record, load_source, quantity, stated_sources
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import Accelerator, bytes_of_formats, format_bytes
 from inferlib.transformer import Attention
 
-stated = partial(inferlib.equation.load_source, "pope2022")
+STATED = load_source("pope2022")
 
 
 class Model(Record):
@@ -110,7 +108,7 @@ CORRECTED = Assumptions.corrected()
 
 def models():
     """The names of the models that the paper runs."""
-    return list(stated()["models"])
+    return list(STATED["models"])
 
 
 def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, padded=False):
@@ -128,22 +126,22 @@ def load_model(model="PaLM 540B", weights=None, cache=None, *, parallel=None, pa
     """
     if isinstance(model, Model):
         return model
-    made = load("model", model, Model, stated()["models"], _counted)
+    made = load("model", model, Model, STATED["models"], _counted)
     changes = bytes_of_formats(weight_bytes=weights, cache_bytes=cache)
     if parallel is not None:
         changes["parallel"] = parallel
-    elif model in stated()["variants"]["serial"]:
+    elif model in STATED["variants"]["serial"]:
         changes["parallel"] = False
     if padded:
         if made.name != "PaLM 540B":
             raise ValueError(f"padded is True for {made.name}, but only PaLM 540B was run with more heads")
-        changes["heads"] = float(stated()["variants"]["padded_heads"])
+        changes["heads"] = float(STATED["variants"]["padded_heads"])
     return made.replace(**changes) if changes else made
 
 
 def multihead(model):
     """The variant of Table 1 and Figure 8: a key/value head for each query head, of half the width."""
-    width = float(stated()["variants"]["multihead_head_dim"])
+    width = float(STATED["variants"]["multihead_head_dim"])
     return model.replace(kv_heads=model.heads, head_dim=width, name=f"{model.name}, multihead")
 
 
@@ -154,7 +152,7 @@ def serial(model):
 
 def chips():
     """The names of the chips in the paper's benchmarks."""
-    return list(stated()["chips"])
+    return list(STATED["chips"])
 
 
 def load_chip(chip="TPU v4"):
@@ -163,14 +161,14 @@ def load_chip(chip="TPU v4"):
     The paper's network is that of a scale-up domain; ValueError if the chip states no memory capacity, or no bandwidth
     to its neighbours.
     """
-    found = load("chip", chip, Accelerator, stated()["chips"])
+    found = load("chip", chip, Accelerator, STATED["chips"])
     needs(found, "memory_capacity", "scale_up_bandwidth")
     return found
 
 
 def meshes():
     """The slices of TPU v4 that the paper's code uses, by chips."""
-    return [int(chips) for chips in stated()["meshes"]]
+    return [int(chips) for chips in STATED["meshes"]]
 
 
 def load_mesh(chips):
@@ -185,12 +183,12 @@ def load_mesh(chips):
     """
     if chips not in meshes():
         raise LookupError(f"no slice of {chips} chips. Known: {', '.join(map(str, meshes()))}")
-    return torus(*stated()["meshes"][str(chips)])
+    return torus(*STATED["meshes"][str(chips)])
 
 
 def torus(x, y, z):
     """A slice of TPU v4 of any size; its axes are joined to rings if each is a multiple of four chips."""
-    rule = stated()["torus"]
+    rule = STATED["torus"]
     joined = all(axis % rule["closed"] == 0 for axis in (x, y, z))
     share = (2 if joined else 1) / rule["links"]
     return Mesh(float(x), float(y), float(z), share)

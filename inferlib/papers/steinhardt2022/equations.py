@@ -9,17 +9,14 @@ from collections.abc import Mapping
 from functools import partial
 from numbers import Real
 
-import inferlib.equation
 from inferlib import validation
-from inferlib.equation import Record, quantity, stated_sources
+from inferlib.equation import Record, equation, load_source, quantity, stated_sources
 from inferlib.ops import maximum, minimum, sqrt
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import (
     DoesNotFit,
     Layout,
     NotDescribed,
-    System,
-    Workload,
     count as whole,
     decode_model,
     format_bytes,
@@ -27,7 +24,7 @@ from inferlib.system import (
 from inferlib.transformer import Transformer
 from inferlib.units import parse
 
-stated = partial(inferlib.equation.load_source, "steinhardt2022")
+STATED = load_source("steinhardt2022")
 WITHOUT_LIMIT = 1e18  # B/s: a network faster than any machine can use
 NETWORKS = {"scale-out": "scale_out_bandwidth", "links": "scale_up_bandwidth", "none": None}
 
@@ -61,7 +58,7 @@ class Machine(Record):
         validation.number("Machine.chips", self.chips, minimum=1)
 
 
-equation = partial(inferlib.equation.equation, "steinhardt2022", records={"machine": Machine})
+equation = partial(equation, "steinhardt2022", records={"machine": Machine})
 
 _assumed = partial(stated_quantity, "steinhardt2022", "assumptions")
 
@@ -77,7 +74,7 @@ class Assumptions(Record):
     @classmethod
     def corrected(cls):
         """Without the post's slip: four multiplies of a layer run one after the other, not two."""
-        return cls(multiplies_per_layer=parse(stated()["assumptions"]["serial_multiplies_per_layer"], "1"))
+        return cls(multiplies_per_layer=parse(STATED["assumptions"]["serial_multiplies_per_layer"], "1"))
 
 
 PRINTED = Assumptions()
@@ -85,7 +82,7 @@ PRINTED = Assumptions()
 
 def chips():
     """The names of the machines that the post describes by their chip."""
-    return list(stated()["machines"])
+    return list(STATED["machines"])
 
 
 def models():
@@ -125,7 +122,7 @@ def load_chip(chip="A100", count=None, network="scale-out"):
     400000000000.0
     """
 
-    return load("chip", chip, Machine, stated()["machines"], lambda one: _machine(one, count, network))
+    return load("chip", chip, Machine, STATED["machines"], lambda one: _machine(one, count, network))
 
 
 def _machine(accelerator, count, network):
@@ -401,10 +398,10 @@ def even_block(parameters, count, assumptions=PRINTED):
 @decode_model("steinhardt2022")
 def decode_step(
     model: Transformer,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
-    assumptions: Assumptions = PRINTED,
+    system,
+    workload,
+    layout=None,
+    assumptions=PRINTED,
 ):
     """One token for every sequence of a batch, as far as the post describes it.
 

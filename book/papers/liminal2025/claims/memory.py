@@ -6,7 +6,7 @@ from book.papers.liminal2025.experts import batch_of
 from book.papers.liminal2025.speeds import DRAM, GB, LARGE, LONG, SHORT, counted, huge, needs, speed
 from book.papers.liminal2025.tables import families, sizes
 from inferlib.papers.liminal2025 import equations as model
-from inferlib.papers.liminal2025.equations import load_chip, load_model, models, stated
+from inferlib.papers.liminal2025.equations import STATED, load_chip, load_model, models
 
 
 def least():
@@ -80,7 +80,7 @@ def _batches(read, holds):
     named = [batch_of(column) for _, _, column in cells.printed_cells() if "B=" in column]
     holds(
         "batches stay between 1 and 128",
-        max(named + stated()["validation"]["batches"]) <= 128,
+        max(named + STATED["validation"]["batches"]) <= 128,
         f"Table 5's columns of STPS need batches up to {top:,} ({name} on {n} chips, 4K)",
         fair="outside section 4.3, which says itself that its batches grow to the limit of memory",
     )

@@ -4,7 +4,7 @@ from book.audit.grading import reproduces
 from book.papers.mazurek2025 import repair, systems
 from book.papers.mazurek2025.systems import CONTEXT, MODEL, OWN, READINGS, TRUE
 from inferlib.papers.mazurek2025 import equations as eq
-from inferlib.papers.mazurek2025.records import setup, stated
+from inferlib.papers.mazurek2025.records import STATED, setup
 
 _RACK = "12x4 B200"
 
@@ -46,7 +46,7 @@ def _text_2_1(read, holds):
 @reproduces("Text 2.2")
 def _text_2_2(read, holds):
     extra, gpus = read("SGLang", "extra experts"), read("SGLang", "GPUs")
-    node = [n for n in stated()["balancedness"]["gpus"] if MODEL.n_routed % n == 0]
+    node = [n for n in STATED["balancedness"]["gpus"] if MODEL.n_routed % n == 0]
     holds(
         "extra experts must be a multiple of the GPUs", bool(node),
         f"{MODEL.n_routed} experts are even on {', '.join(map(str, node))} GPUs; its own example has {extra:.0f} extra "

@@ -59,7 +59,7 @@ def layout_latency(
     return waiting + maximum(reading, multiplying)
 
 
-def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions, *, split=False):
+def layout_terms(shape, chip, cut, n_gpu, batch, context, new_tokens, assumptions=DEFAULT, *, split=False):
     """Seconds of each part of equation 29: waiting, reading, multiplying.
 
     With ``split``, for plain numbers only, latency and bandwidth of the collectives are separate terms.
@@ -85,7 +85,7 @@ class Stage(SimpleNamespace):
         return Stage(**{name: v[..., chosen] if np.ndim(v) else v for name, v in vars(self).items()})
 
 
-def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions):
+def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumptions=DEFAULT):
     """One of ``stages`` pipeline stages: its GPUs, tokens and traffic, whatever the scale-down of attention."""
     group = n_gpu / stages
     micro = batch / stages
@@ -98,11 +98,11 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
         group=group,
         tokens=tokens,
         experts=experts,
-        rate=memory_rate(chip, group),
+        rate=group * (chip.memory_bandwidth * chip.bandwidth_fraction),
         weights=used * weights,
         moved=used * moved,
         cache=cache_bytes(shape, context, micro, batch, assumptions),
-        each=batch * new_tokens / arithmetic_rate(chip, n_gpu),
+        each=batch * new_tokens / (n_gpu * (chip.flops * chip.flops_fraction)),
         spread=spread,
         pairs=pairs,
         repeated=repeated,
@@ -110,7 +110,7 @@ def one_stage(shape, chip, stages, n_gpu, batch, context, new_tokens, assumption
     )
 
 
-def work(shape, stage, scale_down, assumptions):
+def work(shape, stage, scale_down, assumptions=DEFAULT):
     """Seconds of reading and of multiplying in a stage, by part; they overlap."""
     layers = shape.n_layers
     attention, moved = attention_bytes(shape, stage.group / scale_down, assumptions)
@@ -140,22 +140,12 @@ def added(times):
 # What GPUs do for one layer: launches, arithmetic, reading
 
 
-def launches(shape, assumptions):
+def launches(shape, assumptions=DEFAULT):
     """Seconds spent launching kernels in all layers (equation 30's first term)."""
     return shape.n_layers * assumptions.kernels * assumptions.t_kernel
 
 
-def memory_rate(chip, n_gpu):
-    """Attainable bytes per second of some GPUs' memory."""
-    return n_gpu * (chip.memory_bandwidth * chip.bandwidth_fraction)
-
-
-def arithmetic_rate(chip, n_gpu):
-    """Attainable FLOP/s of some GPUs."""
-    return n_gpu * (chip.flops * chip.flops_fraction)
-
-
-def flop_per_token(shape, context, assumptions):
+def flop_per_token(shape, context, assumptions=DEFAULT):
     """FLOP for one token: of the feed-forward blocks, of attention over the context, and of what scale-down repeats."""
     spread = shape.flop_per_weight * feed_forward_params(shape) / sparsity(shape, assumptions)
     width = shape.kv_rank if shape.latent else shape.head_dim
@@ -164,13 +154,13 @@ def flop_per_token(shape, context, assumptions):
     return spread, pairs, shape.flop_per_weight * (attention_params(shape) + tables * embedding_params(shape))
 
 
-def sparsity(shape, assumptions):
+def sparsity(shape, assumptions=DEFAULT):
     """Experts for every active one: s of equation 21."""
     exact = maximum(shape.n_experts / shape.n_active, 1)
     return floor(exact) if assumptions.whole_sparsity else exact
 
 
-def expert_groups(shape, group, micro, assumptions):
+def expert_groups(shape, group, micro, assumptions=DEFAULT):
     """Degree of expert parallelism on a stage's ``group`` of GPUs: the highest, or one for a small micro-batch."""
     if _dense(shape):
         return 1
@@ -178,7 +168,7 @@ def expert_groups(shape, group, micro, assumptions):
     return where(micro < enough, 1, minimum(group, shape.n_experts))
 
 
-def experts_used(shape, tokens, assumptions):
+def experts_used(shape, tokens, assumptions=DEFAULT):
     """Share of the experts that some tokens of a micro-batch use: 1 - (1 - 1/s)^tokens (in equation 22)."""
     return 1 if _dense(shape) else 1 - (1 - 1 / sparsity(shape, assumptions)) ** tokens
 
@@ -188,7 +178,7 @@ def _dense(shape):
     return isinstance(shape.n_experts, (int, float)) and shape.n_experts == 1
 
 
-def traffic(shape, rows, columns, ranks, assumptions):
+def traffic(shape, rows, columns, ranks, assumptions=DEFAULT):
     """Bytes of inputs and outputs that a multiplication on ``ranks`` GPUs moves per token, over all of them.
 
     Cut into tiles of the best shape, the copies of inputs and of outputs multiply to ``ranks``.
@@ -203,7 +193,7 @@ def traffic(shape, rows, columns, ranks, assumptions):
     return shape.activation_bytes * (inputs * columns + outputs * rows)
 
 
-def attention_bytes(shape, ranks, assumptions):
+def attention_bytes(shape, ranks, assumptions=DEFAULT):
     """Bytes that attention's matrices move in a layer: the weights', and the inputs' and outputs' per token."""
     width = shape.n_heads * shape.head_dim
     latent = shape.kv_rank + shape.q_rank if shape.latent else 0
@@ -219,7 +209,7 @@ def attention_bytes(shape, ranks, assumptions):
     return weights, sum(traffic(shape, *matrix, ranks, assumptions) for matrix in matrices)
 
 
-def feed_forward_bytes(shape, group, experts, assumptions):
+def feed_forward_bytes(shape, group, experts, assumptions=DEFAULT):
     """Bytes that all experts of a layer move when all are used: the weights', and inputs' and outputs' per token."""
     weights = shape.weight_bytes * feed_forward_params(shape) / shape.n_layers
     each = traffic(shape, shape.d_model, shape.d_ff, _ranks_of_expert(group, experts), assumptions)
@@ -227,7 +217,7 @@ def feed_forward_bytes(shape, group, experts, assumptions):
     return weights, matrices * each / sparsity(shape, assumptions)
 
 
-def cache_bytes(shape, context, micro, batch, assumptions):
+def cache_bytes(shape, context, micro, batch, assumptions=DEFAULT):
     """Bytes of cache that one stage's micro-batch reads, times the stages that share it."""
     sequences = batch if assumptions.cache_read_per_stage else micro
     return _cache_of(shape, context, sequences)
@@ -237,7 +227,7 @@ def _cache_of(shape, context, sequences):
     return shape.n_layers * cache_values(shape) * shape.activation_bytes * context * sequences
 
 
-def capacity_needed(shape, context, micro, batch, assumptions):
+def capacity_needed(shape, context, micro, batch, assumptions=DEFAULT):
     """Bytes that weights and cache take, as the notebook's capacity test counts them."""
     tables = 2 if assumptions.embedding_multiplied else 1
     weights = attention_params(shape) + feed_forward_params(shape) + tables * embedding_params(shape)
@@ -302,7 +292,7 @@ def span(chip, gpus, kind):
     return (gpus, nodes, doublings) if kind == "1D" else (sqrt(gpus), sqrt(nodes), doublings / 2)
 
 
-def collectives(chip, cut, sizes, passes, assumptions):
+def collectives(chip, cut, sizes, passes, assumptions=DEFAULT):
     """One collective for each tensor of ``sizes`` bytes per token; free where a single GPU takes part.
 
     ``cut`` is ranks, nodes and doublings of the nodes; ``passes`` is ``ALL_REDUCE`` or ``ONE_WAY``.
@@ -320,7 +310,7 @@ def collectives(chip, cut, sizes, passes, assumptions):
     return [Collective(tuple(fixed), per_byte * size, shares) for size in sizes]
 
 
-def attention_network(shape, chip, gpus, kind, assumptions):
+def attention_network(shape, chip, gpus, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's attention."""
     a = shape.activation_bytes
     cut = span(chip, gpus, kind)
@@ -335,7 +325,7 @@ def _ranks_of_expert(group, experts):
     return maximum(1, group / maximum(1, experts))
 
 
-def feed_forward_network(shape, chip, group, experts, kind, assumptions):
+def feed_forward_network(shape, chip, group, experts, kind, assumptions=DEFAULT):
     """The all-reduces of one layer's feed-forward block, or of its experts in a number of groups."""
     a = shape.activation_bytes
     cut = span(chip, _ranks_of_expert(group, experts), kind)
@@ -346,13 +336,13 @@ def feed_forward_network(shape, chip, group, experts, kind, assumptions):
     return collectives(chip, cut, [a * share * width for width in reduced], ALL_REDUCE, assumptions)
 
 
-def other_networks(shape, chip, stage, kind, assumptions):
+def other_networks(shape, chip, stage, kind, assumptions=DEFAULT):
     """The collectives of one layer besides attention's: feed-forward block, and both all-to-alls of a sparse layer."""
     network = feed_forward_network(shape, chip, stage.group, stage.experts, kind, assumptions)
     return network + dispatches(shape, chip, stage.group, stage.experts, assumptions)
 
 
-def dispatches(shape, chip, group, experts, assumptions):
+def dispatches(shape, chip, group, experts, assumptions=DEFAULT):
     """All all-to-alls of a layer, to the experts and back, taken together; none in a dense one."""
     if _dense(shape):
         return []
@@ -364,7 +354,7 @@ def dispatches(shape, chip, group, experts, assumptions):
     return [Collective(tuple(times * fixed for fixed in one.fixed), times * one.per_token, one.shares)]
 
 
-def stage_network(shape, chip, group, assumptions):
+def stage_network(shape, chip, group, assumptions=DEFAULT):
     """The transfer from one pipeline stage to the next: two ranks in two nodes."""
     ranks = 2
     # A tensor cut in two, of which each rank needs the other's half, moves half its bytes; a transfer moves all.

@@ -5,6 +5,8 @@ block of two matrices (section 3.6). What the tables were made with is
 :func:`inferlib.papers.erdil2025.equations.model.layout_latency`.
 """
 
+from collections.abc import Callable
+
 from inferlib.ops import maximum, sqrt
 from inferlib.papers.erdil2025.equations import model as m
 from inferlib.papers.erdil2025.shape import (
@@ -15,7 +17,7 @@ from inferlib.papers.erdil2025.shape import (
     qkv_width,
 )
 
-equation = m.equation  # of the same chapter, with the same records
+equation: Callable = m.equation  # of the same chapter, with the same records
 _THERE_AND_BACK = 2  # an all-reduce is a reduce-scatter and an all-gather
 
 

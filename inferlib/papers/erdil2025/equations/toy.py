@@ -9,7 +9,7 @@ from functools import partial
 from inferlib.equation import Minimum, equation
 from inferlib.ops import cbrt, maximum, sqrt, where
 from inferlib.papers.erdil2025.records import Model, ToyAssumptions, load_model
-from inferlib.system import Accelerator, DoesNotFit, Layout, NotDescribed, System, Workload, decode_model
+from inferlib.system import Accelerator, DoesNotFit, NotDescribed, decode_model
 from inferlib.transformer import Transformer
 
 _RECORDS = {"model": Model, "chip": Accelerator}
@@ -170,9 +170,9 @@ def stages(model, chip, n_gpu, batch, t_reduce):
 @decode_model("erdil2025")
 def toy_decode_step(
     model: Transformer | Model,
-    system: System,
-    workload: Workload,
-    layout: Layout | None = None,
+    system,
+    workload,
+    layout=None,
     assumptions: ToyAssumptions | None = None,
 ):
     """The toy model's answer to one question: time per token on a given system.
