@@ -38,7 +38,8 @@ from tokenprice.uncertainty import (  # fmt: skip
 equation = partial(equation, "serving", chapter="price")
 
 
-# Cautions on a request besides those on its steps; the last three are about its first token only.
+# Cautions on a request besides those on its steps; the last are about its first token only.
+MOST_PACK = 2
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "{running:,.0f} of {users:,.0f} users are answered at a time: the others wait",
@@ -54,6 +55,9 @@ TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
             lambda facts: doublings(facts["users"], facts["most_users"])),
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
+    Caution("pack", _MOST + "with outputs of one length after a start at once, and more than {most_pack:.0f} prompts "
+            "in a step: first tokens come later in the simulation",
+            lambda facts: doublings(facts["pack"], facts["most_pack"])),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
@@ -126,6 +130,7 @@ class Request(Screen):
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
+    pack: float = 1.0  # prompts that a step prefills in a closed loop
 
     @property
     def seconds(self):
@@ -319,6 +324,7 @@ def request_of(
         decode_batch=together,
         tpot=token_time(step.total, token_wait),
         steps=loop.steps,
+        pack=loop.pack,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
@@ -383,6 +389,7 @@ def with_cautions(request, q, users):
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
+        "pack": request.pack if request.arrival_process.in_rows else 1, "most_pack": MOST_PACK,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
