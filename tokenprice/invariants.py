@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import STEPS, added_time, chunked_time, lane_time, prefill_until_first_token
+from tokenprice.prefill import (
+    STEPS,
+    added_time,
+    chunked_time,
+    lane_time,
+    prefill_until_first_token,
+    transfer_time,
+)
 
 TOLERANCE = 1e-9  # relative tolerance for rounding
 
@@ -127,6 +134,7 @@ def of_request(q, request, fleet=None):
         door += scheduler.dp_balance * request.tpot
         reading = chunked_time(chunks, read, request.step.total)
         if request.prefill_machine is not None:  # prefill machines do not decode
+            door += transfer_time(q.reader, q.deployment, request.prompt_tokens)
             lanes = min(request.prefill_replicas * q.reader.layout.lanes, request.concurrency)
         found |= {
             "everybody": time_to_drain(

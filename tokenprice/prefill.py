@@ -1,6 +1,7 @@
 """Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
 from functools import cached_property, partial
+from math import inf
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
@@ -239,6 +240,18 @@ def prefill_until_first_token(deployment, prompt_time, pieces=1):
     floor = pieces * launch_floor(deployment)
     late = where(deployment.model.sparse, load_calibration()["first_token"]["late"], 1)
     return maximum(late * prompt_time, floor)
+
+
+def transfer_time(prefills, decodes, tokens):
+    """Seconds in which the cache of a prompt moves from the deployment that ``prefills`` to the one that ``decodes``.
+
+    It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
+    docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
+    counts; a chip without a stated bandwidth takes no time.
+    """
+    return max(
+        one.sequence(tokens) / (one.machine.chip.scale_out_bandwidth or inf) for one in (prefills, decodes)
+    )
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):

@@ -22,6 +22,7 @@ from tokenprice.prefill import (  # fmt: skip
     prefill_until_first_token,
     queue_time,
     token_time,
+    transfer_time,
 )
 from tokenprice.uncertainty import (  # fmt: skip
     CAUTIONS as OF_STEPS,
@@ -353,13 +354,15 @@ def closed_loop(q, step, running) -> Request:
 
 
 def disaggregated(q, request, uneven) -> Request:
-    """Add the wait for separate prefill machines, and pay them and the decode machine for all hours, busy or not.
+    """Add the time for the cache to move and the wait for prefill machines; pay all machines for all hours.
 
-    If their number is not given, they are as many as keep the decode machine busy.
+    If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
     machines = q.prefill_replicas or int(ceil(request.ratio))
     users = q.workload.batch
     reading = request.fresh_seconds + request.cached_seconds
+    moved = transfer_time(q.reader, q.deployment, request.prompt_tokens)
+    request = replace(request, ttft=request.ttft + moved)
     wait = prefill_wait(users, request.seconds, reading / machines, uneven)
     request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
     used = request.paid_hours_used * request.throughput(users) / request.output_tokens

@@ -618,6 +618,9 @@ globalThis.inferlibAsk = function (D) {
     while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
     return high;
   };
+  // Seconds in which a chip sends or receives its part of a prompt's cache.
+  const transfer = (at, length) =>
+    kept(at, length, over(at.q)).kept / (at.q.chip_scale_out_bandwidth || Infinity);
   // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
   // on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
@@ -639,10 +642,11 @@ globalThis.inferlibAsk = function (D) {
       return found.preempted && (!good || good({ ...found, first: found.first - before }))
         ? playedMeans(s, arrivals / n, before, D.simulated.longer) : found;
     };
+    const moved = reader ? Math.max(transfer(reader.at, prompt), transfer(at, prompt)) : 0;
     const state = (n, m, by = 1) => {
       if (!able(own, n) || (m && !able(reads, m))) return null;
       const before = m ? end(reads, m, by).first : reader ? by * read.total : 0;
-      return end(own, n, by, before);
+      return end(own, n, by, before + moved);
     };
     const states = (n, m) => {
       const now = state(n, m), slow = { ...state(n, m, factor) };
