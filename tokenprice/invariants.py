@@ -131,10 +131,9 @@ def of_request(q, request, fleet=None):
         users = max(q.concurrency or 1, request.concurrency)
         read = prefill_until_first_token(deployment, request.prompt.total, chunks)
         door = deployment.software.door + scheduler.batching_wait_iters * request.step.total
-        door += scheduler.dp_balance * request.tpot
+        door += scheduler.dp_balance * request.tpot + transfer_time(q, request.prompt_tokens)
         reading = chunked_time(chunks, read, request.step.total)
         if request.prefill_machine is not None:  # prefill machines do not decode
-            door += transfer_time(q.reader, q.deployment, request.prompt_tokens)
             lanes = min(request.prefill_replicas * q.reader.layout.lanes, request.concurrency)
         found |= {
             "everybody": time_to_drain(

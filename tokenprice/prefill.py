@@ -163,17 +163,6 @@ def first_token_time(door, ahead, prompt_time, turn, steps, step):
     return door + ahead * prompt_time + turn + steps * step
 
 
-def any_decoding(others, answer, first):
-    """Probability that one of the ``others`` decodes: each waits ``first`` for a token, and decodes for ``answer``.
-
-    Examples
-    --------
-    >>> [any_decoding(others=n, answer=9, first=1) for n in (0, 1, 2)]
-    [0.0, 0.9, 0.99]
-    """
-    return 1 - (first / (answer + first)) ** others
-
-
 @equation(unit="s", room="1 > 0", machine_time="s")
 def queue_time(users, room, machine_time, burst=0):
     """Mean wait for a place when more users ask than sequences fit.
@@ -242,15 +231,16 @@ def prefill_until_first_token(deployment, prompt_time, pieces=1):
     return maximum(late * prompt_time, floor)
 
 
-def transfer_time(prefills, decodes, tokens):
-    """Seconds in which the cache of a prompt moves from the deployment that ``prefills`` to the one that ``decodes``.
+def transfer_time(q, tokens):
+    """Seconds in which the cache of a prompt moves from the prefill machine of a question to the one that decodes.
 
     It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
     docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
     counts; a chip without a stated bandwidth takes no time.
     """
+    ends = (q.prefills, q.deployment) if q.prefill_machine else ()
     return max(
-        one.sequence(tokens) / (one.machine.chip.scale_out_bandwidth or inf) for one in (prefills, decodes)
+        (one.sequence(tokens) / (one.machine.chip.scale_out_bandwidth or inf) for one in ends), default=0.0
     )
 
 
@@ -311,11 +301,14 @@ class ClosedLoop:
 
     @cached_property
     def steps(self):
-        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
+        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once.
+
+        Each of the others waits ``first`` for a token, and decodes for ``answer``.
+        """
         others = minimum(self.decoding * self.in_step, self.running) - 1
         answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
         first = self.door + (1 + self.others_ahead) * self.reading
-        return STEPS * any_decoding(others, answer, first)
+        return STEPS * (1 - (first / (answer + first)) ** others)
 
     @property
     def together(self):

@@ -523,7 +523,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
-    moved = transfer_time(q.prefills, q.deployment, float(q.prompt_tokens)) if prefill_machine else 0.0
+    moved = transfer_time(q, float(q.prompt_tokens))
     one = mean(lanes, 1)
     factor = one.step_factor
 

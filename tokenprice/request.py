@@ -40,7 +40,6 @@ equation = partial(equation, "serving", chapter="price")
 
 
 # Cautions on a request besides those on its steps; the last are about its first token only.
-MOST_PACK = 2
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "{running:,.0f} of {users:,.0f} users are answered at a time: the others wait",
@@ -56,9 +55,9 @@ TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
             lambda facts: doublings(facts["users"], facts["most_users"])),
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
-    Caution("pack", _MOST + "with outputs of one length after a start at once, and more than {most_pack:.0f} prompts "
+    Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
             "in a step: first tokens come later in the simulation",
-            lambda facts: doublings(facts["pack"], facts["most_pack"])),
+            lambda facts: doublings(facts["pack"], 2)),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
@@ -361,8 +360,7 @@ def disaggregated(q, request, uneven) -> Request:
     machines = q.prefill_replicas or int(ceil(request.ratio))
     users = q.workload.batch
     reading = request.fresh_seconds + request.cached_seconds
-    moved = transfer_time(q.reader, q.deployment, request.prompt_tokens)
-    request = replace(request, ttft=request.ttft + moved)
+    request = replace(request, ttft=request.ttft + transfer_time(q, request.prompt_tokens))
     wait = prefill_wait(users, request.seconds, reading / machines, uneven)
     request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
     used = request.paid_hours_used * request.throughput(users) / request.output_tokens
@@ -392,7 +390,7 @@ def with_cautions(request, q, users):
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
-        "pack": request.pack if request.arrival_process.in_rows else 1, "most_pack": MOST_PACK,
+        "pack": request.pack if request.arrival_process.in_rows else 1,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)

@@ -174,8 +174,7 @@ def _arrivals(q, many, count, seed, slower):
         reads = many.server_that_reads.slower(slower).played(
             many.request_rate, count, seed + 1, many.prefill_replicas
         )
-        moved = transfer_time(q.prefills, q.deployment, float(q.prompt_tokens))
-        made = replace(made, first=made.first + reads.first + moved)
+        made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
 
 
@@ -204,8 +203,8 @@ def _trace(q, many, count, seed, slower):
         first_tokens = places, [1] * count
         costs = replace(reader.costs, **own)
         done, _ = play(costs, reader.scheduler, came.tolist(), groups, route, seed, first_tokens)
-        moves = [transfer_time(q.prefills, q.deployment, one) for one in own["prompts"]]
-        more = np.array([r.first + moves[place] for r, place in zip(done, places, strict=True)]) - came
+        moves = np.array([transfer_time(q, one) for one in own["prompts"]])
+        more = np.array([r.first for r in done]) + moves[places] - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
     groups, route = dealt(6, many.replicas, server)
     if q.trace.blocks:
@@ -233,7 +232,7 @@ def _loop(q, request, count, seed, slower):
                 "copies in lockstep, are simulated: give a layout without pp, and with ep for dp, or request_rate"
             )
         apart["readers"] = request.prefill_replicas * q.reader.layout.lanes
-        apart["moves"] = [transfer_time(q.reader, q.deployment, one) for one in profile.prompts]
+        apart["moves"] = [transfer_time(q, one) for one in profile.prompts]
         apart["passes"] = [slower * one for one in profile.passes]
         pieces = max(profile.chunks, 1)
         late = prefill_until_first_token(q.deployment, request.prompt.total, pieces) - request.prompt.total

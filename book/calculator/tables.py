@@ -27,7 +27,6 @@ from tokenprice import (
 from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
-from tokenprice.request import MOST_PACK
 from tokenprice.scheduler import GIB, LARGE, SMALL, Scheduler
 from tokenprice.uncertainty import (
     chip_facts,
@@ -276,8 +275,8 @@ def constant_facts():
     first = calibrated()["first_token"]
     drawn = energy.draw()
     return limits() | {
-        "most_users": first["users"], "most_prompt": first["prompt"], "most_pack": MOST_PACK,
-        "first_factor": first["factor"], "confidence": calibrated()["confidence"],
+        "most_users": first["users"], "most_prompt": first["prompt"], "first_factor": first["factor"],
+        "confidence": calibrated()["confidence"],
         "exchange_share": calibration.load_operators()["exchange"]["share"][0], "bus": calibration.bus(),
         "share": DEFAULT_MEMORY_UTILIZATION,
         "month": MONTH, "points": workload.PARTS,
