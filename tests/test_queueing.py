@@ -2,7 +2,6 @@
 
 import os
 import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,14 +79,6 @@ def test_the_fixed_point_is_near_the_simulation_with_prompts_in_pieces_or_whole(
     assert server.steady(rate).ttft == pytest.approx(
         server.played(rate, min(500 * FLEETS, 20_000)).first.mean(), rel=0.1
     )
-
-
-def test_copies_are_machines_of_their_own():
-    """Half the requests to each of two copies: the waits of one machine with half of them."""
-    two = ask(ASKED.replace(layout="PP2 x TP2", request_rate=2)).fleet.server
-    one = replace(two, copies=1)
-    assert two.steady(4).wait == one.steady(2).wait and two.capacity == 2 * one.capacity
-    assert (two.played(4).first == one.played(2).first).all()
 
 
 def test_alone_a_request_is_the_request_of_one_user():

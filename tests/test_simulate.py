@@ -151,6 +151,15 @@ def test_users_wait_for_prefill_machines_as_simulated(machines):
     assert seconds == pytest.approx(made.answer.request.seconds, rel=0.03)
 
 
+def test_the_cache_of_a_prompt_moves_over_the_network():
+    """100,000 tokens of 327,680 bytes over the links of eight chips, 50 GB/s each."""
+    asked = APART.replace(prompt_tokens=100_000, concurrency=1)
+    found = simulate(asked, requests=100)
+    here = ask(asked.replace(prefill_machine=None)).request.ttft
+    for ttft in (found.answer.request.ttft, found.mean("first")):
+        assert ttft - here == pytest.approx(100_000 * 327_680 / (8 * 50e9))
+
+
 def test_without_a_number_as_many_machines_prefill_as_keep_one_busy():
     """While 64 answers are written in 200 steps, 64 prompts are prefilled."""
     request = ask(APART).request

@@ -8,7 +8,14 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import STEPS, added_time, chunked_time, lane_time, prefill_until_first_token
+from tokenprice.prefill import (
+    STEPS,
+    added_time,
+    chunked_time,
+    lane_time,
+    prefill_until_first_token,
+    transfer_time,
+)
 
 TOLERANCE = 1e-9  # relative tolerance for rounding
 
@@ -139,7 +146,7 @@ def _loop_facts(question, request, chunks, in_step):
     users = max(question.concurrency or 1, request.concurrency)
     step = request.step.total
     door = deployment.software.door + deployment.scheduler.batching_wait_iters * step
-    door += deployment.scheduler.dp_balance * request.tpot
+    door += deployment.scheduler.dp_balance * request.tpot + transfer_time(question, request.prompt_tokens)
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)

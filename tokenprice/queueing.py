@@ -15,7 +15,7 @@ from inferlib.optional_imports import np
 from inferlib.system import System
 from tokenprice import energy, workload
 from tokenprice.formatting import Screen, format_number, format_time, values
-from tokenprice.prefill import prefill_profile, prefill_until_first_token
+from tokenprice.prefill import prefill_profile, prefill_until_first_token, transfer_time
 from tokenprice.replica import Costs, Played, counted, play, uniforms
 from tokenprice.request import Request, request_for, with_cautions
 from tokenprice.scheduler import MOST, Scheduler
@@ -523,6 +523,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
+    moved = transfer_time(q, float(q.prompt_tokens))
     one = mean(lanes, 1)
     factor = one.step_factor
 
@@ -550,7 +551,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
             return None
         before = by * profile(1).full.total if prefill_machine else 0.0
         before = end(reading, readers, by).ttft if readers else before
-        return end(server, n, by, before)
+        return end(server, n, by, before + moved)
 
     def slow_end(n, readers):
         slow = state(n, readers, factor)

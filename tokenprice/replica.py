@@ -465,10 +465,13 @@ def play(costs, scheduler, came, replicas=1, route=None, seed=0, requests=None, 
     return found, fleet
 
 
-def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0, readers=0, passes=()):
+def loop(
+    costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0, readers=0, passes=(), moves=()
+):
     """Simulate a closed loop: users ask again when answered, until ``requests`` are done, or ``rounds`` per user.
 
-    ``readers``: separate prefill machines (times their lanes), which take ``passes`` seconds for each kind of prompt.
+    ``readers``: separate prefill machines (times their lanes), which take ``passes`` seconds for each kind of prompt;
+    then its cache moves for ``moves`` seconds.
     """
     total = int(rounds * users) if rounds else requests
     places, outputs = lengths(costs, seed, total + users, spread)
@@ -501,6 +504,7 @@ def loop(costs, scheduler, users, requests, rounds=None, spread=AROUND, seed=0, 
                 if free:
                     one.came = max(when, heappop(free)) + passes[places[k]]
                     heappush(free, one.came)
+                    one.came += moves[places[k]]
                     heappush(asks, (one.came, user, one, one.came - when))
                     continue
             at.add(one, at.copies[user % costs.in_step])

@@ -22,6 +22,7 @@ from tokenprice.prefill import (  # fmt: skip
     prefill_until_first_token,
     queue_time,
     token_time,
+    transfer_time,
 )
 from tokenprice.uncertainty import (  # fmt: skip
     CAUTIONS as OF_STEPS,
@@ -38,7 +39,7 @@ from tokenprice.uncertainty import (  # fmt: skip
 equation = partial(equation, "serving", chapter="price")
 
 
-# Cautions on a request besides those on its steps; the last three are about its first token only.
+# Cautions on a request besides those on its steps; the last are about its first token only.
 _MOST = "no time to the first token was measured here "
 CAUTIONS = (
     Caution("users", "{running:,.0f} of {users:,.0f} users are answered at a time: the others wait",
@@ -54,6 +55,9 @@ TTFT_CAUTIONS = (
     Caution("most_users", _MOST + "beyond {most_users:,.0f} users",
             lambda facts: doublings(facts["users"], facts["most_users"])),
     Caution("copies", _MOST + "with copies of the attention", lambda facts: facts["copies"] - 1),
+    Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
+            "in a step: first tokens come later in the simulation",
+            lambda facts: doublings(facts["pack"], 2)),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
@@ -126,6 +130,7 @@ class Request(Screen):
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
+    pack: float = 1.0  # prompts that a step prefills in a closed loop
 
     @property
     def seconds(self):
@@ -319,6 +324,7 @@ def request_of(
         decode_batch=together,
         tpot=token_time(step.total, token_wait),
         steps=loop.steps,
+        pack=loop.pack,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
@@ -347,13 +353,14 @@ def closed_loop(q, step, running) -> Request:
 
 
 def disaggregated(q, request, uneven) -> Request:
-    """Add the wait for separate prefill machines, and pay them and the decode machine for all hours, busy or not.
+    """Add the time for the cache to move and the wait for prefill machines; pay all machines for all hours.
 
-    If their number is not given, they are as many as keep the decode machine busy.
+    If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
     machines = q.prefill_replicas or int(ceil(request.ratio))
     users = q.workload.batch
     reading = request.fresh_seconds + request.cached_seconds
+    request = replace(request, ttft=request.ttft + transfer_time(q, request.prompt_tokens))
     wait = prefill_wait(users, request.seconds, reading / machines, uneven)
     request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
     used = request.paid_hours_used * request.throughput(users) / request.output_tokens
@@ -383,6 +390,7 @@ def with_cautions(request, q, users):
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(q.acceptance_length, str)),
+        "pack": request.pack if request.arrival_process.in_rows else 1,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)

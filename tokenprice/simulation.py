@@ -11,7 +11,7 @@ from tokenprice import invariants, workload
 from tokenprice.ask import Answer, ask_kernel_model
 from tokenprice.formatting import Screen, format_layout, format_number
 from tokenprice.parsing import parse_int
-from tokenprice.prefill import prefill_profile, prefill_until_first_token, prefix_cache
+from tokenprice.prefill import prefill_profile, prefill_until_first_token, prefix_cache, transfer_time
 from tokenprice.question import SLO, question_and_slo
 from tokenprice.queueing import server_of
 from tokenprice.replica import AROUND, Played, counted, loop, play, uniforms
@@ -157,7 +157,7 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     elif q.trace is not None:
         server, made = _trace(q, many, count, seed, slower)
     else:
-        server, made = _arrivals(many, count, seed, slower)
+        server, made = _arrivals(q, many, count, seed, slower)
     facts = {"first_token": made.first.min(), "reading": min(server.costs.passes)}
     base, each = server.costs.step(1)
     facts |= {"token": min(made.gaps, default=inf), "alone": base + each * min(server.costs.prompts)}
@@ -166,7 +166,7 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
     return Simulation(**vars(made), answer=found, slo=promise, seed=seed)
 
 
-def _arrivals(many, count, seed, slower):
+def _arrivals(q, many, count, seed, slower):
     """Simulate random arrivals; machines are independent, so one of each kind is enough."""
     server = many.server.slower(slower)
     made = server.played(many.request_rate, count, seed, many.replicas)
@@ -174,7 +174,7 @@ def _arrivals(many, count, seed, slower):
         reads = many.server_that_reads.slower(slower).played(
             many.request_rate, count, seed + 1, many.prefill_replicas
         )
-        made = replace(made, first=made.first + reads.first)
+        made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
 
 
@@ -203,7 +203,8 @@ def _trace(q, many, count, seed, slower):
         first_tokens = places, [1] * count
         costs = replace(reader.costs, **own)
         done, _ = play(costs, reader.scheduler, came.tolist(), groups, route, seed, first_tokens)
-        more = np.array([r.first for r in done]) - came
+        moves = np.array([transfer_time(q, one) for one in own["prompts"]])
+        more = np.array([r.first for r in done]) + moves[places] - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
     groups, route = dealt(6, many.replicas, server)
     if q.trace.blocks:
@@ -231,6 +232,7 @@ def _loop(q, request, count, seed, slower):
                 "copies in lockstep, are simulated: give a layout without pp, and with ep for dp, or request_rate"
             )
         apart["readers"] = request.prefill_replicas * q.reader.layout.lanes
+        apart["moves"] = [transfer_time(q, one) for one in profile.prompts]
         apart["passes"] = [slower * one for one in profile.passes]
         pieces = max(profile.chunks, 1)
         late = prefill_until_first_token(q.deployment, request.prompt.total, pieces) - request.prompt.total

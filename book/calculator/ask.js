@@ -630,12 +630,16 @@ globalThis.inferlibAsk = function (D) {
     while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
     return high;
   };
+  // Seconds in which a chip sends or receives its part of a prompt's cache.
+  const transfer = (at, length) =>
+    kept(at, length, over(at.q)).kept / (at.q.chip_scale_out_bandwidth || Infinity);
   // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
   // on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
-    const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt });
+    const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt,
+      pack: 1 });
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
     const able = (s, n) => arrivals / n / s.capacity * factor < 1;
     const end = (s, n, by, before = 0) => {
@@ -650,10 +654,11 @@ globalThis.inferlibAsk = function (D) {
       return found.preempted && (!good || good({ ...found, first: found.first - before }))
         ? playedMeans(s, arrivals / n, before, D.simulated.longer) : found;
     };
+    const moved = reader ? Math.max(transfer(reader.at, prompt), transfer(at, prompt)) : 0;
     const state = (n, m, by = 1) => {
       if (!able(own, n) || (m && !able(reads, m))) return null;
       const before = m ? end(reads, m, by).first : reader ? by * read.total : 0;
-      return end(own, n, by, before);
+      return end(own, n, by, before + moved);
     };
     const states = (n, m) => {
       const now = state(n, m), slow = { ...state(n, m, factor) };
@@ -698,9 +703,10 @@ globalThis.inferlibAsk = function (D) {
     const name = S.request_rate && Object.keys(D.beside).find((name) => S[name]);
     return name ? name + " " + D.beside[name] : (S.mix || {}).over || "";
   };
+  const inRows = (S) => (S.fixed_lengths && S.requests_per_user ? 1 : 0);
   // The part of all requests that comes at once, and the prompts that are read in a row.
   const loop = (S) => ({ burst: S.requests_per_user ? 1 / S.requests_per_user : 0,
-    group: D.group[S.fixed_lengths ? 1 : 0] });
+    group: D.group[inRows(S)] });
   // Tokens of a step, and the steps of a prompt: the last is shared with other prompts.
   const budgetOf = (S, at) => {
     const { budget, shared } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
@@ -761,7 +767,8 @@ globalThis.inferlibAsk = function (D) {
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
       ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
       ...loop(S) });
-    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens });
+    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
+      pack: inRows(S) ? D.glue.pack(all)[0] : 1 });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0];
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));

@@ -286,6 +286,7 @@ def glue():
                 "token": asked.tpot,
                 "tokens": asked.throughput(users),
             },
+            "pack": {"prompts": asked.pack},
             "everybody": {"seconds": invariants.time_to_drain(*everybody, output, step, lanes[-1])},
             "paid": {"request": asked.dollars, **asked.per_million},
             "rates": {

@@ -127,7 +127,7 @@ def data():
         "soon": NEGLIGIBLE_STEP,
         "beside": BESIDE_ARRIVALS,
         "check": tables.checks(),
-        "group": [ArrivalProcess(fixed_lengths=alike).group for alike in (False, True)],
+        "group": [ArrivalProcess(10, alike).group for alike in (False, True)],
         "rounds": MAX_ITERATIONS,
         "schedulers": tables.schedulers(),
         "simulated": {
