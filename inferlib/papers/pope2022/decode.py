@@ -162,8 +162,8 @@ def decode_step(
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.bottleneck}"
     '6.87 ms, bound by weights'
 
-    On 8 chips the cache is cut over the 8 heads, and a sequence costs the same in any batch. On 16 chips it is cut so up
-    to 8 sequences, and read by two chips each; more are cut over the batch, which moves queries and results:
+    On 8 chips the cache is cut over the 8 heads, and a sequence costs the same in any batch. On 16 chips it is cut so
+    up to 8 sequences, and read by two chips each; more are cut over the batch, which moves queries and results:
 
     >>> def each(chips, batch, term):
     ...     chip, work = inferlib.load_chip("H100 SXM"), inferlib.Workload(batch, 100)
