@@ -66,7 +66,7 @@ def attention_params(shape: Shape):
     if not shape.latent:
         return shape.n_layers * shape.d_model * (qkv_width(shape) + width)
     down = (2 * shape.kv_rank + shape.q_rank) * shape.d_model
-    ups = 2 * shape.n_heads * shape.kv_rank + shape.n_heads * shape.q_rank
+    ups = 2 * shape.n_heads / shape.group_size * shape.kv_rank + shape.n_heads * shape.q_rank
     return shape.n_layers * (down + ups * shape.head_dim + width * shape.d_model)
 
 
