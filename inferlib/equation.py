@@ -425,7 +425,25 @@ def record_arguments(function):
 
 
 def _documented(entry):
-    """Return an equation's docstring with its declared parameters and result."""
+    """Return an equation's docstring with its declared parameters and result.
+
+    Examples
+    --------
+    >>> from inferlib.papers import erdil2025
+    >>> print(erdil2025.optimal_n_gpu.__doc__)
+    GPUs of the fastest instance, as a real number of at least 1.
+    <BLANKLINE>
+    Parameters
+    ----------
+    model : Model
+    chip : Accelerator
+    t_hop : number or array, in s
+        time from one GPU to the next; in section 2.2.1 $t_{\\text{comm}}$
+    <BLANKLINE>
+    Returns
+    -------
+    number or array, as the arguments (erdil2025, equation 13)
+    """
     about = inspect.getdoc(entry.function) or ""
     symbols = notation_of(entry.source)
     lines = ["Parameters", "----------"]
@@ -694,7 +712,15 @@ def contains(steps, entry):
 
 
 def _same_values(one, other):
-    """Whether two expressions agree at three random points."""
+    """Whether two expressions agree at three random points.
+
+    Examples
+    --------
+    >>> import sympy
+    >>> x = sympy.Symbol("x", positive=True)
+    >>> [_same_values((x + 1) ** 2, other) for other in (x**2 + 2 * x + 1, x**2 + 2 * x + 1 + 1e-6)]
+    [True, False]
+    """
     chance = Random(1)
     symbols = sorted(one.free_symbols | other.free_symbols, key=str)
     points = [{symbol: 10 ** chance.uniform(0, 2) for symbol in symbols} for _ in range(3)]

@@ -597,7 +597,24 @@ def _fits(question, deployment):
 
 
 def _format_setup(answer):
-    """Format the formats, the layout and the load of an answer."""
+    """Format the formats, the layout and the load of an answer.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> def setup(**load):
+    ...     asked = Question("Llama 3 70B", "8x H100", **load)
+    ...     return _format_setup(SimpleNamespace(question=asked)).partition("TP8, ")[2]
+    >>> setup(batch=1500, context="8k"), setup(draft_tokens=1, acceptance_length=1.5)
+    ('batch 1,500, context 8,192', 'batch 1, context 4,096, 1 draft per step')
+    >>> setup(prompt_tokens=1000, output_tokens="100-300", concurrency=1)
+    '1 user, prompt 1,000, output 100-300 (mean 200)'
+    >>> drafts = {"draft_tokens": 3, "acceptance_length": 2.5}
+    >>> setup(prompt_tokens=1000, output_tokens=200, concurrency=2, **drafts)
+    '2 users, prompt 1,000, output 200, 3 drafts per step'
+    >>> [setup(prompt_tokens=1000, output_tokens=200, request_rate=rate).partition(",")[0] for rate in (1, 0.5)]
+    ['1 request/s', '0.5 requests/s']
+    """
     q = answer.question
     parts = [format_dtypes(q.formats), format_layout(q.resolved_layout)]
     if q.is_request:
@@ -623,7 +640,14 @@ def _format_length(tokens):
 
 
 def _plain(value):
-    """Convert to plain Python values for JSON."""
+    """Convert to plain Python values for JSON.
+
+    Examples
+    --------
+    >>> from fractions import Fraction
+    >>> _plain({"numbers": (Fraction(1, 2), 3, math.inf), "words": [None, True, "text"]})
+    {'numbers': [0.5, 3, None], 'words': [None, True, 'text']}
+    """
     if isinstance(value, Mapping):
         return {name: _plain(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

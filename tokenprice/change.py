@@ -221,7 +221,20 @@ def change(
 
 
 def _change(resource, start, target, at, unit):
-    """Find the factor of one resource by bisection."""
+    """Find the factor of one resource by bisection.
+
+    Examples
+    --------
+    A time of 10 s, all of it one resource's or 4 s of it, or none:
+
+    >>> more, less = RESOURCES[0], next(one for one in RESOURCES if one.better == "less")
+    >>> found = [_change(more, 10.0, target, lambda by: 10 / by, "s") for target in (5, 10, 20)]
+    >>> found.append(_change(less, 10.0, 8, lambda by: 6 + 4 / by, "s"))
+    >>> [round(one.factor, 6) for one in found]
+    [2.0, 1.0, 0.5, 0.5]
+    >>> [_change(more, 10.0, 5, at, "s").words for at in (lambda by: 6 + 4 / by, lambda by: 10.0)]
+    ['not by this alone: 6,000 ms would be left', 'does not matter here']
+    """
     limit = at(BEST)
     reached = start <= target
     worst = at(1 / BEST) if reached else start
@@ -273,7 +286,22 @@ def _chips(q, target, start, value, unit):
 
 
 def _sizes(served):
-    """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider."""
+    """Yield numbers of chips with a layout of the same kind: more copies where there are copies, else wider.
+
+    Examples
+    --------
+    Llama has 64 heads, DeepSeek V3 128 and 256 experts; 24 chips are three, doubled three times:
+
+    >>> from tokenprice import Question
+    >>> def sizes(*words, layout=None):
+    ...     return [(n, format_layout(one)) for n, one in _sizes(Question(*words, layout=layout).deployment)]
+    >>> sizes("Llama 3 70B", "8x H100")
+    [(1, 'one chip'), (2, 'TP2'), (4, 'TP4'), (8, 'TP8'), (16, 'TP16'), (32, 'TP32'), (64, 'TP64')]
+    >>> sizes("Llama 3 70B", "8x H100", layout="DP2 TP4")[:2]
+    [(4, 'TP4'), (8, 'DP2 x TP4')]
+    >>> [n for n, _ in sizes("DeepSeek V3", "24x H200", layout="DP24 EP24")]
+    [3, 6, 12, 24, 48, 96, 192]
+    """
     model = served.model
     asked = served.layout
     whole = int(served.machine.count)

@@ -48,7 +48,15 @@ class Simulation(Screen, Played):
 
     @property
     def slo_attainment(self) -> float:
-        """Share of requests that met the SLO."""
+        """Share of requests that met the SLO; a time equal to its limit does.
+
+        Examples
+        --------
+        >>> from types import SimpleNamespace
+        >>> times = {"first": np.array([1.0, 1.5, 0.5, 0.5]), "token": np.array([0.1, 0.1, 0.2, 0.1])}
+        >>> Simulation.slo_attainment.fget(SimpleNamespace(**times, slo=SLO(ttft="1 s", tpot="100 ms")))
+        0.5
+        """
         late = self.first > self.slo.limit("ttft")
         return 1 - float(np.mean(late | (self.token > self.slo.limit("tpot"))))
 

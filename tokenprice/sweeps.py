@@ -121,7 +121,18 @@ def _colour(key):
 
 
 class Best(xr.DataArray):
-    """The best value of an axis at every point of the others, with ``lead``, ``tie`` and ``sure``."""
+    """The best value of an axis at every point of the others, with ``lead``, ``tie`` and ``sure``.
+
+    Examples
+    --------
+    >>> boxes = sweep("Llama 3 70B", over={"machine": ["8x H100", "8x B200"], "batch": [1, 64]}).best()
+    >>> print(boxes)  # doctest: +ELLIPSIS
+    batch  machine  lead  tie                 sure
+    1      8x B200  ...%   8x B200 or 8x H100  8x B200
+    64     8x B200  ...%   8x B200 or 8x H100  8x B200
+    >>> len(boxes.to_dict()["best"]), boxes.to_dict(data=False)["name"]
+    (2, 'machine')
+    """
 
     __slots__ = ()
 
@@ -159,7 +170,30 @@ def choose(answers, of="seconds", tpot=None) -> dict:
 
 
 def _choose(names, column, of, tpot):
-    """Return the best of one column, its lead, its ties, and the best at the slow ends."""
+    """Return the best of one column, its lead, its ties, and the best at the slow ends.
+
+    Examples
+    --------
+    Intervals of 10 % either way; of two chips they overlap up to a ratio of 1.1 * 1.1:
+
+    >>> seconds = np.array([1.0, 1.2, 1.25])
+    >>> column = {"seconds": seconds, "low": seconds / 1.1, "high": seconds * 1.1, "chip": np.array([*"ABC"], object)}
+    >>> best, lead, tie, sure = _choose("abc", column, "seconds", None)
+    >>> best, f"{lead:.0%}", tie, sure
+    ('a', '20%', 'a or b', 'a')
+
+    The cheapest is the slowest; a time equal to the limit keeps it, and at the slow end only a faster one does:
+
+    >>> column["usd"] = np.array([9.0, 6.0, 4.0])
+    >>> [[str(word) for word in _choose("abc", column, "usd", limit)] for limit in (1.25, 1.1, 0.9)]
+    [['c', '0.5', '', 'a'], ['a', 'nan', '', 'a'], ['none', 'nan', '', 'none']]
+
+    Without intervals nothing ties:
+
+    >>> one = np.array([1.0, 1.0])
+    >>> _choose("ab", {"seconds": one, "low": one * math.nan, "high": one * math.nan, "chip": "AA"}, "seconds", None)[2]
+    ''
+    """
     value, seconds, low, high = (column[name].astype(float) for name in (of, "seconds", "low", "high"))
 
     def least(times):
@@ -228,6 +262,11 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     >>> times = [sweep("Llama 3.3 70B", "4x H100", **asked, **more, over=batch).seconds for more in (drafts, {})]
     >>> (times[0] / times[1]).squeeze().round(1).values.tolist()
     [1.1, 1.3, 2.1]
+
+    Fields that depend on one another, such as both lengths of a request:
+
+    >>> sweep("Llama 3 70B", "8x H100", output_tokens=100, over={"prompt_tokens": [1000, 2000]}).ttft.shape
+    (1, 2)
 
     Choices of your own, and which is best:
 

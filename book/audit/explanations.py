@@ -285,7 +285,22 @@ def _made_of(value):
 
 
 def _branch(node, kind, values, won):
-    """Say which side of a maximum, minimum or choice was taken, if both sides can be named."""
+    """Say which side of a maximum, minimum or choice was taken, if both sides can be named.
+
+    Examples
+    --------
+    >>> parts = [Explanation("reading", 0.002, "s"), Explanation("batch", 8), Explanation("users", 150)]
+    >>> node = Explanation("time", parts=parts)
+    >>> for values in ((0.002, 0.001), (0.002, 0.003), (8, 150), (0.002, 0.002), (0.04, 0.05)):
+    ...     print(_branch(node, "maximum", values, max(values)))
+    maximum of reading and 1 ms  [won by reading]
+    maximum of reading and 3 ms  [won by 3 ms]
+    maximum of 8 and users  [won by users]
+    None
+    None
+    >>> _branch(Explanation("time", parts=[*parts, Explanation("places", 150)]), "minimum", (100, 150), 100)
+    minimum of 100 and 150  [won by 100]
+    """
     known = []
     for value in values:
         equal = [part for part in node.parts if isinstance(part.value, Real) and part.value == value]
@@ -353,7 +368,14 @@ class _Opened(_Watched):
 
 
 def shown(value, unit):
-    """Format a value with its unit; of an array only its shape."""
+    """Format a value with its unit; of an array only its shape.
+
+    Examples
+    --------
+    >>> values = (12, "1"), (12, "s"), (999_999.0, ""), (1e6, "1"), (True, "1"), ("all", "s"), ((1, 2), "s")
+    >>> [shown(*one) for one in values]
+    ['12', '12 s', '999,999', '1 M', 'True', 'all s', '1 to 2 s']
+    """
     if isinstance(value, tuple):
         return format_value(value, unit or "1")
     elif isinstance(value, Real) and not isinstance(value, bool):

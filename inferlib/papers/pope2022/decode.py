@@ -159,6 +159,20 @@ def decode_step(
     >>> step = decode_step(inferlib.load_model("Llama 3 70B"), box, inferlib.Workload(batch=32, context=4096))
     >>> f"{step.total * 1e3:.2f} ms, bound by {step.bottleneck}"
     '6.87 ms, bound by weights'
+
+    On 8 chips the cache is cut over the 8 heads, and a sequence costs the same in any batch. On 16 chips it is cut so
+    up to 8 sequences, and read by two chips each; more are cut over the batch, which moves queries and results:
+
+    >>> def each(chips, batch, term):
+    ...     chip, work = inferlib.load_chip("H100 SXM"), inferlib.Workload(batch, 100)
+    ...     step = decode_step(inferlib.load_model("Llama 3 70B"), inferlib.System(chip, chips, chips), work)
+    ...     return 1e9 * step.terms[term] / batch
+    >>> [round(each(8, batch, "network")) for batch in (4, 32)]
+    [10923, 10923]
+    >>> [round(each(16, batch, "network")) for batch in (4, 8, 16, 32)]
+    [8010, 8010, 8374, 8374]
+    >>> [round(each(16, batch, "cache") / each(16, 32, "cache"), 3) for batch in (4, 8, 16)]
+    [2.0, 2.0, 1.0]
     """
     count = system.count
     batch = workload.batch
