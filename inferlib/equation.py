@@ -430,7 +430,7 @@ def _documented(entry):
     Examples
     --------
     >>> from inferlib.papers import erdil2025
-    >>> print(erdil2025.optimal_n_gpu.__doc__)
+    >>> print(erdil2025.optimal_n_gpu.__doc__.rstrip())
     GPUs of the fastest instance, as a real number of at least 1.
     <BLANKLINE>
     Parameters
