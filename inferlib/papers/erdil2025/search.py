@@ -65,8 +65,11 @@ def pipeline_degrees(n_layers, batch, pipeline, assumptions=DEFAULT):
 def scale_downs(group, assumptions=DEFAULT):
     """Attention scale-downs: a geometric grid from one up to a stage's GPUs."""
     steps = assumptions.scale_downs
-    step = group ** (1 / max(steps, 1))
-    return list(accumulate([step] * steps, mul, initial=group / group))
+    if not steps:
+        return [group / group]
+    step = group ** (1 / steps)
+    # the last is a stage's GPUs to the last digit: one GPU more by rounding would not be a layout
+    return [*accumulate([step] * (steps - 1), mul, initial=group / group), group]
 
 
 def infeasible(shape, chip, n_gpu, stages, batch, context, assumptions=DEFAULT):
