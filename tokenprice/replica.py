@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import chain, count
 from math import inf, sqrt
 
 from inferlib.equation import frozen
@@ -522,11 +522,11 @@ def counted(costs, found, fleet, low, high, span=(0.0, inf)) -> Played:
     first = np.array([r.first - r.came + r.extra + more for r in kept])
     waits = np.array([r.begun - r.came for r in kept])
     token = np.array([(r.end - r.first) / max(r.output - 1, 1) for r in kept if r.end is not None])
-    gaps = [gap for one in fleet for gap in one.gaps if span[0] <= gap[0] <= span[1]]
-    _, seconds, many = (
-        (np.array(list(column)) for column in zip(*gaps, strict=True)) if gaps else (np.zeros(0),) * 3
-    )
-    made = Played(first, waits, token, seconds, many, 1.0, sum(one.preempted for one in fleet))
+    numbers = chain.from_iterable(chain.from_iterable(one.gaps for one in fleet))
+    when, seconds, many = np.fromiter(numbers, float).reshape(-1, 3).T
+    inside = (span[0] <= when) & (when <= span[1])
+    preempted = sum(one.preempted for one in fleet)
+    made = Played(first, waits, token, seconds[inside], many[inside].astype(int), 1.0, preempted)
     gap = made.gap
     lives = sum(r.first - r.came + (r.output - 1) * gap for r in kept)
     time = kept[-1].came - kept[0].came
