@@ -230,14 +230,14 @@ def prefill_until_first_token(deployment, prompt_time, pieces=1):
     return maximum(late * prompt_time, floor)
 
 
-def transfer_time(q, tokens):
+def transfer_time(question, tokens):
     """Seconds in which the cache of a prompt moves from the prefill machine of a question to the one that decodes.
 
     It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
     docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
     counts; a chip without a stated bandwidth takes no time.
     """
-    ends = (q.prefills, q.deployment) if q.prefill_machine else ()
+    ends = (question.prefills, question.deployment) if question.prefill_machine else ()
     return max(
         (one.sequence(tokens) / (one.machine.chip.scale_out_bandwidth or inf) for one in ends), default=0.0
     )
@@ -452,13 +452,14 @@ class PrefillProfile:
         return 1 + workload.squared_cv(self.passes)
 
 
-def prefix_cache(q, machines):
+def prefix_cache(question, machines):
     """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
-    if q.trace is None or not q.trace.blocks:
-        return q.cached or 0
-    return q.trace.cached(q.max_sequences(q.prefills) * q.workload.context * machines)
+    if question.trace is None or not question.trace.blocks:
+        return question.cached or 0
+    room = question.max_sequences(question.prefills) * question.workload.context
+    return question.trace.cached(room * machines)
 
 
-def prefill_profile(q, machines=1) -> PrefillProfile:
+def prefill_profile(question, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    return PrefillProfile.of(q.prefills, q.prompt_tokens, prefix_cache(q, machines))
+    return PrefillProfile.of(question.prefills, question.prompt_tokens, prefix_cache(question, machines))

@@ -308,40 +308,44 @@ class Server:
         return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
 
 
-def server_of(q, profile=None) -> Server:
+def server_of(question, profile=None) -> Server:
     """Return the machine for a question's requests; ``profile``: of its prefill, if it prefills itself."""
-    deployment = q.deployment
+    deployment = question.deployment
     lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
-    prompts = profile.prompts if profile else workload.support(q.prompt_tokens)
+    prompts = profile.prompts if profile else workload.support(question.prompt_tokens)
     fresh, passes = (
         (profile.fresh_tokens, profile.passes) if profile else ((0,) * len(prompts), (0.0,) * len(prompts))
     )
-    room = q.max_sequences()
-    context = q.workload.context
-    held = 2 * context - q.prompt_tokens if scheduler.reserve else context
+    room = question.max_sequences()
+    context = question.workload.context
+    held = 2 * context - question.prompt_tokens if scheduler.reserve else context
     tokens = room * held / lanes if isfinite(room) else inf
     costs = Costs(
-        step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
+        step_table(question, tokens), tokens, prompts, fresh, passes, question.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
-    busy = Server(costs, scheduler, float(q.output_tokens), held, lanes)
+    busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)
     if profile is None:
         return busy
-    full = lanes * busy.sequences if q.request_rate else min(q.workload.batch, lanes * busy.sequences)
+    full = lanes * busy.sequences
+    if not question.request_rate:
+        full = min(question.workload.batch, full)
     if full > lanes:  # extra step time per prompt on a machine that is never idle
         passes = profile.added(deployment.unlimited().step(full, context))
     late = prefill_until_first_token(deployment, profile.full.total) - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
-def step_table(q, tokens):
+def step_table(question, tokens):
     """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
-    deployment = q.deployment
-    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    deployment = question.deployment
+    shortest = min(workload.support(question.prompt_tokens))
+    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / shortest + 1)
     numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
     roomy = deployment.unlimited()
-    ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
+    prompt = question.prompt_tokens
+    ends = prompt, max(2 * question.workload.context - prompt, prompt + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
     base = (low - each * ends[0]).tolist()
@@ -486,7 +490,9 @@ class Fleet(Screen):
         return "", rows + self.rows(), []
 
 
-def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None, most=inf) -> Fleet | None:
+def fleet(
+    question, *, machines=None, kept=bool, sure=False, simulated=True, near=None, most=inf
+) -> Fleet | None:
     """Find the smallest fleet for a question's request rate whose state meets ``kept``; None if no number does.
 
     A load at which the slow end of the interval has no steady state is refused: a machine slightly slower than computed
@@ -496,9 +502,11 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
     ``simulated``: whether states are simulated; otherwise they come from :meth:`Server.steady`, which finds the numbers
     ``near``. ``most``: chips above which no fleet is wanted.
     """
-    prefill_machine = q.prefill_machine
-    lanes = q.deployment.layout.lanes
-    shared = q.trace is not None and q.trace.blocks
+    prefill_machine = question.prefill_machine
+    rate = question.request_rate
+    deployment = question.deployment
+    lanes = deployment.layout.lanes
+    shared = question.trace is not None and question.trace.blocks
 
     def same(of):  # the number of machines matters only to shared prefixes
         of = cache(of)
@@ -506,43 +514,43 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     @same
     def profile(n):
-        return prefill_profile(q, n)
+        return prefill_profile(question, n)
 
     @same
     def server(n):
-        return server_of(q, None if prefill_machine else profile(n))
+        return server_of(question, None if prefill_machine else profile(n))
 
     @same
     def reading(n):
-        return prefill_server(profile(n), q.prefills)
+        return prefill_server(profile(n), question.prefills)
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = q.deployment.step(max(users, lanes), q.workload.context)
-        request = request_for(q, profile(n), step, users)
-        return with_cautions(request, q, users)
+        step = deployment.step(max(users, lanes), question.workload.context)
+        request = request_for(question, profile(n), step, users)
+        return with_cautions(request, question, users)
 
-    room = q.max_sequences()
-    moved = transfer_time(q, float(q.prompt_tokens))
+    room = question.max_sequences()
+    moved = transfer_time(question, float(question.prompt_tokens))
     one = mean(lanes, 1)
     factor = one.step_factor
 
     def able(of, n):
-        return of(n).load(q.request_rate / n) * factor < 1
+        return of(n).load(rate / n) * factor < 1
 
     @cache
     def played(of, n, by):
         one = of(n).slower(by)
-        found = one.played(q.request_rate, machines=n, until_first=True)
-        if found.preempted and by == 1 and kept(one.state(q.request_rate / n, found)):
+        found = one.played(rate, machines=n, until_first=True)
+        if found.preempted and by == 1 and kept(one.state(rate / n, found)):
             # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
-            found = one.played(q.request_rate, LONGER * one.requests, machines=n, until_first=True)
+            found = one.played(rate, LONGER * one.requests, machines=n, until_first=True)
         return found
 
     @cache
     def end(of, n, by, before=0.0):
         at = of(n).slower(by)
-        each = q.request_rate / n
+        each = rate / n
         return at.state(each, played(of, n, by), before) if simulated else at.steady(each, before)
 
     @cache
@@ -557,7 +565,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         slow = state(n, readers, factor)
         if not slow:
             return None
-        load = readers and factor * reading(readers).load(q.request_rate / readers)
+        load = readers and factor * reading(readers).load(rate / readers)
         first = state(n, readers).ttft * one.first_factor
         return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 
@@ -569,7 +577,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     @cache
     def least(of):
-        n = 1 if shared else max(int(of(1).load(q.request_rate) * factor), 1)
+        n = 1 if shared else max(int(of(1).load(rate) * factor), 1)
         return smallest_number(lambda n: able(of, n), least=n)
 
     def smallest(of, good):
@@ -577,7 +585,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         return n and smallest_number(good, least=n)
 
     def chips(n):
-        return n * q.machine.count + (least(reading) or 0) * prefill_machine.count
+        return n * question.machine.count + (least(reading) or 0) * prefill_machine.count
 
     if near:
         n, readers = near
@@ -593,24 +601,24 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
         n = machines or smallest(server, good)
         if not n or prefill_machine and chips(n) > most:
             return None
-        readers = q.prefill_replicas or prefill_machine and smallest(reading, partial(good, n)) or 0
+        readers = question.prefill_replicas or prefill_machine and smallest(reading, partial(good, n)) or 0
     if prefill_machine and not readers or not good(n, readers):
         return None
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
     prefill_seconds = request.fresh_seconds + request.cached_seconds
-    used = q.request_rate * request.output_seconds / n
-    reading_used = q.request_rate * prefill_seconds / (readers or n)
+    used = rate * request.output_seconds / n
+    reading_used = rate * prefill_seconds / (readers or n)
     if not prefill_machine:
         used = reading_used = used + reading_used
-    shortest = min(workload.support(q.prompt_tokens))
-    at_peaks = q.deployment.least_step(lanes, shortest), request.at_peaks[1]  # at times a copy has one user
+    shortest = min(workload.support(question.prompt_tokens))
+    at_peaks = deployment.least_step(lanes, shortest), request.at_peaks[1]  # at times a copy has one user
     request = replace(
         request, tpot=now.tpot, ttft=now.ttft, paid_hours_used=used, reading=reading_used,
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(
-        q.request_rate, q.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
+        rate, question.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
         reading(readers) if readers else None,
     )  # fmt: skip
 

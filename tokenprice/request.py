@@ -334,73 +334,74 @@ def request_of(
     )
 
 
-def decode_step(q, running) -> Breakdown:
+def decode_step(question, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
-    fresh_tokens = q.prompt_tokens - (q.cached or 0)
-    batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(batch, q.workload.context)
+    fresh_tokens = question.prompt_tokens - (question.cached or 0)
+    batch = decode_batch(question.deployment, running, question.output_tokens, fresh_tokens, question.reader)
+    return question.deployment.step(batch, question.workload.context)
 
 
-def closed_loop(q, step, running) -> Request:
+def closed_loop(question, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
-    users = q.workload.batch
-    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
-    profile = prefill_profile(q)
-    request = request_for(q, profile, step, running, users=users, protocol=protocol)
-    if q.reader:
-        request = disaggregated(q, request, profile.uneven)
-    return with_cautions(request, q, users)
+    users = question.workload.batch
+    protocol = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
+    profile = prefill_profile(question)
+    request = request_for(question, profile, step, running, users=users, protocol=protocol)
+    if question.reader:
+        request = disaggregated(question, request, profile.uneven)
+    return with_cautions(request, question, users)
 
 
-def disaggregated(q, request, uneven) -> Request:
+def disaggregated(question, request, uneven) -> Request:
     """Add the time for the cache to move and the wait for prefill machines; pay all machines for all hours.
 
     If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
-    machines = q.prefill_replicas or int(ceil(request.ratio))
-    users = q.workload.batch
+    machines = question.prefill_replicas or int(ceil(request.ratio))
+    users = question.workload.batch
     reading = request.fresh_seconds + request.cached_seconds
-    request = replace(request, ttft=request.ttft + transfer_time(q, request.prompt_tokens))
+    request = replace(request, ttft=request.ttft + transfer_time(question, request.prompt_tokens))
     wait = prefill_wait(users, request.seconds, reading / machines, uneven)
     request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
     used = request.paid_hours_used * request.throughput(users) / request.output_tokens
     return replace(request, paid_hours_used=used * request.output_seconds, reading=used * reading / machines)
 
 
-def request_for(q, profile, step, running, **other):
+def request_for(question, profile, step, running, **other):
     """Return the request of a question with its prices, for ``running`` users (or an array of them) in a step."""
-    paid = {"price": q.hourly(q.machine.chip), "utilisation": q.paid_hours_used or 1}
-    if q.reader:
-        paid["read_price"] = q.hourly(q.prefill_machine.chip)
-    return request_of(q.deployment, step, profile, q.output_tokens, running, reader=q.reader, **paid, **other)
+    paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
+    if question.reader:
+        paid["read_price"] = question.hourly(question.prefill_machine.chip)
+    own, reader = question.deployment, question.reader
+    return request_of(own, step, profile, question.output_tokens, running, reader=reader, **paid, **other)
 
 
-def with_cautions(request, q, users):
+def with_cautions(request, question, users):
     """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
-    deployment = q.deployment
-    context = q.workload.context
+    deployment = question.deployment
+    context = question.workload.context
     at_peaks = request.at_peaks
     if isinstance(request.tpot, Real):  # the ends of several are not shown
         at_peaks = (
             deployment.least_step(request.decode_batch, context),
-            q.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
+            question.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
         )
     known = load_calibration()["first_token"]
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
-        "untold": float(isinstance(q.acceptance_length, str)),
+        "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
-    bar = error_bar(q.model, deployment.layout, deployment.engine)
+    bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
         request,
         at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
-        warnings=sentences(q.model, first, found),
-        price_ratio=q.price_ratio(request.system.chip),
+        warnings=sentences(question.model, first, found),
+        price_ratio=question.price_ratio(request.system.chip),
     )
