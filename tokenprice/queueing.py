@@ -507,6 +507,8 @@ def fleet(
     deployment = question.deployment
     lanes = deployment.layout.lanes
     shared = question.trace is not None and question.trace.blocks
+    room = question.max_sequences()
+    moved = transfer_time(question, float(question.prompt_tokens))
 
     def same(of):  # the number of machines matters only to shared prefixes
         of = cache(of)
@@ -530,8 +532,6 @@ def fleet(
         request = request_for(question, profile(n), step, users)
         return with_cautions(request, question, users)
 
-    room = question.max_sequences()
-    moved = transfer_time(question, float(question.prompt_tokens))
     one = mean(lanes, 1)
     factor = one.step_factor
 

@@ -372,8 +372,9 @@ def request_for(question, profile, step, running, **other):
     paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
     if question.reader:
         paid["read_price"] = question.hourly(question.prefill_machine.chip)
-    own, reader = question.deployment, question.reader
-    return request_of(own, step, profile, question.output_tokens, running, reader=reader, **paid, **other)
+    return request_of(
+        question.deployment, step, profile, question.output_tokens, running, reader=question.reader, **paid, **other
+    )  # fmt: skip
 
 
 def with_cautions(request, question, users):
