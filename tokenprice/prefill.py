@@ -162,6 +162,12 @@ def first_token_time(door, ahead, prompt_time, turn, steps, step):
     return door + ahead * prompt_time + turn + steps * step
 
 
+@equation(unit="s", prompt_time="s", step="s", users="1 > 0")
+def machine_time(prompt_time, output_tokens, step, users):
+    """Machine time of one request: its prefill alone, and its share of the decode batch."""
+    return prompt_time + output_tokens * step / users
+
+
 @equation(unit="s", room="1 > 0", machine_time="s")
 def queue_time(users, room, machine_time, burst):
     """Mean wait for a place when more users ask than sequences fit.
@@ -178,14 +184,14 @@ def queue_time(users, room, machine_time, burst):
     return maximum(users - room, 0) * machine_time * (1 - burst / 2)
 
 
-def full_steps(loop, users, batch, machine_time):
-    """TTFT, and wait of a token, in seconds, of ``users`` if a step has tokens for ``batch``, those of the ``loop``.
+def full_steps(loop, users, machine_time):
+    """TTFT, and wait of a token, in seconds, of ``users`` if a step has tokens for those of the ``loop`` only.
 
-    The machine is never idle. A prompt is prefilled in one of the full steps after those of the users beyond ``batch``
+    The machine is never idle. A prompt is prefilled in one of the full steps after those of the users beyond the loop
     are answered. What it waits longer in the loop, its tokens wait less, as all users share the machine (Little's law).
     """
-    full = batch * machine_time / loop.output_tokens
-    least = full + queue_time(users, batch, machine_time, loop.arrivals.burst)
+    full = loop.running * machine_time / loop.output_tokens
+    least = full + queue_time(users, loop.running, machine_time, loop.arrivals.burst)
     after = loop.output_tokens - 1
     longer = minimum(maximum(loop.ttft - least, 0), after * (full - loop.step))
     return least + longer, full - loop.step - longer / maximum(after, 1)

@@ -18,6 +18,7 @@ from tokenprice.prefill import (  # fmt: skip
     added_time,
     decode_batch,
     full_steps,
+    machine_time,
     prefill_profile,
     prefill_until_first_token,
     queue_time,
@@ -61,12 +62,6 @@ TTFT_CAUTIONS = (
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
-
-
-@equation(unit="s", prompt_time="s", step="s", users="1 > 0")
-def machine_time(prompt_time, output_tokens, step, users):
-    """Machine time of one request: its prefill alone, and its share of the decode batch."""
-    return prompt_time + output_tokens * step / users
 
 
 @equation(unit="usd", seconds="s", rate="usd/s", utilisation="1 > 0")
@@ -308,7 +303,7 @@ def request_of(
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
     done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
-    full = zip(full_steps(loop, running, together, done), (loop.ttft, loop.token_wait), strict=True)
+    full = zip(full_steps(loop, running, done), (loop.ttft, loop.token_wait), strict=True)
     more = running > together * (1 + 1e-9)
     ttft, token_wait = (where(more, *both) for both in full)
     return Request(
