@@ -358,6 +358,5 @@ def _token(served, q, batch, request):
     if request is None:
         return step.total
     prompts = PrefillProfile.of(served, float(request.prompt_tokens), float(request.cached_tokens))
-    return request_of(
-        served, step, prompts, request.output_tokens, request.concurrency, protocol=request.arrival_process
-    ).tpot
+    output, running, process = request.output_tokens, request.concurrency, request.arrival_process
+    return request_of(served, step, prompts, output, running, arrival_process=process).tpot

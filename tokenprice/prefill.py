@@ -191,7 +191,7 @@ def full_steps(loop, users, machine_time):
     are answered. What it waits longer in the loop, its tokens wait less, as all users share the machine (Little's law).
     """
     full = loop.running * machine_time / loop.output_tokens
-    least = full + queue_time(users, loop.running, machine_time, loop.arrivals.burst)
+    least = full + queue_time(users, loop.running, machine_time, loop.arrival_process.burst)
     after = loop.output_tokens - 1
     longer = minimum(maximum(loop.ttft - least, 0), after * (full - loop.step))
     return least + longer, full - loop.step - longer / maximum(after, 1)
@@ -278,7 +278,7 @@ class ClosedLoop:
     (0: not balanced). ``apart``: whether other machines prefill.
     """
 
-    arrivals: ArrivalProcess
+    arrival_process: ArrivalProcess
     output_tokens: float
     step: float
     prompt_time: float
@@ -348,12 +348,12 @@ class ClosedLoop:
     @cached_property
     def group(self):
         """Prompts prefilled up to and including the request's own, without the burst and random arrivals."""
-        return minimum(self.users, self.arrivals.group)
+        return minimum(self.users, self.arrival_process.group)
 
     @cached_property
     def ahead(self):
         """The same with the burst."""
-        return prompts_ahead(self.arrivals.burst, self.group, self.users, self.pack)
+        return prompts_ahead(self.arrival_process.burst, self.group, self.users, self.pack)
 
     @cached_property
     def pack(self):
@@ -363,7 +363,7 @@ class ClosedLoop:
     @cached_property
     def queued(self):
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
-        at_random = (1 - self.arrivals.burst) * (self.users - self.group)
+        at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
         queued = queued_prefills(at_random, self.between, self.steps_per_prompt)
         if self.uneven != 1:
             queued = minimum(queued * self.uneven, at_random)
@@ -375,7 +375,7 @@ class ClosedLoop:
     @cached_property
     def others_ahead(self):
         """Prompts of other users that delay the first token, and therefore not the tokens after it."""
-        return self.queued + self.arrivals.burst * ((self.users + self.pack) / 2 - 1)
+        return self.queued + self.arrival_process.burst * ((self.users + self.pack) / 2 - 1)
 
     @property
     def ttft(self):

@@ -503,7 +503,7 @@ def fleet(
     ``near``. ``most``: chips above which no fleet is wanted.
     """
     prefill_machine = question.prefill_machine
-    rate = question.request_rate
+    request_rate = question.request_rate
     deployment = question.deployment
     lanes = deployment.layout.lanes
     shared = question.trace is not None and question.trace.blocks
@@ -536,21 +536,21 @@ def fleet(
     factor = one.step_factor
 
     def able(of, n):
-        return of(n).load(rate / n) * factor < 1
+        return of(n).load(request_rate / n) * factor < 1
 
     @cache
     def played(of, n, by):
         one = of(n).slower(by)
-        found = one.played(rate, machines=n, until_first=True)
-        if found.preempted and by == 1 and kept(one.state(rate / n, found)):
+        found = one.played(request_rate, machines=n, until_first=True)
+        if found.preempted and by == 1 and kept(one.state(request_rate / n, found)):
             # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
-            found = one.played(rate, LONGER * one.requests, machines=n, until_first=True)
+            found = one.played(request_rate, LONGER * one.requests, machines=n, until_first=True)
         return found
 
     @cache
     def end(of, n, by, before=0.0):
         at = of(n).slower(by)
-        each = rate / n
+        each = request_rate / n
         return at.state(each, played(of, n, by), before) if simulated else at.steady(each, before)
 
     @cache
@@ -565,7 +565,7 @@ def fleet(
         slow = state(n, readers, factor)
         if not slow:
             return None
-        load = readers and factor * reading(readers).load(rate / readers)
+        load = readers and factor * reading(readers).load(request_rate / readers)
         first = state(n, readers).ttft * one.first_factor
         return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 
@@ -577,7 +577,7 @@ def fleet(
 
     @cache
     def least(of):
-        n = 1 if shared else max(int(of(1).load(rate) * factor), 1)
+        n = 1 if shared else max(int(of(1).load(request_rate) * factor), 1)
         return smallest_number(lambda n: able(of, n), least=n)
 
     def smallest(of, good):
@@ -607,8 +607,8 @@ def fleet(
     now, slow = state(n, readers), slow_end(n, readers)
     request = mean(max(now.running, 1), readers or n)
     prefill_seconds = request.fresh_seconds + request.cached_seconds
-    used = rate * request.output_seconds / n
-    reading_used = rate * prefill_seconds / (readers or n)
+    used = request_rate * request.output_seconds / n
+    reading_used = request_rate * prefill_seconds / (readers or n)
     if not prefill_machine:
         used = reading_used = used + reading_used
     shortest = min(workload.support(question.prompt_tokens))
@@ -618,7 +618,7 @@ def fleet(
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(
-        rate, question.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
+        request_rate, question.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
         reading(readers) if readers else None,
     )  # fmt: skip
 

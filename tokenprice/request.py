@@ -276,7 +276,7 @@ class Request(Screen):
 
 def request_of(
     deployment, step, profile, output_tokens, running, *, reader=None, price=None, utilisation=1.0, read_price=None,
-    users=None, protocol=STEADY,
+    users=None, arrival_process=STEADY,
 ):  # fmt: skip
     """Combine a step of ``running`` users (a number or an array) and a prefill ``profile`` to a request.
 
@@ -290,21 +290,21 @@ def request_of(
     fresh_tokens = profile.tokens - profile.cached
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
-    together = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    prompt_time = added_time(read, step, maximum(together / lanes, 1) - 1) if reader is None else read.total
+    batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
+    prompt_time = added_time(read, step, maximum(batch / lanes, 1) - 1) if reader is None else read.total
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
-        protocol, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, chunks=profile.chunks,
-        door=door, uneven=profile.uneven, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
-        running=together, lanes=lanes, in_step=deployment.in_step, dp_balance=scheduler.dp_balance,
-        apart=reader is not None,
+        arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
+        chunks=profile.chunks, uneven=profile.uneven, running=batch, lanes=lanes, in_step=deployment.in_step,
+        most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        dp_balance=scheduler.dp_balance, apart=reader is not None,
     )  # fmt: skip
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
     fresh_share = profile.fresh / read.total
-    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, together)
+    done = machine_time(0.0 if reader else prefill_seconds, output_tokens, step.total, batch)
     full = zip(full_steps(loop, running, done), (loop.ttft, loop.token_wait), strict=True)
-    more = running > together * (1 + 1e-9)
+    more = running > batch * (1 + 1e-9)
     ttft, token_wait = (where(more, *both) for both in full)
     return Request(
         step=step,
@@ -315,8 +315,8 @@ def request_of(
         cached_tokens=profile.cached,
         output_tokens=output_tokens,
         concurrency=running,
-        ttft=ttft + queue_time(running if users is None else users, running, done, protocol.burst),
-        decode_batch=together,
+        ttft=ttft + queue_time(running if users is None else users, running, done, arrival_process.burst),
+        decode_batch=batch,
         tpot=token_time(step.total, token_wait),
         steps=loop.steps,
         pack=loop.pack,
@@ -325,7 +325,7 @@ def request_of(
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
         paid_hours_used=utilisation,
         read_rate=read_price,
-        arrival_process=protocol,
+        arrival_process=arrival_process,
     )
 
 
@@ -339,9 +339,9 @@ def decode_step(question, running) -> Breakdown:
 def closed_loop(question, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = question.workload.batch
-    protocol = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
+    arrival_process = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
     profile = prefill_profile(question)
-    request = request_for(question, profile, step, running, users=users, protocol=protocol)
+    request = request_for(question, profile, step, running, users=users, arrival_process=arrival_process)
     if question.reader:
         request = disaggregated(question, request, profile.uneven)
     return with_cautions(request, question, users)

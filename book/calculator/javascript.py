@@ -267,7 +267,7 @@ def glue():
     )
     with as_written():
         asked = request.request_of(
-            at, _Total("step", step), prompts, output, running, price=price, users=users, protocol=_Loop()
+            at, _Total("step", step), prompts, output, running, price=price, users=users, arrival_process=_Loop()
         )  # fmt: skip
         drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)

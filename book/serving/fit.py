@@ -122,7 +122,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
         prompts = PrefillProfile.of(at, prompt)
         pieces, reading = prompts.chunks, prompts.full.total
         here = at.step(workload.batch, workload.context)
-        made = request_of(at, here, prompts, output, running, protocol=more.pop("protocol", STEADY))
+        made = request_of(at, here, prompts, output, running, arrival_process=more.pop("protocol", STEADY))
         others, added = made.tpot - here.total, added_time(prompts.full, here, sequences - 1)
     if balance and in_step > 1:
         begun = sequences / output

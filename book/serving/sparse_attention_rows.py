@@ -76,7 +76,7 @@ def _errors(row):
     running = min(work.batch, max(places, layout.dp))
     step = served.step(running, work.context)
     prompts = PrefillProfile.of(served, prompt)
-    found = request_of(served, step, prompts, output, running, protocol=PROTOCOL)
+    found = request_of(served, step, prompts, output, running, arrival_process=PROTOCOL)
     first = found.ttft / (1e-3 * row.ttft_ms)
     first = first if row.concurrency <= min(load_calibration()["first_token"]["users"], places) else np.nan
     length, token = pd.to_numeric(row.tokens_per_step, errors="coerce"), found.tpot
