@@ -42,14 +42,14 @@ _HUGE = float("inf")
 _RELATIONS = {"approximation": r"\approx", "limit": r"\to"}  # LaTeX relation of an equation of this form
 
 
-def quantity(meaning, unit="1", *, default=MISSING, zero=False, maximum=None):
+def quantity(meaning, unit="1", *, default=MISSING, zero=False, minimum=None, maximum=None):
     """Declare a dataclass field that holds a number in a ``unit``, such as ``"B/s"`` or ``"s"``.
 
     ``meaning``: a few words, printed in the notation chapter. ``zero`` allows zero (as does a default of zero);
-    ``maximum``: largest value allowed, such as 1 for a fraction.
+    ``minimum``, ``maximum``: smallest and largest value allowed, such as at most 1 for a fraction.
     """
-    about = {"unit": unit, "meaning": meaning, "zero": zero or default == 0, "maximum": maximum}
-    return field(default=default, metadata=about)
+    limits = {"zero": zero or default == 0, "minimum": minimum, "maximum": maximum}
+    return field(default=default, metadata={"unit": unit, "meaning": meaning} | limits)
 
 
 def stated_sources():
@@ -91,7 +91,8 @@ class Record:
                 object.__setattr__(self, name, FrozenDict(value))
         for name, title, limits, optional in _doors(type(self)):
             value = getattr(self, name)
-            usual = type(value) is float and 0 < value <= (limits["maximum"] or validation.LARGE)
+            least, most = limits["minimum"] or 0, limits["maximum"] or validation.LARGE
+            usual = type(value) is float and least < value <= most
             if usual or (value is None and optional):
                 continue
             taken = validation.number(title, value, **limits)
@@ -144,7 +145,7 @@ def quantities(record):
 def _doors(kind):
     """Return name, name in errors, limits, and whether None is allowed, for every quantity of a record class."""
     title = kind.__name__
-    limits = ("zero", "maximum")
+    limits = ("zero", "minimum", "maximum")
     return [
         (f.name, f"{title}.{f.name}", {limit: f.metadata[limit] for limit in limits}, f.default is None)
         for f in quantities(kind)

@@ -27,47 +27,52 @@ MATRICES = {  # name: symbol, size, and the spaces that it maps from and to
     "key_rope": ("W^KR", lambda m: m.d_model * m.rope_dim, "the residual stream to the rotary key of all heads"),
     "output": ("W^O", lambda m: m.n_heads * m.value_dim * m.d_model, "all heads back to the residual stream"),
 }  # fmt: skip
-_SIZE = {name: size for name, (_, size, _) in MATRICES.items()} | {
+# multiplications of one token (or of a pair of tokens): those of each matrix, and of what is no matrix
+_WIDTH = {name: size for name, (_, size, _) in MATRICES.items()} | {
+    "score": lambda m: m.n_heads * (m.nope_dim + m.rope_dim),
+    "value": lambda m: m.n_heads * m.value_dim,
     # absorbed: a head's query and its result are as wide as the latent
     "absorbed_score": lambda m: m.n_heads * (m.kv_rank + m.rope_dim),
     "absorbed_value": lambda m: m.n_heads * m.kv_rank,
     "absorbed_output": lambda m: m.n_heads * (m.value_dim * m.d_model + m.value_dim * m.kv_rank),
+    "expert_matrix": lambda m: m.d_model * m.d_expert,
+    "router": lambda m: m.d_model * m.n_routed,
 }
 # tokens or pairs of tokens that are multiplied, and the power of S in their number
 _TOKENS = {"B S^2": 2, "B S": 1, "B": 0}
 
-FLOPS = {  # name: printed numbers, tokens, multiplications of each, and the result
-    "query_down": ("1 20", "B S", _SIZE["query_down"], "The latent of queries"),
-    "query_up": ("2 29", "B S", _SIZE["query_up"], "Queries of all heads"),
-    "query_rope": ("3 21", "B S", _SIZE["query_rope"], "Rotary part of the queries"),
-    "latent_down": ("4 22", "B S", _SIZE["latent_down"], "The latent of keys and values"),
+FLOPS = {  # name: printed numbers, tokens, width, and the result
+    "query_down": ("1 20", "B S", "query_down", "The latent of queries"),
+    "query_up": ("2 29", "B S", "query_up", "Queries of all heads"),
+    "query_rope": ("3 21", "B S", "query_rope", "Rotary part of the queries"),
+    "latent_down": ("4 22", "B S", "latent_down", "The latent of keys and values"),
     # vanilla decode makes the keys of the whole context (12); absorbed, W^UK meets the queries of a prompt (30)
-    "key_up": ("5 12 30", "B S", _SIZE["key_up"], "Keys of all heads, from the latent"),
-    "key_rope": ("6 23", "B S", _SIZE["key_rope"], "The rotary key that all heads share"),
-    "value_up": ("7 14", "B S", _SIZE["value_up"], "Values of all heads, from the latent"),
-    "decode_query_down": ("8 25", "B", _SIZE["query_down"], "Equation 1 for one token of each sequence"),
-    "decode_query_up": ("9 33", "B", _SIZE["query_up"], "Equation 2 for one token of each sequence"),
-    "decode_query_rope": ("10 26", "B", _SIZE["query_rope"], "Equation 3 for one token of each sequence"),
-    "decode_latent_down": ("11 27", "B", _SIZE["latent_down"], "Equation 4 for one token of each sequence"),
-    "decode_key_rope": ("13 28", "B", _SIZE["key_rope"], "Equation 6 for one token of each sequence"),
+    "key_up": ("5 12 30", "B S", "key_up", "Keys of all heads, from the latent"),
+    "key_rope": ("6 23", "B S", "key_rope", "The rotary key that all heads share"),
+    "value_up": ("7 14", "B S", "value_up", "Values of all heads, from the latent"),
+    "decode_query_down": ("8 25", "B", "query_down", "Equation 1 for one token of each sequence"),
+    "decode_query_up": ("9 33", "B", "query_up", "Equation 2 for one token of each sequence"),
+    "decode_query_rope": ("10 26", "B", "query_rope", "Equation 3 for one token of each sequence"),
+    "decode_latent_down": ("11 27", "B", "latent_down", "Equation 4 for one token of each sequence"),
+    "decode_key_rope": ("13 28", "B", "key_rope", "Equation 6 for one token of each sequence"),
     # every query with every key: the source halves nothing for the causal mask
-    "score": ("15", "B S^2", lambda m: m.n_heads * (m.nope_dim + m.rope_dim), "Scores of a prompt"),
-    "value": ("16", "B S^2", lambda m: m.n_heads * m.value_dim, "Values of a prompt, weighted by the scores"),
-    "output": ("18", "B S", _SIZE["output"], "Output projection of a prompt"),
-    "decode_output": ("19", "B", _SIZE["output"], "Output projection of one new token"),
-    "absorbed_score": ("31", "B S^2", _SIZE["absorbed_score"], "Scores of a prompt, absorbed"),
-    "absorbed_value": ("32", "B S^2", _SIZE["absorbed_value"], "Latents of a prompt, weighted by the scores"),
-    "decode_absorbed_key": ("34", "B", _SIZE["key_up"], "W^UK applied to the query of one new token"),
-    "decode_absorbed_score": ("35", "B S", _SIZE["absorbed_score"], "Scores of one new token"),
-    "decode_absorbed_value": ("36", "B S", _SIZE["absorbed_value"], "Latents weighted by those scores"),
+    "score": ("15", "B S^2", "score", "Scores of a prompt"),
+    "value": ("16", "B S^2", "value", "Values of a prompt, weighted by the scores"),
+    "output": ("18", "B S", "output", "Output projection of a prompt"),
+    "decode_output": ("19", "B", "output", "Output projection of one new token"),
+    "absorbed_score": ("31", "B S^2", "absorbed_score", "Scores of a prompt, absorbed"),
+    "absorbed_value": ("32", "B S^2", "absorbed_value", "Latents of a prompt, weighted by the scores"),
+    "decode_absorbed_key": ("34", "B", "key_up", "W^UK applied to the query of one new token"),
+    "decode_absorbed_score": ("35", "B S", "absorbed_score", "Scores of one new token"),
+    "decode_absorbed_value": ("36", "B S", "absorbed_value", "Latents weighted by those scores"),
     "absorbed_output": (
-        "37", "B S", _SIZE["absorbed_output"],
+        "37", "B S", "absorbed_output",
         "Output projection of a prompt with W^UV in it: latent to values to the residual stream",
     ),
     # our copy of the source lost a d and a plus sign here
-    "decode_absorbed_output": ("38", "B", _SIZE["absorbed_output"], "The same for one new token"),
-    "expert_matrix": ("39 40 41", "B", lambda m: m.d_model * m.d_expert, "One of the three matrices of an expert"),
-    "router": ("44", "B", lambda m: m.d_model * m.n_routed, "The router of one layer"),
+    "decode_absorbed_output": ("38", "B", "absorbed_output", "The same for one new token"),
+    "expert_matrix": ("39 40 41", "B", "expert_matrix", "One of the three matrices of an expert"),
+    "router": ("44", "B", "router", "The router of one layer"),
 }  # fmt: skip
 # Printed with one FLOP for a product where all others have two; `Assumptions.corrected()` puts the factor in.
 _ONE_FLOP = {"value", "absorbed_value", "decode_absorbed_value"}
@@ -84,10 +89,11 @@ def _weights(name, symbol, size, meaning):
     return equation(unit="B")(weights)
 
 
-def _flops(name, numbers, tokens, products, meaning):
+def _flops(name, numbers, tokens, width, meaning):
     """Register the FLOP of one line of ``FLOPS`` under all of its printed numbers."""
     flop = "value_flop" if name in _ONE_FLOP else "flop_per_weight"
     power = _TOKENS[tokens]
+    products = _WIDTH[width]
 
     def own(model, batch, assumptions=DEFAULT):
         return getattr(assumptions, flop) * batch * products(model)

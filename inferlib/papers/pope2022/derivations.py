@@ -13,7 +13,6 @@ MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Accelerator,
 E = MODEL.d_model
 F = MODEL.d_ff
 W = CHIP.scale_up_bandwidth
-ACT = MODEL.activation_bytes
 X = MESH.x
 Y = MESH.y
 Z = MESH.z
@@ -107,8 +106,8 @@ def switch_from_2d():
     """Where gathering weights over X begins to pay."""
     still = equations.ws2d_time(MODEL, CHIP, MESH, T)
     gathered = equations.gathered_time(MODEL, CHIP, MESH, T, X)
-    saved = sp.simplify(still - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
-    spent = sp.simplify(gathered - equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W)
+    both = equations.gathered_activation_volume(MODEL, MESH, T, X) * MODEL.activation_bytes / W
+    saved, spent = (sp.simplify(time - both) for time in (still, gathered))
     point = solved(still, gathered, T)
     return (
         "Gathered over X, the tensors between the matrices stay where they are: this much is saved.",

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-from inferlib import validation
 from inferlib.equation import Record, load_source, quantity, stated_sources
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import Accelerator, bytes_of_formats, format_bytes
@@ -45,15 +44,10 @@ class Mesh(Record):
     switch every axis has them all.
     """
 
-    x: float = quantity("chips along the first axis")
-    y: float = quantity("chips along the second axis", default=1)
-    z: float = quantity("chips along the third axis", default=1)
+    x: float = quantity("chips along the first axis", minimum=1)
+    y: float = quantity("chips along the second axis", default=1, minimum=1)
+    z: float = quantity("chips along the third axis", default=1, minimum=1)
     share: float = quantity("share of a chip's bandwidth along one axis", default=1, maximum=1)
-
-    def __post_init__(self):
-        super().__post_init__()
-        for name in ("x", "y", "z"):
-            validation.number(f"Mesh.{name}", getattr(self, name), minimum=1)
 
     @property
     def chips(self):

@@ -46,16 +46,12 @@ class Machine(Record):
     flops: float = quantity("arithmetic peak of one chip", "FLOP/s")
     memory_bandwidth: float = quantity("memory bandwidth of one chip", "B/s")
     network_bandwidth: float = quantity("bandwidth from one machine to another", "B/s")
-    chips: float = quantity("chips in one machine", default=1)
+    chips: float = quantity("chips in one machine", default=1, minimum=1)
     word: float = quantity("bytes of one number of a vector", "B", default=2)
     weight_word: float = quantity("bytes of one weight", "B", default=2)
     flop_per_weight: float = quantity("one multiply and one add", "FLOP", default=2)
     name: str = ""
     sources: Mapping = stated_sources()
-
-    def __post_init__(self):
-        super().__post_init__()
-        validation.number("Machine.chips", self.chips, minimum=1)
 
 
 equation = partial(equation, "steinhardt2022", records={"machine": Machine})
