@@ -13,6 +13,7 @@ from book.audit import grading
 from book.papers.pope2022 import (
     benchmarks,
     evidence,
+    plans,
     schedules,
     two_constants,
 )
@@ -262,14 +263,14 @@ def test_exposed_communication_adds_and_one_chip_moves_nothing():
 @from_table
 def test_many_tokens_gather_weights_and_few_do_not(work, layout):
     chip = p.load_chip(inferlib.load_chip("B200"))
-    assert p.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
+    assert plans.best_plan(OURS, chip, 8, batch=64, **work).layout.startswith(layout)
 
 
 # a prompt of four users, too few for gathered weights; long contexts over twice as many chips as heads
 @from_table
 def test_the_advice_runs_and_no_way_that_runs_needs_less(at):
-    runs = [way.bound for way in p.sharding_plans(OURS, CHIP, *at) if not way.why_not]
-    best = p.best_plan(OURS, CHIP, *at)
+    runs = [way.bound for way in plans.sharding_plans(OURS, CHIP, *at) if not way.why_not]
+    best = plans.best_plan(OURS, CHIP, *at)
     assert best.bound == min(runs) and not best.why_not
 
 

@@ -1,16 +1,13 @@
 """Pope et al. 2022 on other machines: any dense Transformer, cut over any chips of one fast network.
 
 The paper's rules need shapes, a bandwidth and a number of tokens, nothing of TPU v4. Here they meet the
-catalogue's models and chips: how to shard at a given batch, and the one question of every chapter.
+catalogue's models and chips, for the one question of every chapter.
 """
 
-from dataclasses import dataclass
 from numbers import Real
 
-from inferlib import validation
 from inferlib.ops import minimum, where
 from inferlib.papers.pope2022.equations import (
-    LAYOUTS,
     batch_attention_volume,
     bound,
     cache_on_chip,
@@ -26,7 +23,7 @@ from inferlib.papers.pope2022.records import (
     load_model,
     not_described,
 )
-from inferlib.system import DoesNotFit, Layout, NotDescribed, count as whole, decode_model
+from inferlib.system import DoesNotFit, Layout, NotDescribed, decode_model
 from inferlib.transformer import Transformer
 
 
@@ -40,57 +37,6 @@ def boxes(count):
     """
     factors = [k for k in range(1, count + 1) if count % k == 0]
     return [Mesh(x, y, count // (x * y)) for x in factors for y in factors if count % (x * y) == 0]
-
-
-@dataclass(frozen=True)
-class ShardingPlan:
-    """One way to cut a model: layout, dimension along which attention is cut, box, and seconds of each resource."""
-
-    layout: str
-    attention: str
-    mesh: Mesh
-    network: float
-    memory: float
-    arithmetic: float
-    why_not: str
-
-    @property
-    def bound(self):
-        """The longest of the three times."""
-        return max(self.network, self.memory, self.arithmetic)
-
-
-def sharding_plans(model, chip, count, batch, tokens=1, context=0):
-    """Every :class:`ShardingPlan` to cut a model over some chips of one network; ``why_not`` is empty where it runs.
-
-    ``model``, ``chip``: such as :func:`load_model` and :func:`load_chip` make. ``count``: chips, a whole number, else a
-    ValueError. ``tokens``: new tokens of each of ``batch`` sequences in this pass: 1 in generation, the prompt in
-    prefill; ``context``: those that are cached before.
-    """
-    count = whole("count", count)
-    validation.number("batch", batch, minimum=1)
-    validation.number("tokens", tokens, minimum=1)
-    validation.number("context", context, zero=True)
-    for mesh, layout in ((m, name) for m in boxes(count) for name in LAYOUTS if _distinct(name, m)):
-        # if every chip has its own sequences, nothing is left to cut over heads
-        for attention in ("Batch",) if layout == "WG XYZ" else ("Head", "Batch"):
-            at = model, chip, mesh, layout, attention, batch
-            needs = pass_needs(*at, tokens, context)
-            memory = needs["weights"] + needs["cache"]
-            reason = why_not(*at, context + tokens)
-            yield ShardingPlan(layout, attention, mesh, needs["network"], memory, needs["arithmetic"], reason)
-
-
-def _distinct(layout, mesh):
-    """Whether a box is the representative of its layout; others are equivalent, or belong to another layout."""
-    if layout == "WS 1D":
-        return mesh.x == mesh.chips  # the arrangement of the chips makes no difference
-    if layout == "WS 2D":
-        return mesh.x != 1 and mesh.y == 1
-    if layout == "WG X":
-        return mesh.x not in (1, mesh.chips) and mesh.y == 1
-    # WG XY: only the number of chips that gather counts, and WG X includes all numbers
-    return layout == "WG XYZ" and mesh.x == mesh.chips != 1
 
 
 def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, assumptions=CORRECTED):
@@ -109,25 +55,6 @@ def pass_needs(model, chip, mesh, layout, attention, batch, tokens, context, ass
         moved = moved + model.layers * volume * model.activation_bytes / chip.scale_up_bandwidth
     # without the factor (K - 1)/K one chip would exchange with itself
     return needs | {"network": where(mesh.chips > 1, moved, 0.0 * moved)}
-
-
-def best_plan(model, chip, count, batch, tokens=1, context=0):
-    """The best of the :func:`sharding_plans` to cut a model at this batch; among equals, the one that moves least.
-
-    Raises ValueError if nothing fits, with the reason of the plan that comes nearest.
-
-    Examples
-    --------
-    >>> from inferlib.papers.pope2022 import load_chip, load_model
-    >>> model, chip = load_model("Llama 3 70B"), load_chip("H100 SXM")
-    >>> best_plan(model, chip, 8, batch=32, context=4096).layout
-    'WS 2D'
-    """
-    every = sharding_plans(model, chip, count, batch, tokens, context)
-    best = min(every, key=lambda way: (way.why_not != "", way.bound, way.network))
-    if best.why_not:
-        raise ValueError(f"no layout of {count} chips runs this: {best.why_not}")
-    return best
 
 
 @decode_model("pope2022")
