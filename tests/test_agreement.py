@@ -57,7 +57,7 @@ def test_memory_bound_for_every_source():
     """The binding term of every answer is one of reading, not of arithmetic or waiting."""
     for case in CASES:
         for who, step in shared_findings.answers(case).items():
-            assert papers.common_name(step.source, step.bottleneck) in READING, (case, who)
+            assert predictors.common_name(step.source, step.bottleneck) in READING, (case, who)
 
 
 def test_gains_by_hand():
@@ -80,7 +80,7 @@ def test_a_long_context_changes_the_currency():
     flat = half["dense, long"].drop("highest") < 1.01
     assert list(flat[flat].index) == ["Steinhardt 2022"]
     steps = shared_findings.answers("dense, long")
-    shares = {who: papers.common_terms(step).get("cache", 0) / step.total for who, step in steps.items()}
+    shares = {who: predictors.common_terms(step).get("cache", 0) / step.total for who, step in steps.items()}
     assert shares.pop("Steinhardt 2022") == 0 and min(shares.values()) > 0.25  # "a large part of the bill"
 
 

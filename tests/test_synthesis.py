@@ -49,8 +49,8 @@ def test_every_term_of_every_room_has_a_common_name(key):
         for batch in (1, 512):
             system = grid.system_for(model, chip, formats[0])
             step = predictors.ask(key, model, system, Workload(batch, 4096, *formats))
-            names = {papers.common_name(key, term) for term in step.terms}
-            assert names <= set(papers.vocabulary()["common"]) - {"other"}, (key, step.terms)
+            names = {predictors.common_name(key, term) for term in step.terms}
+            assert names <= set(predictors.vocabulary()["common"]) - {"other"}, (key, step.terms)
 
 
 def test_what_fits_nowhere_has_reasons_and_no_bars():
@@ -60,7 +60,7 @@ def test_what_fits_nowhere_has_reasons_and_no_bars():
 
 def test_hidden_terms_are_not_counted():
     step = Breakdown(({"network": 2.0, "arithmetic": 1.0}, {"kernel": 0.5}), source="steinhardt2022")
-    terms = papers.common_terms(step)
+    terms = predictors.common_terms(step)
     assert (terms["collective bandwidth"], terms["arithmetic"], terms["kernel launch"]) == (2.0, 0.0, 0.5)
 
 
@@ -149,7 +149,7 @@ def test_same_constants_leave_structure_only():
 def test_own_constants_are_the_source_s():
     """Erdil's H100 reads 3.3 TB/s, three quarters of it attained; the catalogue's 3.35."""
     steps = predictors.ask("erdil2025", *ASKED), constants.ask("erdil2025", *ASKED, "same")
-    own, same = (papers.common_terms(step)["weights"] for step in steps)
+    own, same = (predictors.common_terms(step)["weights"] for step in steps)
     assert own / same == pytest.approx(3.35 / 3.3 / 0.75, rel=1e-9)
 
 

@@ -1,4 +1,7 @@
-"""All models that predict a decode step: the bound, the sources with their versions, and the kernel model."""
+"""All models that predict a decode step (the bound, the sources with their versions, the kernel model), and common
+names of their terms."""
+
+from functools import cache
 
 import inferlib  # imports a paper when it is asked
 from inferlib import validation
@@ -8,7 +11,7 @@ from tokenprice.deployment import decode_step
 
 KERNELS = "kernels"
 
-__all__ = ["KERNELS", "ask", "keys", "label"]
+__all__ = ["KERNELS", "ask", "common_name", "common_terms", "keys", "label", "vocabulary"]
 
 
 def keys() -> list[str]:
@@ -45,3 +48,34 @@ def step_of(question, key: str) -> Breakdown:
         reason = f"{label(key)} does not describe {more}: give batch and context, without drafts"
         return Breakdown(status="n/a", reason=reason, source=key)
     return ask(key, question.model, question.machine, question.workload, question.layout)
+
+
+@cache
+def vocabulary():
+    """``vocabulary.toml``: common names of terms, and common constants."""
+    return validation.read_package_toml(__file__, "vocabulary.toml")
+
+
+def common_name(source, term):
+    """Return the common name of a source's term.
+
+    Examples
+    --------
+    >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
+    ('collective latency', 'arithmetic')
+    """
+    exact = inferlib.papers.metadata(source).get("terms", {}) if source in inferlib.papers.sources() else {}
+    if term in exact:
+        return exact[term]
+    return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
+
+
+def common_terms(step: Breakdown) -> dict[str, float]:
+    """Return the counted terms of a feasible answer by common name, in seconds; they add up to its total.
+
+    Every common name is present, zero if the answer has no such term or a longer one hides it.
+    """
+    shares = dict.fromkeys(vocabulary()["common"], 0.0)
+    for term, seconds in step.critical.items():
+        shares[common_name(step.source, term)] += float(seconds)
+    return shares

@@ -6,7 +6,7 @@ from itertools import product
 
 from inferlib import validation
 from inferlib.optional_imports import np, xarray as xr
-from inferlib.papers import common_terms, metadata, source_of, sources, vocabulary
+from inferlib.papers import metadata, source_of, sources
 from inferlib.system import System
 from tokenprice import aliases, predictors
 from tokenprice.ask import ask
@@ -336,7 +336,7 @@ def _tabulated(over, keys, answer) -> Sweep:
         kind, empty = (object, "") if name in WORDS else (float, math.nan)
         values = np.array([[row[key].get(name, empty) for row in rows] for key in keys], kind)
         variables[name] = (dims, values.reshape(shape))
-    common = vocabulary()["common"]
+    common = predictors.vocabulary()["common"]
     seconds = [
         [[row[key].get("terms", {}).get(term, math.nan) for row in rows] for key in keys] for term in common
     ]
@@ -354,5 +354,5 @@ def _found(answer):
     if (request := answer.request) is not None:
         more |= {"ttft": request.ttft, "usd_per_request": request.dollars if request.priced else None}
     seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck, "chip": answer.machine.chip.name}
-    counted = {"status": "ok", "reason": "", "terms": common_terms(answer.step)}
+    counted = {"status": "ok", "reason": "", "terms": predictors.common_terms(answer.step)}
     return counted | seconds | {name: value for name, value in more.items() if value is not None}

@@ -11,7 +11,6 @@ from inferlib.papers.source import (
     source_package,
     sources,
     version_assumptions,
-    vocabulary,
 )
 from inferlib.system import Accelerator
 from tokenprice import predictors
@@ -38,7 +37,7 @@ def decode_step_of(key):
 def with_same(key, answer, system):
     """Return the system with the constants that are the same for all, and the assumptions to pass, if any."""
     printed = version_assumptions(key) or default_assumptions(answer)
-    same = vocabulary()["same"]
+    same = predictors.vocabulary()["same"]
     try:
         chip = source_package(key).load_chip(system.chip)
     except (ValueError, LookupError):

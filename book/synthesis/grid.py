@@ -10,18 +10,14 @@ import pandas as pd
 from book import stored
 from book.synthesis.constants import ask, decode_step_of, default_assumptions, with_same, with_values
 from inferlib import validation
-from inferlib.papers.source import (
-    common_terms,
-    sources,
-    vocabulary,
-)
+from inferlib.papers.source import sources
 from inferlib.principles import cost_per_million
 from inferlib.system import System, Workload
 from tokenprice import predictors
 from tokenprice.catalog import load_chip, load_model
 from tokenprice.change import RESOURCES, improved
 from tokenprice.deployment import Deployment
-from tokenprice.predictors import KERNELS
+from tokenprice.predictors import KERNELS, common_terms, vocabulary
 
 # Sources that the synthesis compares; its text counts no others.
 FIVE = ("steinhardt2022", "pope2022", "erdil2025", "liminal2025", "mazurek2025")

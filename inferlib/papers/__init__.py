@@ -6,17 +6,13 @@ The book has what each source prints, and how much of that is reproduced.
 from inferlib.papers.source import (
     answerers,
     ask,
-    common_name,
-    common_terms,
     label,
     metadata,
     source_of,
     sources,
     versions,
-    vocabulary,
 )
 
 __all__ = [
-    "metadata", "answerers", "ask", "common_name", "common_terms", "label", "source_of", "sources",
-    "versions", "vocabulary",
+    "metadata", "answerers", "ask", "label", "source_of", "sources", "versions",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Shared by all sources: finding them, asking them, and common names of their terms.
+"""Shared by all sources: finding them and asking them.
 
 Sources are found by name at run time, so a new source needs no change here. A source that cannot answer returns n/a
 with the reason.
@@ -233,34 +233,3 @@ def _on_own_chip(key, system):
     if system.chip.name not in metadata(key).get("chips", {}):
         return system
     return system.replace(chip=source_package(key).stated_chip(system.chip))
-
-
-@cache
-def vocabulary():
-    """``vocabulary.toml``: common names of terms, and common constants."""
-    return validation.read_package_toml(__file__, "vocabulary.toml")
-
-
-def common_name(source, term):
-    """Return the common name of a source's term.
-
-    Examples
-    --------
-    >>> common_name("liminal2025", "network"), common_name("mazurek2025", "attention arithmetic")
-    ('collective latency', 'arithmetic')
-    """
-    exact = metadata(source).get("terms", {}) if source in sources() else {}
-    if term in exact:
-        return exact[term]
-    return next((name for word, name in vocabulary()["rules"] if word in term.lower()), "other")
-
-
-def common_terms(step: Breakdown) -> dict[str, float]:
-    """Return the counted terms of a feasible answer by common name, in seconds; they add up to its total.
-
-    Every common name is present, zero if the answer has no such term or a longer one hides it.
-    """
-    shares = dict.fromkeys(vocabulary()["common"], 0.0)
-    for term, seconds in step.critical.items():
-        shares[common_name(step.source, term)] += float(seconds)
-    return shares
