@@ -357,14 +357,14 @@ def equation(
         @wraps(function)
         def call(*args, **kwargs):
             working = entry.working if _replaced or entry in _suspects else function
+            if trace := tracer.get():
+                working = lambda *args, **kwargs: trace(entry, args, kwargs)  # noqa: E731
             if _inside.get():
-                trace = tracer.get()
-                return working(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+                return working(*args, **kwargs)
             outside = _inside.set(True)
             try:
                 args, kwargs = door(args, kwargs)
-                trace = tracer.get()
-                return working(*args, **kwargs) if trace is None else trace(entry, args, kwargs)
+                return working(*args, **kwargs)
             except ZeroDivisionError as error:
                 given = inspect.signature(function).bind(*args, **kwargs).arguments
                 at = ", ".join(f"{name} = {given[name]}" for name in units if name in given)
@@ -455,8 +455,7 @@ def _documented(entry):
             meaning = symbols.get(name, {}).get("meaning", "")
         else:
             # structural argument, fixed before the call
-            record = record_arguments(entry.function).get(name, str)
-            kind = record.__name__
+            kind = record_arguments(entry.function).get(name, str).__name__
             meaning = ""
         lines += [f"{name} : {kind}"] + ([f"    {meaning}"] if meaning else [])
     returned = "number or array, as the arguments" + (f", in {entry.unit}" if entry.unit != "1" else "")

@@ -309,9 +309,3 @@ def decode_model(source):
         return decode_step
 
     return decorate
-
-
-def chip_peak(chip, workload):
-    """Return the chip at the format of the weights if it computes in it, else at its own."""
-    validation.instance("chip", chip, Accelerator)
-    return chip.at(workload.weights) if workload.weights in chip.peaks else chip

@@ -18,6 +18,7 @@ from inferlib.papers.erdil2025.equations import model, toy
 from inferlib.system import format_bytes
 from tokenprice import ask, energy, load_model
 from tokenprice.config import formats
+from tokenprice.deployment import chip_peak  # noqa: F401, in tests/by_hand.tsv
 
 H100, LLAMA = e.load_chip("H100"), e.load_model("Llama 3 70B")
 

@@ -14,7 +14,6 @@ from inferlib.system import (  # fmt: skip
     NotDescribed,
     System,
     Workload,
-    chip_peak,
     decode_model,
     format_bytes,
 )
@@ -380,6 +379,11 @@ class Deployment(Record):
         stands_in = self.operators.stands_in  # type: ignore[union-attr]
         texts = (stands_in(kind, calibration.format_name(format)) for kind, format in used)
         return list(filter(None, dict.fromkeys(texts)))
+
+
+def chip_peak(chip, workload):
+    """Return the chip at the format of the weights if it computes in it, else at its own."""
+    return chip.at(workload.weights) if workload.weights in chip.peaks else chip
 
 
 @decode_model("kernels")

@@ -21,11 +21,11 @@ from book.synthesis import comparison
 from inferlib import variant
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.system import Layout, System, Workload, chip_peak
+from inferlib.system import Layout, System, Workload
 from inferlib.transformer import LatentAttention
 from tokenprice import Question, ask, calibration, catalog, posterior, sparse_attention, uncertainty
 from tokenprice.calibration import checkpoint_formats
-from tokenprice.deployment import Deployment, decode_step
+from tokenprice.deployment import Deployment, chip_peak, decode_step
 from tokenprice.kernels import Engine
 from tokenprice.prefill import (
     STEADY,

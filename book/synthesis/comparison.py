@@ -15,9 +15,9 @@ from inferlib.formats import Whole
 from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
-from inferlib.system import Layout, System, Workload, chip_peak
+from inferlib.system import Layout, System, Workload
 from tokenprice import Question, calibration, catalog, predictors
-from tokenprice.deployment import decode_step
+from tokenprice.deployment import chip_peak, decode_step
 from tokenprice.predictors import KERNELS
 
 MOST_PREFILL = 0.05  # rows with a larger share of the prompt say little about decode

@@ -109,13 +109,11 @@ def touched_experts():
     """How many expert weights a batch needs."""
     experts, chosen = sp.symbols("E k")
     i, e = sp.symbols("i e")
-    sequences = symbol("batch")
     without = sp.binomial(experts - 1, chosen) / sp.binomial(experts, chosen)
-    one = sp.expand(sp.gammasimp(without.rewrite(sp.gamma)))
+    one = sp.expand(sp.combsimp(without))
     share = one.subs(chosen, MODEL.expert_share * experts)
-    every = sp.Product(share, (i, 1, sequences)).doit()
+    every = sp.Product(share, (i, 1, BATCH)).doit()
     expected = sp.Sum(MODEL.expert_weights / experts * (1 - every), (e, 1, experts)).doit()
-    read = (MODEL.always_read + expected).subs(sequences, BATCH)
     missed = sp.Symbol("P_1")
     all_miss = sp.Symbol("P_b")
     return (
@@ -127,5 +125,5 @@ def touched_experts():
         "Tokens choose independently: all of the batch miss it with probability",
         sp.Eq(all_miss, every),
         "Each expert holds an equal part of the expert weights, and is read unless all miss it. In sum,",
-        equals("weights_read", read),
+        equals("weights_read", MODEL.always_read + expected),
     )

@@ -252,11 +252,12 @@ def root_law():
     depth = sp.Symbol("c")
     size, known, time = (symbol(name) for name in ("n_params", "known_params", "known_latency"))
     large = toy.minimum_latency_large(MODEL, CHIP, T_HOP)
-    shaped = sp.powsimp(large.subs(MODEL.n_layers, depth * size ** sp.Rational(1, 4)), force=True)
+    layers = depth * size ** sp.Rational(1, 4)
+    shaped = sp.powsimp(large.subs(MODEL.n_layers, layers), force=True)
     started = solved(shaped.subs(size, known), time, depth)
     return (
         "Let depth grow with the fourth root of the parameters, with some constant c.",
-        sp.Eq(MODEL.n_layers, depth * size ** sp.Rational(1, 4)),
+        sp.Eq(MODEL.n_layers, layers),
         "Then the latency of a large instance grows with their square root.",
         equals("square_root_law", shaped),
         "A model whose latency is known fixes the constant.",

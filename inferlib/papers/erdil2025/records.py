@@ -13,14 +13,6 @@ from inferlib.system import Accelerator, bytes_of_formats
 from inferlib.transformer import Experts, LatentAttention
 from inferlib.units import parse
 
-_STATED = {
-    "n_layers": "the model's shape",
-    "n_params": "counted from the model's shape by parameter_count",
-    "weight_bytes": "the number format asked for",
-    "reductions": "section 2.2.1",
-    "flop_per_weight": "section 2.1",
-}
-
 
 class Model(Record):
     """A model in section 2 of the paper: number of layers, number of parameters, bytes per parameter."""
@@ -47,7 +39,7 @@ class Model(Record):
             shape=shape,
             name=shape.name,
             parallel_attention=shape.parallel_attention,
-            sources=_STATED,
+            sources=load_source("erdil2025")["stated"],
         )
 
     def replace(self, **changes):

@@ -648,9 +648,8 @@ def decode_step(
     if counted.t_real is not None:
         # equation 8: the measured time replaces all exposed times
         return overlapped, {"overhead": measured_overhead(app, counted.t_real)}
-    t_tp = collective_latency(tp, counted)
-    network = exposed_time(app, tp, counted.free_stages, t_tp, counted)
-    hops = exposed_time(app, tp, pp, t_tp, counted) - network
+    network = exposed_time(app, tp, counted.free_stages, assumptions=counted)
+    hops = exposed_time(app, tp, pp, assumptions=counted) - network
     waits = {"network": (tp, network), "pipeline": (pp, hops)}
     # a degree of one has no wait; a symbolic degree keeps its term
     named = [{name: t} for name, (degree, t) in waits.items() if not isinstance(degree, Real) or degree != 1]

@@ -13,6 +13,7 @@ MODEL, CHIP, MESH = (symbolic(kind, "pope2022") for kind in (Model, Accelerator,
 E = MODEL.d_model
 F = MODEL.d_ff
 W = CHIP.scale_up_bandwidth
+ACT = MODEL.activation_bytes
 X = MESH.x
 Y = MESH.y
 Z = MESH.z
@@ -69,16 +70,14 @@ def optimal_x():
 @derivation()
 def four_times():
     """The same for F = 4E, as the paper prints it."""
-    steps = {name: optimal_x()[i].equation.rhs for name, i in (("best_x", 3), ("best_yz", 4))}
-    four = {name: sp.simplify(value.subs(F, 4 * E)) for name, value in steps.items()}
-    least = sp.simplify(optimal_x().result.subs(F, 4 * E))
+    x, yz, least = (sp.simplify(step.equation.rhs.subs(F, 4 * E)) for step in optimal_x()[3:])
     return (
         "The block is four times as wide as the model.",
         sp.Eq(F, 4 * E),
         "X is half the root of the chips.",
-        equals("best_x", four["best_x"]),
+        equals("best_x", x),
         "Y and Z together are twice that root.",
-        equals("best_yz", four["best_yz"]),
+        equals("best_yz", yz),
         "The time falls with the root of the chips.",
         equals("best_ws2d_time", least),
     )
@@ -106,7 +105,7 @@ def switch_from_2d():
     """Where gathering weights over X begins to pay."""
     still = equations.ws2d_time(MODEL, CHIP, MESH, T)
     gathered = equations.gathered_time(MODEL, CHIP, MESH, T, X)
-    both = equations.gathered_activation_volume(MODEL, MESH, T, X) * MODEL.activation_bytes / W
+    both = equations.gathered_activation_volume(MODEL, MESH, T, X) * ACT / W
     saved, spent = (sp.simplify(time - both) for time in (still, gathered))
     point = solved(still, gathered, T)
     return (

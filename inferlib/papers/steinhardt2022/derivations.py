@@ -98,6 +98,7 @@ def network_limited():
     smallest = _smallest_block()
     batch = 1 / sp.together(sp.expand(1 / _tight_batch().subs(m, smallest)))
     time = model.arithmetic_time(ONE_CHIP, smallest, batch)
+    seen = model.effective_bandwidth(MACHINE)
     return (
         "Beyond its best block the time only grows. A network that forbids that block makes the smallest "
         "allowed one the best.",
@@ -107,9 +108,9 @@ def network_limited():
         "Network, memory and arithmetic all take equally long: nothing idles.",
         equals("block_time", time),
         "On a machine of N chips, B becomes B over the square root of N: in the batch,",
-        equals("network_batch", batch.subs(B, model.effective_bandwidth(MACHINE))),
+        equals("network_batch", batch.subs(B, seen)),
         "and in the time, the second branch.",
-        equals("network_limited_time", time.subs(B, model.effective_bandwidth(MACHINE))),
+        equals("network_limited_time", time.subs(B, seen)),
     )
 
 

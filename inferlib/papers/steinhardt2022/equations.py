@@ -419,7 +419,7 @@ def decode_step(
     parameters = sum(model.parameters().values())
     needed = parameters * format_bytes(workload.weights)
     present = system.memory
-    if present is not None and isinstance(present, Real) and needed > present:
+    if isinstance(present, Real) and needed > present:
         raise DoesNotFit(f"weights of {needed / 1e9:.0f} GB exceed the {present / 1e9:.0f} GB of {system}")
     alone = system.count == system.domain  # one machine by itself: no traffic, so no network term
     machine = load_chip(system.chip, system.domain, "none" if alone else "scale-out")
