@@ -393,17 +393,6 @@ class Transformer(Record):
         """
         return self._in_bytes(self.parameters(), format)
 
-    def bytes_held(self, batch, context, weights="bf16", cache="bf16"):
-        """Bytes of all weights, and of the caches of a batch of sequences of ``context`` tokens.
-
-        Examples
-        --------
-        >>> from inferlib import load_model
-        >>> f"{load_model('Llama 3 70B').bytes_held(batch=32, context=4096) / 1e9:.0f} GB"
-        '184 GB'
-        """
-        return sum(self.weight_bytes(weights).values()) + batch * self.cache_bytes(context, cache)
-
     def bytes_read(self, batch, context, weights="bf16", cache="bf16"):
         """Bytes read to generate one token for each sequence of a batch, by part.
 

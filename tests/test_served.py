@@ -10,10 +10,10 @@ from facts import exactly, from_table, lines, refused
 
 import inferlib
 from book.audit import catalogue as tables
-from inferlib.formats import nearest
 from tokenprice import ask, catalog, load_model, predictors
 from tokenprice.attention import DeltaAttention, StateSpace
 from tokenprice.config import parse, read_config
+from tokenprice.config.formats import nearest
 
 SERVED = json.loads((files("tokenprice.catalog") / "served.json").read_text("utf-8"))
 COUNTS = tables.counts("served")

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from inferlib import validation
 from inferlib.catalog import chip_fact, load_chip
 from inferlib.equation import Record, quantity
-from inferlib.formats import FORMATS, nearest
+from inferlib.formats import FORMATS
 from inferlib.ops import interpolated, log2
 from inferlib.units import parse
+from tokenprice.config.formats import nearest
 from tokenprice.kernels import Block, Engine, Kernel, Link
 
 CARDS = 8  # PCIe cards per box, if chips have no links of their own

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from os import PathLike
 
 from inferlib import validation
-from inferlib.formats import FORMATS, SPELLED
+from inferlib.formats import FORMATS
 from inferlib.system import Layout, System
 from inferlib.transformer import Transformer
 from tokenprice import calibration, workload
 from tokenprice.catalog import load_model, load_system, resolve
+from tokenprice.config.formats import SPELLED
 
 # Units of each kind of number, in lower case and without blanks, with their factors.
 _LARGE = {"": 1, "k": 1024, "m": 1024**2}

@@ -10,7 +10,7 @@ from book.calculator import javascript
 from book.calculator.javascript import DEGREES, ENGINE
 from book.serving import fit
 from inferlib.catalog import chip_fact, words as words_of
-from inferlib.formats import FORMATS, SPELLED
+from inferlib.formats import FORMATS
 from inferlib.ops import symbolic
 from inferlib.system import format_bytes
 from tokenprice import (
@@ -24,6 +24,7 @@ from tokenprice import (
     sparse_attention,
     workload,
 )
+from tokenprice.config.formats import SPELLED
 from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes

@@ -10,10 +10,10 @@ import sympy
 
 from inferlib import validation
 from inferlib.equation import Record, frozen, quantities, symbolic
-from inferlib.formats import nearest
 from inferlib.system import Accelerator, format_bytes
 from inferlib.transformer import Transformer
 from tokenprice import catalog
+from tokenprice.config.formats import nearest
 
 FORMATS = {"16 bits": "bf16", "8 bits": "fp8", "4 bits": "fp4"}
 _RESERVED = {*keyword.kwlist, "case", "const", "default", "do", "enum", "export", "extends", "function", "let"} | {

@@ -11,12 +11,12 @@ from book.frames import frame
 from book.style import table
 from book.synthesis import grid
 from inferlib import validation
-from inferlib.formats import Whole
 from inferlib.papers.source import BOUND
 from inferlib.principles import roofline
 from inferlib.principles.profile import profile_of
 from inferlib.system import Layout, System, Workload
 from tokenprice import Question, calibration, catalog, predictors
+from tokenprice.config.formats import Whole
 from tokenprice.deployment import chip_peak, decode_step
 from tokenprice.predictors import KERNELS
 

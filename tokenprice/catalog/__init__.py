@@ -12,8 +12,9 @@ from functools import cache
 
 from inferlib import catalog, validation
 from inferlib.catalog import by_address, chips, like, load_chip, load_system, split, words
-from inferlib.formats import FORMATS, SPELLED
+from inferlib.formats import FORMATS
 from tokenprice import config
+from tokenprice.config.formats import SPELLED
 from tokenprice.files import load_chips
 
 __all__ = [

@@ -13,7 +13,7 @@ from functools import cache
 
 from inferlib import validation
 from inferlib.equation import frozen
-from inferlib.formats import FORMATS, SPELLED, WeightOnly, Whole
+from inferlib.formats import FORMATS
 from inferlib.validation import shown
 from tokenprice.attention import CompressedAttention, DeltaAttention, StateSpace
 
@@ -27,6 +27,25 @@ SCALED = {"fp8_pb_wo": 8 + 32 / 128**2, "mxfp8": 8 + 8 / 32}
 
 # the tool's default if a section does not list its exceptions
 ALL_LAYERS = "the checkpoint names no exclude_modules: all matrices of its layers are taken as quantized"
+
+# Every spelling of every format, to its name.
+SPELLED = {word: row.name for row in FORMATS.values() for word in (row.name, *row.spelled)}
+
+
+class Whole(float):
+    """Bits or bytes of an integer format with a scale: int8 and int4, not fp8 and fp4."""
+
+
+class WeightOnly(Whole):
+    """Bits or bytes of fp4 weights whose activations keep 16 bits; they are multiplied like int4."""
+
+
+def nearest(size):
+    """Return the format whose stored weights have about this many bytes; integer formats only for a ``Whole``."""
+    if isinstance(size, WeightOnly):
+        return "fp4 w4a16"
+    rows = (row for row in FORMATS.values() if row.name.startswith("int") or not isinstance(size, Whole))
+    return min(rows, key=lambda row: abs(row.stored / 8 - size)).name
 
 
 class Unknown(Exception):

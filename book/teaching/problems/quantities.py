@@ -14,6 +14,7 @@ from inferlib.principles import (  # noqa: F401
     decode_work,
     exchange_time,
     largest_batch,
+    memory_held,
     memory_time,
     profile_of,
     ridge_point,
@@ -36,7 +37,7 @@ def weights_fit(model, chip, count, weights="bf16"):
 
 def all_fits(model, chip, count, batch, context):
     """Whether weights and caches of 16 bits fit."""
-    return model.bytes_held(batch, context, "bf16") < count * chip.memory_capacity
+    return memory_held(profile_of(model), batch, context) < count * chip.memory_capacity
 
 
 def bound(model, chip, count, batch, context):
