@@ -6,7 +6,7 @@ import numpy as np
 
 from book.audit.grading import Reader
 from book.frames import frame, labelled
-from book.papers.pope2022 import benchmarks, two_constants
+from book.papers.pope2022 import benchmarks, plans, two_constants
 from book.papers.pope2022.benchmarks import TABLES, batches, lengths
 from inferlib import validation
 from inferlib.papers import pope2022 as pope
@@ -192,7 +192,7 @@ def advised(case, batch, new, held):
     work = f"{batch} × {new:,} tokens read" if new > 1 else f"{batch} tokens written after {held:,} each"
     try:
         model, chip = pope.load_model(case.model, *case.formats[:2]), pope.load_chip(case.machine.chip)
-        best = pope.best_plan(model, chip, case.machine.count, batch, new, held)
+        best = plans.best_plan(model, chip, case.machine.count, batch, new, held)
     except ValueError as refused:
         return f"{work}: {refused}"
     share = best.network / max(best.memory, best.arithmetic)
