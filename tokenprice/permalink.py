@@ -81,7 +81,7 @@ def model_dimensions(model, formats=None) -> dict:
         "stored": list(stored.values()), "new": new_model(model), "most": model.max_context,
         "formats": formats_of(model, *(formats or calibration.checkpoint_formats(model))),
     }  # fmt: skip
-    if known := sparse_attention.load_rows().get(sparse_attention.measured_as(model)):
+    if known := sparse_attention.row_of(model):
         found["factors"] = [known["token"], known.get("copies", 1), known["first"]]
         found |= {
             "told": sparse_attention.cautions(model),

@@ -201,6 +201,11 @@ def measured_as(model):
     return "latent" if any(isinstance(attention, LatentAttention) for attention in attentions) else ""
 
 
+def row_of(model):
+    """Return the row of a model's kind in ``sparse_attention.toml``; empty if it has none."""
+    return load_rows().get(measured_as(model), {})
+
+
 def in_catalogue_group(model, names):
     """Whether a model, or another model of the same shape, is among the named models of the catalogue."""
     return model.name in names or _shape(model) in map(_shape_of, names)
@@ -228,7 +233,7 @@ def timed_kinds(attention):
 
 def unscored_reason(model):
     """Say which models of a kind were scored, for a model that was not (end of a caution); else ``""``."""
-    known = load_rows().get(measured_as(model), {"models": ()})["models"]
+    known = row_of(model).get("models")
     if not known or in_catalogue_group(model, known):
         return ""
     return f"{model.name or 'this model'} was scored; of its kind: {', '.join(known)}"

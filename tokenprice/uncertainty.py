@@ -21,7 +21,7 @@ def error_bar(model, layout=None, engine=None):
     """Return factors that hold 80 % of left-out rows of questions like this one: of a step, and of TTFT (``first``)."""
     chips = 1 if layout is None else layout.tp * (layout.dp if layout.ep > 1 else 1)  # that share one step
     factor, part = stated_factor(engine)
-    own = sparse_attention.load_rows().get(sparse_attention.measured_as(model), {})
+    own = sparse_attention.row_of(model)
     token = max(own.get("token", 1), own.get("copies", 1) if layout is not None and layout.dp > 1 else 1)
     return {
         "factor": max(factor ** (1 + part * math.log2(chips)), token),
