@@ -89,9 +89,8 @@ class Record:
         for name, value in vars(self).items():
             if type(value) is dict:
                 object.__setattr__(self, name, FrozenDict(value))
-        for name, title, limits, optional in _doors(type(self)):
+        for name, title, limits, least, most, optional in _doors(type(self)):
             value = getattr(self, name)
-            least, most = limits["minimum"] or 0, limits["maximum"] or validation.LARGE
             usual = type(value) is float and least < value <= most
             if usual or (value is None and optional):
                 continue
@@ -143,13 +142,13 @@ def quantities(record):
 
 @cache
 def _doors(kind):
-    """Return name, name in errors, limits, and whether None is allowed, for every quantity of a record class."""
-    title = kind.__name__
-    limits = ("zero", "minimum", "maximum")
-    return [
-        (f.name, f"{title}.{f.name}", {limit: f.metadata[limit] for limit in limits}, f.default is None)
-        for f in quantities(kind)
-    ]
+    """Return name, name in errors, limits (with both ends), and whether None is allowed, for every quantity."""
+    found = []
+    for f in quantities(kind):
+        limits = {name: f.metadata[name] for name in ("zero", "minimum", "maximum")}
+        ends = limits["minimum"] or 0, limits["maximum"] or validation.LARGE
+        found.append((f.name, f"{kind.__name__}.{f.name}", limits, *ends, f.default is None))
+    return found
 
 
 def symbolic(record, notation: Mapping[str, str] | str):
