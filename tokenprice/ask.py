@@ -214,6 +214,7 @@ class Answer(Screen):
     def cache_tokens(self) -> tuple | None:
         """KV cache size in tokens as an engine's log prints it at start: least, predicted, and most."""
         low, high = launch.logged(self.question, self.launched)
+        low *= self.question.deployment.room_if_sorted
         return (
             tuple(by * self.max_sequences * self.question.longest for by in (low, 1.0, high))
             if self.max_sequences
