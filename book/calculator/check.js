@@ -338,8 +338,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (count < S.n_chips) notes.push(`The command takes ${count} of ${S.n_chips} chips.`);
     Object.assign(found, { layout: A.words(at), chip: S.chip, n_chips: count });
     if (said.boxes > 1) found.domain = Math.max(Math.floor(count / said.boxes), 1);
-    const own = "static" in said && workspace({ ...found, engine }, at);
-    if ("static" in said) found.memory_utilization = Math.min(said.static + own, 1);
+    if ("static" in said)
+      found.memory_utilization = Math.min(said.static + workspace({ ...found, engine }, at), 1);
     Object.assign(found, draftsOf(launch, own, notes));
     const asked = { ...found, ...own }, { prompt_tokens: prompt, output_tokens: output = 0 } = asked;
     if (said.longest && typeof prompt === "number" && prompt + output > said.longest) {
