@@ -38,9 +38,9 @@ SEEN = "{system} has", "the driver of {system} shows"  # the second if the drive
 WORKSPACE = 2e9
 BUFFERS = 2e9
 # vLLM then samples once for as many sequences as it may run, and keeps the larger peak free. Bytes of each logit that
-# are alive at once (vllm/v1/sample of the versions named): 2 and 4 as they come and in 32 bits, 4 with top-k and top-p
-# applied, 4 of noise or probabilities. Up to 0.16, without FlashInfer, PyTorch sorts instead: 2 and 4, sorted values
-# and places 4 + 8, and inside the sort places 8 and second buffers 12 (38: vllm#23278 and vllm#27508 left 39 and 38).
+# are alive at once (vllm/v1/sample): as it comes 2, in 32 bits 4, with top-k and top-p applied 4, its probability or
+# noise 4. Up to version 0.16 PyTorch sorted, unless FlashInfer sampled: 2 + 4, sorted values and places 4 + 8, and
+# inside the sort places 8 and second buffers 12. Peaks of 38 bytes: llm-d-benchmark, empirical-vllm-memory-results.md.
 SAMPLED = 14
 SORTED = 38
 MXFP4_BLOCK = 256
