@@ -56,6 +56,12 @@ class AttentionKind(Record):
 
     unsupported = ""  # what a source for plain and latent attention cannot describe
 
+    def kept(self, context):
+        """Values cached for ``context`` tokens; an indexer adds its keys."""
+        entries, keys = self.entries(context)
+        index = 0 if self.indexer is None else self.indexer.head_dim * keys
+        return self.cache_values() * entries + index
+
 
 class _Pairs(AttentionKind):
     """Base of kinds of attention over single positions of a context.
@@ -63,11 +69,9 @@ class _Pairs(AttentionKind):
     The fields ``window``, ``chunked``, ``top`` and ``indexer`` decide which positions a token sees.
     """
 
-    def kept(self, context):
-        """Values cached for ``context`` tokens, limited by a window; an indexer adds its keys."""
-        seen = context if self.window is None else minimum(context, self.window)
-        index = 0 if self.indexer is None else self.indexer.head_dim * context
-        return self.cache_values() * seen + index
+    def entries(self, context):
+        """Entries cached for ``context`` tokens, limited by a window, and keys of an indexer."""
+        return context if self.window is None else minimum(context, self.window), context
 
     def read(self, context):
         """Cached values that a new token reads."""

@@ -213,12 +213,11 @@ class Answer(Screen):
     @property
     def cache_tokens(self) -> tuple | None:
         """KV cache size in tokens as an engine's log prints it at start: least, predicted, and most."""
+        if not self.max_sequences:
+            return None
         low, high = launch.logged(self.question, self.launched)
-        return (
-            tuple(by * self.max_sequences * self.question.longest for by in (low, 1.0, high))
-            if self.max_sequences
-            else None
-        )
+        spans = low * self.question.deployment.room_if_sorted, 1.0, high
+        return tuple(by * self.max_sequences * self.question.longest for by in spans)
 
     @property
     def commands(self) -> dict[str, str]:

@@ -72,9 +72,14 @@ class CompressedAttention(AttentionKind):
         pooled = 0 if self.ratio is None else self._pooled_width()
         return self.q_rank + self.head_dim + pooled
 
-    def kept(self, context):
-        """Values cached for ``context`` tokens: those of the window, and the pooled ones."""
-        return self.head_dim * minimum(context, self.window) + self._pooled_width() * self._pooled(context)
+    def cache_values(self):
+        """Values of an entry."""
+        return self.head_dim
+
+    def entries(self, context):
+        """Entries cached for ``context`` tokens, those of the window and the pooled ones, and keys of an indexer."""
+        pooled = self._pooled(context)
+        return minimum(context, self.window) + pooled, pooled
 
     def read(self, context):
         """Cached values that a new token reads."""

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from inferlib import validation
 from inferlib.equation import Record
 from inferlib.formats import FORMATS
-from inferlib.ops import minimum, where
+from inferlib.ops import ceil, maximum, minimum, where
 from inferlib.system import (  # fmt: skip
     DoesNotFit,
     Layout,
@@ -15,7 +15,6 @@ from inferlib.system import (  # fmt: skip
     System,
     Workload,
     decode_model,
-    format_bytes,
 )
 from inferlib.transformer import Attention, Experts, LatentAttention, Transformer
 from tokenprice import calibration
@@ -24,8 +23,8 @@ from tokenprice.decode import ShardedModel, unsupported_reason, whole_layers
 from tokenprice.formatting import format_layout
 from tokenprice.kernels import Engine
 from tokenprice.scheduler import Scheduler
-from tokenprice.sparse_attention import kind_of, timed_kinds
-from tokenprice.speculation import acceptance, drafted_token_time, with_draft
+from tokenprice.sparse_attention import cached_bytes, kind_of, timed_kinds
+from tokenprice.speculation import acceptance, drafted_token_time, drafting, with_draft, with_head
 
 OUT_OF_MEMORY = "needs {need} GB, but {seen} {have} GB"
 OVER_ENGINE_BUDGET = (
@@ -37,13 +36,25 @@ SEEN = "{system} has", "the driver of {system} shows"  # the second if the drive
 # tenth of memory that engines leave free.
 WORKSPACE = 2e9
 BUFFERS = 2e9
+# vLLM then samples once for as many sequences as it may run, and keeps the larger peak free. Bytes of each logit that
+# are alive at once (vllm/v1/sample): as it comes 2, in 32 bits 4, with top-k and top-p applied 4, its probability or
+# noise 4. Up to version 0.16 PyTorch sorted, unless FlashInfer sampled: 2 + 4, sorted values and places 4 + 8, and
+# inside the sort places 8 and second buffers 12. Peaks of 38 bytes: llm-d-benchmark, empirical-vllm-memory-results.md.
+SAMPLED = 14
+SORTED = 38
+MXFP4_BLOCK = 256
 FP8_BLOCK = 128
 DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
 
 
-def engine_workspace(layout):
-    """Bytes of the engine's own on every chip, besides weights and KV cache."""
-    return WORKSPACE + (BUFFERS if layout.tp > 1 else 0)
+def engine_workspace(tp, logits=0, each=SAMPLED):
+    """Bytes of the engine's own on every chip, besides weights and KV cache; ``logits`` are those that it samples."""
+    return maximum(WORKSPACE, each * logits) + where(tp > 1, BUFFERS, 0)
+
+
+def padded(width):
+    """Bytes in memory over bytes stored, of experts in mxfp4, whose rows vLLM fills up to whole blocks (mxfp4.py)."""
+    return ceil(width / MXFP4_BLOCK) * MXFP4_BLOCK / width
 
 
 class Deployment(Record):
@@ -294,8 +305,11 @@ class Deployment(Record):
     @cached_property
     def weights_of_a_chip(self):
         """Bytes of weights on one chip."""
-        size = {part: n * self.weight_bytes(part) for part, n in self.model.parameters().items()}
+        held = with_head(self.model) if self.draft_tokens else self.model.parameters()
+        size = {part: n * self.weight_bytes(part) for part, n in held.items()}
         spread = size.pop("experts", 0) / (self.expert_lanes[1] * self.layout.pp)
+        if self.formats["experts"] == "mxfp4":  # type: ignore[attr-defined]
+            spread = spread * padded(self.model.d_model)
         return sum(size.values()) / (self.layout.tp * self.layout.pp) + spread
 
     @property
@@ -303,7 +317,22 @@ class Deployment(Record):
         """Share of memory that the engine takes, the part of the weights counted in it, and the engine's own bytes."""
         share = self.memory_utilization or DEFAULT_MEMORY_UTILIZATION
         counted = share if self.software.name == "compiled" else 1  # type: ignore[attr-defined]
-        return share, counted, engine_workspace(self.layout)
+        return share, counted, engine_workspace(self.layout.tp, self.logits)
+
+    @property
+    def logits(self):
+        """Logits that vLLM samples to measure its memory: of the most sequences; 0 for other engines."""
+        policy = self.scheduler
+        if self.software.name == "compiled" or not policy.rides:
+            return 0
+        budget = policy.max_num_batched_tokens or policy.max_num_seqs
+        return min(policy.max_num_seqs, budget) * self.model.vocab_size
+
+    @property
+    def room_if_sorted(self) -> float:
+        """Part of the room for caches that a vLLM leaves which sorts the logits."""
+        more = engine_workspace(1, self.logits, SORTED) - engine_workspace(1, self.logits)
+        return max(1 - more / (self.left - self.weights_of_a_chip), 0)
 
     def weight_bytes(self, part):
         """Bytes of a weight; matrices outside the layers are stored like the head."""
@@ -311,13 +340,12 @@ class Deployment(Record):
         return calibration.stored_bytes(format)
 
     def sequence(self, length):
-        """Bytes of one sequence's cache on one chip of its instance."""
-        kept = sum(n * each.kept(length) / self.kv_shards(each) for n, each in self.model.attentions)
-        cache = kept * format_bytes(self.kv_cache_dtype)
+        """Bytes of one sequence's cache on one chip of its instance, that of a draft head included."""
+        layers = drafting(self.model) if self.draft_tokens else self.model.layers
+        groups = [g for g in layers if g.attention]
+        cache = sum(g.count * cached_bytes(self, g.attention, length) for g in groups)
         states = [
-            g.replace(count=g.count / self.kv_shards(g.attention))
-            for g in self.model.layers
-            if g.attention and g.attention.state()
+            g.replace(count=g.count / self.kv_shards(g.attention)) for g in groups if g.attention.state()
         ]
         if states:  # recurrent states, per sequence
             cache = cache + self.model.replace(layers=tuple(states)).state_bytes()

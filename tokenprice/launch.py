@@ -214,7 +214,7 @@ class Launch:
             if machine is not None:
                 found["machine"] = machine = self._machine(machine, count, notes)
         if "static" in said and machine is not None:  # SGLang's fraction covers weights and KV cache only
-            own = engine_workspace(found.get("layout", Layout())) / calibration.memory(machine.chip)
+            own = engine_workspace(found.get("layout", Layout()).tp) / calibration.memory(machine.chip)
             found["memory_utilization"] = min(said["static"] + own, 1)
         found |= self._drafted(given, notes)
         prompt, output = (given.get(name, found.get(name)) for name in ("prompt_tokens", "output_tokens"))
@@ -565,7 +565,7 @@ def memory_share(question, engine):
     """
     served = question.deployment
     memory = calibration.memory(served.machine.chip)
-    taken = served.left + engine_workspace(served.layout)
+    taken = served.left + question.replace(engine=engine).deployment.engine_memory[2]
     weights = served.weights_of_a_chip
     if engine == "sglang":
         return served.left / memory

@@ -17,6 +17,7 @@ from inferlib.attention import Attention, Indexer
 from tokenprice import calibration, catalog, parsing, sparse_attention, workload
 from tokenprice.decode import unsupported_reason
 from tokenprice.question import SLO, Question, recorded
+from tokenprice.speculation import with_head
 from tokenprice.uncertainty import new_model
 
 PAGE = "calculator.html"
@@ -68,17 +69,21 @@ def _placed(part):
     return [kind(without_vectors(part), found), *found.values()]
 
 
+def stored(parameters):
+    """Parameters by part, as the page stores them: those of no part with the head."""
+    found = {part: parameters.get(part, 0) for part in STORED}
+    return [*(found | {"head": found["head"] + sum(parameters.values()) - sum(found.values())}).values()]
+
+
 def model_dimensions(model, formats=None) -> dict:
     """Describe a model to the page, in its checkpoint's formats or others; ValueError if it is unsupported."""
     if refusal := unsupported_reason(model):
         raise ValueError(refusal)
-    parts = dict(model.parameters())
-    stored = {part: parts.pop(part, 0) for part in STORED}
-    stored["head"] += sum(parts.values())  # other parameters are stored with the head
     layers = [[group.count, _placed(group.attention), _placed(group.feed_forward)] for group in model.layers]
     found = {
         "d_model": model.d_model, "vocab_size": model.vocab_size, "layers": layers,
-        "stored": list(stored.values()), "new": new_model(model), "most": model.max_context,
+        "stored": stored(model.parameters()), "drafting": stored(with_head(model)),
+        "new": new_model(model), "most": model.max_context,
         "formats": formats_of(model, *(formats or calibration.checkpoint_formats(model))),
     }  # fmt: skip
     if known := sparse_attention.row_of(model):

@@ -60,12 +60,33 @@ def kind_of(attention):
     return "" if attention.indexer is None else "blocks"
 
 
+def entry_bytes(at, attention, block):
+    """Bytes of a cached entry, and of an indexer's key, on one chip: what memory holds and a step reads."""
+    size = attention.cache_values() / at.kv_shards(attention) * format_bytes(at.kv_cache_dtype)
+    key = INDEX_WIDE if kind_of(attention) == "blocks" else INDEX
+    return block.entry or size, 0 if attention.indexer is None else key
+
+
+def block_of(at, attention, engine):
+    """The timed block of a layer of sparse or pooled attention."""
+    formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.kv_cache_dtype)
+    return at.operators.block(kind_of(attention), engine, at.model.d_model, *formats)
+
+
+def cached_bytes(at, attention, length):
+    """Bytes of a sequence's cache in one layer, on one chip."""
+    if not kind_of(attention):
+        return attention.kept(length) / at.kv_shards(attention) * format_bytes(at.kv_cache_dtype)
+    entries, keys = attention.entries(length)
+    entry, key = entry_bytes(at, attention, block_of(at, attention, "serving"))
+    return entry * entries + key * keys
+
+
 def sparse(at, attention):
     """Sparse attention as one block: its matrices, the indexer's keys, and the chosen (or all pooled) positions."""
     kind = kind_of(attention)
     _, size, chip = at.served("gemm", "attention")
-    formats = calibration.format_name(at.formats["attention"]), calibration.format_name(at.kv_cache_dtype)
-    block = at.operators.block(kind, at.engine_class, at.model.d_model, *formats)
+    block = block_of(at, attention, at.engine_class)
     held = list(_matrices(at, attention, size))
     if at.cached is not None:
         pairs, scored = _prompt_work(at, attention, kind)
@@ -76,13 +97,9 @@ def sparse(at, attention):
         return
     context = at.context
     ratio = getattr(attention, "ratio", None) or 1
-    index = 0 if attention.indexer is None else (INDEX_WIDE if kind == "blocks" else INDEX) * context / ratio
-    entry = block.entry or attention.cache_values() / at.kv_shards(attention) * format_bytes(
-        at.kv_cache_dtype
-    )
-    cached = at.rows * (
-        index + entry * _visible(attention, context)
-    )  # each drafted token selects its own positions
+    entry, key = entry_bytes(at, attention, block)
+    # each drafted token selects its own positions
+    cached = at.rows * (key * context / ratio + entry * _visible(attention, context))
     enough = context if attention.top is None else attention.top * ratio
     yield SparseAttentionBlock(
         block, chip, sum(n * each for n, each in held), cached, at.rows, context, enough

@@ -45,6 +45,17 @@ def acceptance(length, drafted):
     return lengths[int(validation.number("draft_tokens", drafted, minimum=1, maximum=len(lengths))) - 1]
 
 
+def drafting(model):
+    """Return the layers of a model, and one more of its last, the head that drafts."""
+    return (*model.layers, model.layers[-1].replace(count=1))
+
+
+def with_head(model):
+    """Parameters by part of a model and its draft head, whose first product merges two streams into one."""
+    found = model.replace(layers=drafting(model)).parameters()
+    return found | {"attention": found["attention"] + 2 * model.d_model**2}
+
+
 def with_draft(at):
     """Time of a draft head's first product, which merges the model's stream with the next token's, in seconds."""
     both = gemm(at, "attention", 2 * at.model.d_model, at.model.d_model / at.tp)

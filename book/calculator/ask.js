@@ -27,10 +27,11 @@ globalThis.inferlibAsk = function (D) {
     });
     const n_layers = total(groups, (g) => (g.count * g.parts.length) / 2);
     const plain = groups.every((g) => g.parts.every((p) => !p.kept || p.plain));
-    const stored = named(D.stored.map((part) => key("stored", part)), known.stored);
+    const [stored, drafting] = [known.stored, known.drafting].map((counts) =>
+      named(D.stored.map((part) => key("stored", part)), counts));
     const { d_model, vocab_size } = known;
     const values = { d_model, vocab_size, n_layers, hosted: plain ? 0 : n_layers, ...stored };
-    return { ...known, groups, values, name, size: total(known.stored) };
+    return { ...known, groups, values, drafting, name, size: total(known.stored) };
   };
   const model = (S) => {
     const known = S.own || D.models[S.model], key = S.own || S.model; // two names may share one entry
@@ -144,14 +145,20 @@ globalThis.inferlibAsk = function (D) {
     return rows.reduce((best, row) => (nearer(far(row), far(best)) ? row : best)).slice(4);
   };
 
+  // Bytes of the engine's own; vLLM samples for as many sequences as it may run.
+  const workspace = (S, m, c, { tp }) => {
+    const { budget, seqs, rides } = scheduler(S, { c }), samples = rides && S.engine !== "compiled";
+    return D.glue.workspace({ tp, logits: samples ? Math.min(seqs, budget) * m.values.vocab_size : 0 })[0];
+  };
   // Everything that the functions take, but for the workload; or why there is no answer.
   const machine = (S, m, c, n, l) => {
     const q = { rows: 1, ...m.values, ...c.values, ...D.engines[S.engine].values, n_chips: n, ...l,
-      lanes: l.dp * l.pp, share: S.memory_utilization || D.facts.share, workspace: D.facts.workspace[l.tp >
-        1 ? 1 : 0],
+      lanes: l.dp * l.pp, share: S.memory_utilization || D.facts.share, workspace: workspace(S, m, c, l),
       exchange_share: D.facts.exchange_share };
     const compiled = S.engine === "compiled", stored = formats(S, m), { each, cache } = stored;
     q.counted = compiled ? q.share : 1;
+    if (S.draft_tokens) Object.assign(q, m.drafting);
+    if (each.experts.kernel === "mxfp4") q.stored_experts *= D.glue.padded(q)[0];
     const known = D.kernels[c.lender], spread = sparse(m) && l.ep > 1 ? (l.dp > 1 ? 1 : 2) : 0;
     let late = ""; // what the kernels lack is asked after the memory, as in the library
     const put = (prefix, kind, found) => {
@@ -193,7 +200,9 @@ globalThis.inferlibAsk = function (D) {
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
     if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
-    return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups };
+    const drafting = S.draft_tokens ? [{ ...m.groups[m.groups.length - 1], count: 1 }] : [];
+    return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups,
+      held: [...m.groups, ...drafting] };
   };
   const cut = (m, l) => {
     const uneven = every(m, "n_heads").find((one) => one % l.tp);
@@ -266,7 +275,7 @@ globalThis.inferlibAsk = function (D) {
   };
   const run = (at, more) => timed(at, "step", Object.assign(at.q, more)).total;
   const kept = (at, length, q) => {
-    const each = at.groups.filter((g) => g.seen).map((g) => g.seen.kept(over(q, { length }), g.seen.own)
+    const each = at.held.filter((g) => g.seen).map((g) => g.seen.kept(over(q, { length }), g.seen.own)
       .map((n) => g.count * n));
     return Object.assign(q, { length, kept: total(each, (n) => n[0]), state: total(each, (n) => n[1]) });
   };
@@ -1181,5 +1190,5 @@ globalThis.inferlibAsk = function (D) {
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
     model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    leastStep, neighbours, search, decided, twice };
+    leastStep, neighbours, search, decided, twice, workspace };
 };

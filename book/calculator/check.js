@@ -266,7 +266,7 @@ globalThis.inferlibCheck = function (D, A) {
     return [{ tp, pp, dp, ep: sparse ? Math.min(ep, chips) : 1 }, count];
   };
   // The part of the memory that an engine takes beside weights and cache.
-  const workspace = (S, { tp }) => D.facts.workspace[tp > 1 ? 1 : 0]
+  const workspace = (S, layout) => A.workspace(S, A.model(S), A.chips[S.chip], layout)
     / A.chips[S.chip].values.chip_memory_capacity;
   const draftsOf = ({ said }, given, notes) => {
     if (!Object.keys(said).some((name) => name.startsWith("draft_"))) return {};
@@ -338,7 +338,8 @@ globalThis.inferlibCheck = function (D, A) {
     if (count < S.n_chips) notes.push(`The command takes ${count} of ${S.n_chips} chips.`);
     Object.assign(found, { layout: A.words(at), chip: S.chip, n_chips: count });
     if (said.boxes > 1) found.domain = Math.max(Math.floor(count / said.boxes), 1);
-    if ("static" in said) found.memory_utilization = Math.min(said.static + workspace(S, at), 1);
+    if ("static" in said)
+      found.memory_utilization = Math.min(said.static + workspace({ ...found, engine }, at), 1);
     Object.assign(found, draftsOf(launch, own, notes));
     const asked = { ...found, ...own }, { prompt_tokens: prompt, output_tokens: output = 0 } = asked;
     if (said.longest && typeof prompt === "number" && prompt + output > said.longest) {

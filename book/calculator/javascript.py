@@ -22,7 +22,7 @@ from inferlib.system import Accelerator, System
 from inferlib.transformer import Experts, FeedForward, Indexer, Layers, Transformer
 from tokenprice import calibration, decode, energy, invariants, prefill, queueing, request
 from tokenprice.change import BEST, PRICE, RESOURCES
-from tokenprice.deployment import Deployment
+from tokenprice.deployment import Deployment, engine_workspace, padded
 from tokenprice.kernels import Block, Engine, Kernel, Link
 from tokenprice.operators import AllReduce, all_reduce
 from tokenprice.permalink import STORED, dimensions, without_vectors
@@ -298,6 +298,8 @@ def glue():
             "drafted": {"token": drafted_token_time(step, *drafts)},
             "joules": {"joules": energy.of_token(asked.system, asked.step, number("together"))},
             "prompt_joules": {"joules": asked.prompt_joules},
+            "workspace": {"bytes": engine_workspace(number("tp"), number("logits"))},
+            "padded": {"part": padded(number("d_model"))},
             "idle": {
                 "joules": energy.idle_energy(energy.draw(), asked.system.chip.power, *map(number, IDLE))
             },

@@ -25,7 +25,7 @@ from tokenprice import (
     workload,
 )
 from tokenprice.config.formats import SPELLED
-from tokenprice.deployment import BUFFERS, DEFAULT_MEMORY_UTILIZATION, WORKSPACE
+from tokenprice.deployment import DEFAULT_MEMORY_UTILIZATION
 from tokenprice.queueing import MONTH
 from tokenprice.recommendation import machine_sizes
 from tokenprice.scheduler import GIB, LARGE, SMALL, Scheduler
@@ -287,7 +287,6 @@ def constant_facts():
         "exchange_share": calibration.load_operators()["exchange"]["share"][0], "bus": calibration.bus(),
         "share": DEFAULT_MEMORY_UTILIZATION,
         "month": MONTH, "points": workload.PARTS,
-        "workspace": [WORKSPACE, WORKSPACE + BUFFERS],
         "energy_error": energy.load_energy()["error"],
         "draw": [drawn.awake, drawn.reading, drawn.calculating],
     }  # fmt: skip
