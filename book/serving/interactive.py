@@ -107,7 +107,7 @@ def public_rows():
     named = {"weight_format": "weights", "sequences": "concurrency", "tokens_per_second": "rate"}
     steps = steps.rename(columns=named)
     both = pd.concat([served, steps.assign(version="", ttft=float("nan"))])
-    return both[(both.use == "clean") & (both.prompt_tokens > 0) & (both.rate > 0)]
+    return both[(both.use == "clean") & both.rate.notna()]
 
 
 def _kind(weights):

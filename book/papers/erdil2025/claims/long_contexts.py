@@ -94,7 +94,7 @@ def _long_contexts(read, holds):
     needed = {name: needed_group(load_chip(name)) for name in economics.GENERATIONS}
     holds(
         "group sizes on the order of 100 overcome it",
-        all(abs(np.log10(group / 100)) < 0.5 for group in needed.values()),
+        {round(np.log10(group)) for group in needed.values()} == {2},
         f"{format_items(needed, '.0f')} at the peaks and one token a pass; {needed['H100'] / 3:.0f} on an "
         f"H100 with three "
         "(threshold, ours: half a decade)",
