@@ -131,7 +131,7 @@ def _dot(row, at):
     return {"f": at, "x": [_three(speed)], "y": [0, _three(each)], "t": told, "u": row.url, "c": place}
 
 
-def answers_over_measurements(answers, rows, mine=()):
+def answers_over_measurements(answers, rows, mine):
     """Return all answers over all clean rows: model, publisher, chip and batch.
 
     ``answers``: from :func:`book.synthesis.comparison.all_answers`. ``rows``: from
