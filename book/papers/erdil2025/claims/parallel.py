@@ -27,7 +27,7 @@ def common_costs(first, second, points=400):
     return np.geomspace(low, high, points)
 
 
-def without_pipeline(name, draft):
+def without_pipeline(name, draft=economics.DRAFT):
     """A frontier of Tables 2 and 3 with pipeline parallelism left out."""
     return economics.frontier(
         load_model(name),
