@@ -81,7 +81,7 @@ def exchange_time(model: Model, chip: Accelerator, mesh: Mesh, tokens, *, layout
 
 
 @equation(unit="s")
-def gather_time(model: Model, chip: Accelerator, mesh: Mesh, *, axes):
+def gather_time(model: Model, chip: Accelerator, mesh: Mesh, *, axes="xyz"):
     """Seconds to gather the weights of all layers over some axes, all their links at once."""
     layer = gathered_weights(model, CORRECTED) * model.weight_bytes
     gathered = mesh.along(axes)
