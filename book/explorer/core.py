@@ -267,7 +267,7 @@ class Explorer:
         for name, output in view.outputs.items():
             moved = [arguments | {view.x: x.taken(float(v))} for v in grid]
             at = [None if self._short(a) else output(**a) for a in moved]
-            if any(v is not None and v > 0 for v in at):
+            if any(at):
                 shown = [math.nan if v is None else v / factor(view.unit) for v in at]
                 ax.plot(grid, shown, color=colours[name], label=name)
         ax.axvline(values[view.x], color="0.6", linestyle="--", linewidth=1)

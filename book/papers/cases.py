@@ -70,7 +70,7 @@ def notebooks():
     return frame[frame["Table 5"].astype(str) != frame["Table 6"].astype(str)].rename_axis("assumption")
 
 
-def sums(table="Table D.4"):
+def sums(table):
     """Prefill, generate, their sum, and both columns of totals of one of Pope's tables.
 
     Indexed by batch; milliseconds.

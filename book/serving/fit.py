@@ -259,8 +259,7 @@ def _fitted(seen, x, known):
         return np.append(far, _LEANING * (c - 1))
 
     found = least_squares(misses, np.full(x.shape[1], 0.3), **_TO_THE_END)
-    moved = np.abs(x).sum(axis=0) > 0
-    return np.where(moved, _digits(found.x), 0.0)
+    return np.where(x.any(axis=0), _digits(found.x), 0.0)
 
 
 def napkin(table):
@@ -339,7 +338,7 @@ def _folds(by, first=False):
     table, how = (first_rows(), fit_first) if first else (data(), fit)
     every = how(table)
     folds = {name: how(table[table[by] != name]) for name in sorted(table[by].unique())}
-    return {name: np.where(found > 0, found, every) for name, found in folds.items()}
+    return {name: np.where(found, found, every) for name, found in folds.items()}
 
 
 def groups(table):
@@ -699,7 +698,7 @@ def engine_tables():
 def _spans(fitted, first=False):
     """Return constants with the least and greatest value over the fits with one group left out that determine them."""
     folds = np.array([one for by in ("publisher", "model") for one in _folds(by, first).values()])
-    known = np.where(folds > 0, folds, np.nan)
+    known = np.where(folds, folds, np.nan)
     return np.array([fitted, np.nanmin(known, axis=0), np.nanmax(known, axis=0)]).T
 
 

@@ -107,7 +107,7 @@ def public_rows():
     named = {"weight_format": "weights", "sequences": "concurrency", "tokens_per_second": "rate"}
     steps = steps.rename(columns=named)
     both = pd.concat([served, steps.assign(version="", ttft=float("nan"))])
-    return both[(both.use == "clean") & (both.prompt_tokens > 0) & (both.rate > 0)]
+    return both[(both.use == "clean") & both.rate.notna()]
 
 
 def _kind(weights):
@@ -131,7 +131,7 @@ def _dot(row, at):
     return {"f": at, "x": [_three(speed)], "y": [0, _three(each)], "t": told, "u": row.url, "c": place}
 
 
-def answers_over_measurements(answers, rows, mine=()):
+def answers_over_measurements(answers, rows, mine):
     """Return all answers over all clean rows: model, publisher, chip and batch.
 
     ``answers``: from :func:`book.synthesis.comparison.all_answers`. ``rows``: from

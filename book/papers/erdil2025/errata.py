@@ -161,7 +161,7 @@ def of_long_contexts():
         "prefill_low": f"{half / max(shares):.1f}",
         "prefill_high": f"{half / min(shares):.1f}",
         "prefill_needed": f"{3 * max(shares):.0%}",
-        "full_cost": f"{context.full_cost(price=2.0):.3f}",
+        "full_cost": f"{context.full_cost(2.0):.3f}",
         "mfu": f"{context.mfu()[1]:.1%}",
         "at_peaks": f"{long_contexts.fastest_at_peaks():.0f}",
     }

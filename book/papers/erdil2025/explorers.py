@@ -84,7 +84,7 @@ ONE_WAY, PRINTED = Cut(kind="1D"), Assumptions()
 
 
 def one_layout(model=LLAMA, chip=H100, gpus=8, batch=32, context=4096,
-               cut=ONE_WAY, assumptions=PRINTED):  # fmt: skip
+               cut=None, assumptions=PRINTED):  # fmt: skip
     """Explorer of one token's time in one layout: ``cut``, or cut one way over all GPUs."""
     mine, cut = model.shape, cut or ONE_WAY
     sparse = mine.n_experts > 1

@@ -7,14 +7,12 @@ from book.audit.grading import Reader
 from book.papers.erdil2025 import frontiers
 from book.papers.erdil2025.readings import FIGURE_1, FIGURE_1_CAPPED
 from inferlib.papers.erdil2025.equations import toy
-from inferlib.papers.erdil2025.records import ToyAssumptions, load_chip, load_model
+from inferlib.papers.erdil2025.records import ToyAssumptions
 
-H100 = load_chip("H100")
-SMALL, LARGE = load_model("Llama 3 8B"), load_model("Llama 3 70B")
 READINGS = {"peak rates": FIGURE_1, "attainable rates": FIGURE_1_CAPPED}
 
 
-def figure_1_data(assumptions=FIGURE_1, shown=(SMALL, LARGE), chip=H100):
+def figure_1_data(assumptions, shown, chip):
     """The frontiers of Figure 1 with their ``model`` and ``demand`` (tokens/s), at the chip's rent."""
     read = Reader("erdil2025", "Figure 1")
     parts = []

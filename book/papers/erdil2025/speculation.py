@@ -17,7 +17,7 @@ from inferlib.papers.erdil2025.search import (
 from inferlib.system import count
 
 
-def rounds(gamma_max, assumptions=DEFAULT):
+def rounds(gamma_max, assumptions):
     """The rounds that speculative decoding may choose from: (draft passes, tokens verified) for each gamma."""
     free = 1 if assumptions.free_token else 0
     return [(gamma, gamma + free) for gamma in range(2 - free, gamma_max + 1)]

@@ -69,7 +69,7 @@ def quoted():
 
 
 @frame()
-def markers(contexts=(4, 32, 128)):
+def markers(contexts):
     """The gains that section 4.6 quotes for 3D-DRAM, at several contexts."""
     for name in large():
         row = {"model": name}

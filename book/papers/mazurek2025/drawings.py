@@ -50,7 +50,7 @@ def expert_parallel(model, setup, own):
 
 
 @frame("plan", "lane", "batch", "part", "start", "end")
-def timeline_data(model, at, own, context, assumptions=DEFAULT):
+def timeline_data(model, at, own, context, assumptions):
     """Two micro-batches taking turns through two layers, and the same batch in one piece."""
     batch = own * at.deployment.n_gpus
 
@@ -80,7 +80,7 @@ def timeline_data(model, at, own, context, assumptions=DEFAULT):
         start += seconds
 
 
-def timeline(model, at, own, context, assumptions=DEFAULT):
+def timeline(model, at, own, context, assumptions):
     """Two layers with two-batch overlap and without, to scale."""
     axes = style.panels(7.2, 3.6, rows=2, sharex=True)
     data = timeline_data(model, at, own, context, assumptions)

@@ -41,7 +41,7 @@ def parts_of(name, own, context=CONTEXT, assumptions=DEFAULT):
     }
 
 
-def network_binds(name, own, context=CONTEXT, assumptions=DEFAULT):
+def network_binds(name, own, context, assumptions):
     """Whether the network sets the time of a step with overlap."""
     t = parts_of(name, own, context, assumptions)
     computing = max(t["attention memory"], t["attention arithmetic"])

@@ -16,7 +16,7 @@ from book.papers.pope2022.schedules import (
 from inferlib.papers.pope2022 import cache_over_batch, cache_over_heads, memory_time, multihead
 
 
-def draw_layout(layout, mesh, chip=(0, 0, 0)):
+def draw_layout(layout, mesh, chip):
     """Draw a layout or one of :data:`ATTENTIONS`: every tensor with its cuts, and in colour what one chip holds."""
     kinds = ("attention", "cache") if layout in ATTENTIONS else ("activations", "weights")
     plan = schedule(layout)

@@ -165,7 +165,7 @@ def code_of(path):
     return ["".join(cell["source"]) for cell in cells if cell.get("cell_type") == "code"]
 
 
-def collected(folder, keys, seals=None):
+def collected(folder, keys, seals):
     """Return returned sheets by token (the better one per student), and faults of the others by file."""
     found, faults = {}, []
     for path in sorted(folder.rglob("*.ipynb")):

@@ -28,16 +28,16 @@ def utilisation(model, chip, n_gpu, batch, context):
 # Section 4.3: long contexts.
 
 
-def full_cost(part=1.0, price=None):
-    """Dollars for a million tokens of Llama 3 70B at 16 bits when a part of an H100's peak is used."""
+def full_cost(price, part=1.0):
+    """Dollars for a million tokens of Llama 3 70B at 16 bits on H100s at a price per hour and a part of their peak."""
     shape = load_model("Llama 3 70B").shape
     seconds = printed.pointwise_flop(shape, printed.active_parameters(shape, 1)) / (part * H100.flops)
-    return 1e6 * seconds * (H100.price if price is None else price) * factor("usd/h")
+    return 1e6 * seconds * price * factor("usd/h")
 
 
 def _full_cost(read):
     rent, part = read("rent of one GPU") / factor("usd/h"), H100.flops_fraction
-    return full_cost(part, rent) / 1e6
+    return full_cost(rent, part) / 1e6
 
 
 def mfu():
