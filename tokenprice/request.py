@@ -261,7 +261,7 @@ class Request(Screen):
                 f"{name} ${format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
             paid = format_interval(100 * self.dollars, span)
-            whole = any(self.slow_end) or self.prefill_replicas  # idle hours are paid too
+            whole = self.paid_hours_used != 1 or self.prefill_replicas  # idle hours are paid too
             used = "" if whole else " of used hours"
             found.append(("Price", f"per million tokens{used}: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
@@ -344,9 +344,8 @@ def decode_step(q, running) -> Breakdown:
 def closed_loop(q, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = q.workload.batch
-    protocol = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
     profile = prefill_profile(q)
-    request = request_for(q, profile, step, running, users=users, protocol=protocol)
+    request = request_for(q, profile, step, running, users=users)
     if q.reader:
         request = disaggregated(q, request, profile.uneven)
     return with_cautions(request, q, users)
@@ -372,6 +371,7 @@ def request_for(q, profile, step, running, **other):
     paid = {"price": q.hourly(q.machine.chip), "utilisation": q.paid_hours_used or 1}
     if q.reader:
         paid["read_price"] = q.hourly(q.prefill_machine.chip)
+    other["protocol"] = ArrivalProcess(q.requests_per_user, bool(q.fixed_lengths))
     return request_of(q.deployment, step, profile, q.output_tokens, running, reader=q.reader, **paid, **other)
 
 
