@@ -34,10 +34,10 @@ TOO_LATE = "first token too late"
 TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
-NOT_SIMULATED = "dearer by formula and not simulated"
+DEARER = "dearer than the offers"
 IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but no pipeline stages were measured"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
-FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
+FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, DEARER)
 # Offers that are simulated if the SLO has percentiles; requests that choose their numbers, and others that judge them,
 # with the seeds of both.
 SIMULATED = 3
@@ -95,8 +95,7 @@ class Offer(formatting.Screen):
     @property
     def p99(self):
         """Simulated p99 by kind: at the estimate, and at both ends of its interval."""
-        kinds = ("first", "token") if self.simulations else ()
-        return {what: [one.percentile(what, 99) for one in self.simulations] for what in kinds}
+        return {what: [one.percentile(what, 99) for one in self.simulations] for what in ("first", "token")}
 
     @property
     def concurrency(self):
@@ -485,7 +484,7 @@ def decide(
     if promise.percentiles:
         found = search.simulated(found, SIMULATED, search.percentiles)
         for one in found[SIMULATED:]:
-            search._miss(one.question, NOT_SIMULATED, "dearer by formula")
+            search._miss(one.question, DEARER, "by formula, or as far as simulated")
         del found[SIMULATED:]
     elif q.request_rate:
         found = search.simulated(found, OFFERS_SHOWN, search.means)

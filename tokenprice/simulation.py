@@ -43,8 +43,8 @@ class Simulation(Screen, Played):
 
     def error(self, what) -> float:
         """Standard error of the 99th percentile in seconds, from those of ten parts of the simulation."""
-        parts = np.array_split(getattr(self, what), 10)
-        return float(np.std([np.percentile(part, 99) for part in parts], ddof=1)) / sqrt(len(parts))
+        parts = np.array_split(getattr(self, what), min(10, len(self.first)))
+        return float(np.std([np.percentile(part, 99) for part in parts])) / sqrt(max(len(parts) - 1, 1))
 
     @property
     def kinds(self) -> dict:
