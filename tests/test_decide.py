@@ -101,12 +101,6 @@ def test_without_a_promise_memory_sets_the_number_of_users():
     )
 
 
-def test_what_has_no_room_for_one_user_says_the_bytes():
-    """70.6 billion weights of two bytes and a cache of 320 KiB for each of 4,500 tokens, against one H100."""
-    found = decide("Llama 3 70B", **LONGER, chips="H100 SXM", counts=1)
-    assert found.rejected[0].detail.startswith(f"needs {(70.55e9 * 2 + 4500 * 327680) / 1e9:.0f} GB, but")
-
-
 def test_a_chip_on_which_nothing_was_measured_has_a_footnote():
     found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK)
     (mark,) = re.findall(r"^(\[\d\]) Caution: nothing was measured on GB200 NVL72\.$", str(found), re.M)
@@ -135,15 +129,6 @@ def test_pipeline_stages_that_are_much_cheaper_are_named():
     found, staged = (decide("Qwen3 32B", **asked, layouts=layouts) for layouts in (None, "PP2 TP2"))
     less = 1 - staged.best.dollars / found.best.dollars
     assert f"PP2 x TP2 on 4 × L40S would meet the SLO for {less:.0%} less" in found.narrower
-
-
-def test_a_checkpoint_of_fewer_bits_is_named_where_nothing_else_keeps_the_promise():
-    """744 billion weights do not fit on eight of these chips in 16 bits, and do in 4."""
-    found = decide("zai-org/GLM-5.2", **LONGER, weights="bf16", chips=RACK, counts=(8,))
-    assert not found.offers
-    assert (
-        f"With weights in fp4 (nvidia/GLM-5.2-NVFP4), 8 GPUs of {RACK} would meet the SLO" in found.narrower
-    )
 
 
 RACK = "GB200 NVL72"
@@ -188,11 +173,6 @@ def test_layouts_use_all_chips_and_divide_the_heads():
             assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
 
 
-NOTHING = decide(LLAMA, **ASKED, weights="fp8", chips=["H100", "H200"], tpot="2000/s")
-COPIES = decide(
-    DEEPSEEK, **ASKED, weights="fp8", chips="H200", counts=8, layouts="DP8 EP8", concurrency=1000
-).best
-SOON = decide("Llama 3 8B", **ASKED, chips="H100", counts=1, request_latency="5 s").best
 HELD = decide(LLAMA, **ASKED, weights="fp8", tpot_p99="50 ms", concurrency=500, chips="B200", counts=1).best
 
 
@@ -286,7 +266,7 @@ def test_a_given_number_of_users_is_held_by_as_few_machines_as_can_and_the_cheap
 
 def test_a_whole_answer_comes_in_time():
     asked = {"prompt_tokens": 2000, "output_tokens": 300, "chips": "H100", "counts": [1, 2]}
-    found = decide("Llama 3 8B", **asked, request_latency="5 s").best
+    found = decide("Llama 3 8B", **asked, request_latency="3 s").best
     assert found.request.seconds <= 3 < decide("Llama 3 8B", **asked, tpot="1 tokens/s").best.request.seconds
 
 
