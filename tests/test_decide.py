@@ -143,13 +143,6 @@ def test_a_miss_says_how_far_off_it_is(promise, reason, times):
     assert miss.times == pytest.approx(times(numbers(miss.detail)[0]), rel=6e-3)
 
 
-def test_a_choice_of_positions_without_an_indexer_is_not_described():
-    layers = LLAMA.layers[0]
-    chosen = layers.replace(attention=layers.attention.replace(top=2048))
-    found = decide(LLAMA.replace(layers=(chosen,)), **ASKED, weights="fp8", counts=1, chips="B200")
-    assert set(found.why_not) == {"not described"}
-
-
 def test_offers_that_nobody_timed_stand_where_their_slow_end_does():
     """Offers with lent kernels, or copies that share experts, must not rank first because of an error."""
     asked = ASKED | {"tpot": "20/s", "weights": "fp8", "chips": ["H200", "MI300X"]}

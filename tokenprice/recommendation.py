@@ -380,6 +380,9 @@ def decide(
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
 
+    With ``tpot_p99`` or ``ttft_p99``, only the three cheapest machines are offers: 3,000 simulated requests choose the
+    number of machines or users, and 10,000 others must meet the SLO with it.
+
     Parameters
     ----------
     question : Question, or a model
@@ -732,10 +735,10 @@ class _Search:
                 found = ask_kernel_model(offer.question.replace(**load), simulated=False)
                 if not found.feasible:
                     return self._miss(offer.question, NOT_DESCRIBED, found.reason)
-                factor = found.request.step_factor
-                made = simulate_requests(found, self.promise, *requests, slower=factor if self.sure else 1.0)
+                by = found.request.step_factor if self.sure else 1.0
+                made = simulate_requests(found, self.promise, *requests, slower=by)
                 now = replace(offer, question=found.question, request=found.request)
-                now = replace(now, replicas=self.many and machines + k or 0)
+                now = replace(now, replicas=offer.replicas and machines + k)
                 if made.meets_slo:
                     high = k
                     kept = replace(now, simulations=(made,))
@@ -748,9 +751,10 @@ class _Search:
         found = ask_kernel_model(kept.question)
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
-        by = 1.0, 1 / factor, factor
-        ends = tuple(simulate_requests(found, self.promise, *JUDGING, slower=end) for end in by)
-        yield replace(kept, request=found.request, fleet=many, simulations=ends)
+        ends = [
+            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
+        ]
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
