@@ -166,7 +166,7 @@ def test_layouts_use_all_chips_and_divide_the_heads():
             assert at.tp * at.pp * at.dp == n and 128 % at.tp == 0
 
 
-HELD = decide(LLAMA, **ASKED, weights="fp8", tpot_p99="50 ms", concurrency=500, chips="B200", counts=1).best
+HELD = decide(LLAMA, **ASKED, weights="fp8", tpot_p99="40 ms", concurrency=500, chips="B200", counts=1).best
 
 
 test_what_is_tried_by_hand = exactly("test_what_is_tried_by_hand", globals())
