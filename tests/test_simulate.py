@@ -90,6 +90,12 @@ def test_every_request_that_came_was_served_with_all_its_tokens():
     assert min(found.gaps) >= base + each * ASKED.prompt_tokens
 
 
+def test_the_error_of_a_percentile_is_how_far_other_random_numbers_are():
+    runs = [simulate(ASKED, requests=2000, seed=seed) for seed in range(20)]
+    spread = np.std([one.percentile("first", 99) for one in runs])
+    assert np.mean([one.error("first") for one in runs]) == pytest.approx(spread, rel=0.4)
+
+
 def test_equal_seeds_are_equal():
     one, other = (simulate(ASKED, requests=500, seed=7) for _ in range(2))
     assert one.to_dict() == other.to_dict() != simulate(ASKED, requests=500, seed=8).to_dict()

@@ -253,8 +253,8 @@ class Answer(Screen):
             "layer_formats": {part: format_dtype(f) for part, f in (kept or {}).items()},
         }
         if self.feasible:
-            hourly = None if q.price_per_chip_hour is None else q.price_per_chip_hour * self.machine.count
-            hourly = self.fleet.dollars_per_hour if self.fleet else hourly
+            rent = q.hourly(self.machine.chip)
+            hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from functools import cache
-from math import ceil, inf
+from itertools import islice
+from math import ceil, floor, inf, log10
 from typing import Unpack
 
 from inferlib import validation
@@ -19,7 +20,7 @@ from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
 from tokenprice.progress import progress
 from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
-from tokenprice.queueing import Fleet, fleet, smallest_number
+from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
 from tokenprice.uncertainty import load_calibration
@@ -33,13 +34,15 @@ TOO_LATE = "first token too late"
 TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
-NOT_SIMULATED = "dearer by formula and not simulated"
+DEARER = "dearer than the offers"
 IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but no pipeline stages were measured"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
-FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
-# Offers that are simulated if the SLO has percentiles, and requests simulated for each.
+FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, DEARER)
+# Offers that are simulated if the SLO has percentiles; requests that choose their numbers, and others that judge them,
+# with the seeds of both.
 SIMULATED = 3
-REQUESTS = 3000
+CHOOSING = 3000, 0
+JUDGING = 10_000, 1
 OFFERS_SHOWN = 5  # offers shown
 # Load up to which 2,000 simulated requests show the mean wait: at 0.9 it was within a seventh of that of 100,000
 # requests, at 0.95 within two fifths, at 0.99 down to a ninth (70B on two H100, 8B with long prompts, prefill alone).
@@ -75,6 +78,11 @@ class Offer(formatting.Screen):
         return self.question.needs_machine()
 
     @property
+    def simulated(self):
+        """Whether the numbers that are compared with the SLO come from a simulation."""
+        return bool(self.simulations or self.fleet and self.fleet.simulated)
+
+    @property
     def layout(self) -> Layout:
         """Its parallel layout."""
         return self.question.resolved_layout
@@ -87,8 +95,7 @@ class Offer(formatting.Screen):
     @property
     def p99(self):
         """Simulated p99 by kind: at the estimate, and at both ends of its interval."""
-        kinds = ("first", "token") if self.simulations else ()
-        return {what: [one.percentile(what, 99) for one in self.simulations] for what in kinds}
+        return {what: [one.percentile(what, 99) for one in self.simulations] for what in ("first", "token")}
 
     @property
     def concurrency(self):
@@ -171,9 +178,10 @@ class Offer(formatting.Screen):
     def percentiles(self):
         """Simulated percentiles as columns of the table."""
         found = {}
-        for what, seconds in self.p99.items():
-            name = {"first": "ttft", "token": "tpot"}[what]
-            found |= dict(zip((f"{name}_p99", f"{name}_p99_low", f"{name}_p99_high"), seconds, strict=True))
+        for end, one in zip(("", "_low", "_high"), self.simulations, strict=False):
+            for what, name in (("first", "ttft"), ("token", "tpot")):
+                uncertain = floor(log10(max(one.error(what), 1e-9)))  # the first digit that chance decides
+                found[f"{name}_p99{end}"] = round(one.percentile(what, 99), -uncertain)
         if self.simulations:
             found |= {
                 "kept": self.simulations[0].slo_attainment,
@@ -316,7 +324,10 @@ class Decision(formatting.Screen):
             below = [f"[{n}] {note}" for note, n in footnotes.items()]
             said = f"Intervals hold {100 * load_calibration()['confidence']:.0f} % of cases"
             if self.best.simulations:
-                said += f"; p99 and kept: of {len(self.best.simulations[0].first):,} simulated requests"
+                many = len(self.best.simulations[0].first)
+                said += (
+                    f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
+                )
             elif self.question.request_rate:
                 said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
@@ -368,6 +379,9 @@ def decide(
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
+
+    With ``tpot_p99`` or ``ttft_p99``, only the three cheapest machines are offers: 3,000 simulated requests choose the
+    number of machines or users, and 10,000 others must meet the SLO with it.
 
     Parameters
     ----------
@@ -471,14 +485,17 @@ def decide(
         )
     found = sorted(search.offers, key=search.place)
     if promise.percentiles:
-        found = search.played(found)
+        found = search.simulated(found, SIMULATED, search.percentiles)
+        for one in found[SIMULATED:]:
+            search._miss(one.question, DEARER, "by formula, or as far as simulated")
+        del found[SIMULATED:]
     elif q.request_rate:
-        found = search.simulated(found, OFFERS_SHOWN)
+        found = search.simulated(found, OFFERS_SHOWN, search.means)
     if q.request_rate and not sure and not promise.percentiles:
         cheapest = {}
         for chip in dict.fromkeys(offer.system.chip.name for offer in found[:OFFERS_SHOWN]):
             slow = searched([one for one in offers if one[0].name == chip], True)
-            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1)), None)
+            cheapest[chip] = next((one.fleet for one in slow.simulated(slow.offers, 1, slow.means)), None)
         found[:OFFERS_SHOWN] = [
             replace(one, sure=one.fleet if search.sure_of(one) else cheapest.get(one.system.chip.name))
             for one in found[:OFFERS_SHOWN]
@@ -664,22 +681,31 @@ class _Search:
             return self._miss(q, NOT_DESCRIBED, broken)
         self.offers.append(Offer(asked, request, seller, fleet, replicas=replicas))
 
-    def simulated(self, offers, most):
-        """Simulate the cheapest offers, and return them with the machines that then meet the SLO."""
-        offers = sorted(offers, key=self.place)
-        while (
-            k := next((k for k, one in enumerate(offers[:most]) if not one.fleet.simulated), None)
-        ) is not None:
-            q, old = offers[k].question, offers[k].fleet
-            near = old.replicas, old.prefill_replicas
-            if many := fleet(q, kept=self._kept, sure=self.sure, near=near):
-                many = replace(many, max_num_seqs=old.max_num_seqs)
-                offers[k] = replace(offers[k], request=many.request, fleet=many)
-            else:
-                offers.pop(k)
-                self._miss(q, *self._late(old))
-            offers.sort(key=self.place)
-        return offers
+    def simulated(self, offers, most, search):
+        """Return the offers sorted, with the ``most`` cheapest simulated.
+
+        ``search`` yields an offer at ever higher prices below which it misses the SLO, then simulated, and then, if it
+        is one of the cheapest, with what else is shown.
+        """
+        found = [(one, search(one)) for one in offers]
+        while True:
+            found.sort(key=lambda pair: self.place(pair[0]))
+            k = next((k for k, (one, _) in enumerate(found[:most]) if not one.simulated), None)
+            if k is None:
+                last = [next(further, one) for one, further in found[:most]]
+                return sorted(last, key=self.place) + [one for one, _ in found[most:]]
+            _, further = found.pop(k)
+            found += [(one, further) for one in islice(further, 1)]
+
+    def means(self, offer):
+        """Yield the offer of a fleet with the machines whose simulated means meet the SLO."""
+        q, old = offer.question, offer.fleet
+        near = old.replicas, old.prefill_replicas
+        if many := fleet(q, kept=self._kept, sure=self.sure, near=near):
+            many = replace(many, max_num_seqs=old.max_num_seqs)
+            yield replace(offer, request=many.request, fleet=many)
+        else:
+            self._miss(q, *self._late(old))
 
     def _late(self, many):
         """Return what a simulated fleet misses: reason, detail, factor."""
@@ -687,54 +713,48 @@ class _Search:
         reason = TOO_SLOW if token > max(first) else TOO_LATE
         return reason, f"with {many.replicas} machines and more, simulated", max(token, *first, 1.0)
 
-    def played(self, offers):
-        """Return a few offers, each with the machines or users that meet its percentiles; cheapest first.
+    def percentiles(self, offer):
+        """Yield the offer with more machines, or fewer users, until simulated requests meet its percentiles.
 
-        An offer that is cheaper by formula than the cheapest of them is simulated too.
+        The number that some requests choose is judged by others, because of many numbers and machines the cheapest is
+        also the luckiest.
         """
-        kept = []
-        for offer in progress(offers, "machines"):
-            if len(kept) >= SIMULATED and offer.ranked >= min(one.ranked for one in kept):
-                self._miss(offer.question, NOT_SIMULATED, "dearer by formula")
-            elif found := self._played(offer):
-                kept.append(found)
-        return sorted(kept, key=self.place)
-
-    def _played(self, offer):
-        """Simulate one offer: the fewest machines, or the most users, that meet the percentiles."""
         from tokenprice.simulation import simulate_requests
 
-        made = {}
-
-        def good(n):
-            load = {"replicas": n} if offer.fleet else {"concurrency": n * offer.layout.dp}
-            found = ask_kernel_model(offer.question.replace(**load), simulated=False)
-            if not found.feasible or (self.sure and found.fleet and found.fleet.slow_end.load > SETTLED):
-                return False
-            ends = 1.0, 1 / found.request.step_factor, found.request.step_factor
-            made[n] = [
-                simulate_requests(found, self.promise, REQUESTS, slower=by)
-                for by in (ends if self.sure else ends[:1])
-            ]
-            return all(one.meets_slo for one in made[n])
-
-        if offer.fleet:
-            n = smallest_number(
-                good, least=offer.fleet.replicas, most=MAX_FLEET_FACTOR * offer.fleet.replicas
-            )
-        else:
-            rounds = int(offer.concurrency // offer.layout.dp)
-            fewer = smallest_number(lambda k: good(max(rounds + 1 - k, 1)), most=rounds)
-            n = fewer and max(rounds + 1 - fewer, 1)
-        if not n:
-            return self._miss(offer.question, *self._rare(list(made.values())[-1][-1]))
-        found = ask_kernel_model(made[n][0].answer.question)
+        dp, old = offer.layout.dp, offer.fleet
+        machines = old.replicas if old else offer.replicas
+        rounds = int(offer.concurrency // dp)
+        most = (MAX_FLEET_FACTOR - 1) * machines or rounds - 1
+        low = 0
+        for requests in (CHOOSING, JUDGING):
+            start, high = low, None
+            while low != high:
+                k = min(max(2 * low - start - 1, start), most) if high is None else (low + high) // 2
+                users = ceil(self.many / (machines + k) / dp) if self.many else rounds - k
+                load = {"replicas": machines + k} if old else {"concurrency": users * dp}
+                found = ask_kernel_model(offer.question.replace(**load), simulated=False)
+                if not found.feasible:
+                    return self._miss(offer.question, NOT_DESCRIBED, found.reason)
+                by = found.request.step_factor if self.sure else 1.0
+                made = simulate_requests(found, self.promise, *requests, slower=by)
+                now = replace(offer, question=found.question, request=found.request)
+                now = replace(now, replicas=offer.replicas and machines + k)
+                if made.meets_slo:
+                    high = k
+                    kept = replace(now, simulations=(made,))
+                elif k == most:
+                    return self._miss(offer.question, *self._rare(made))
+                else:
+                    low = k + 1
+                    yield now
+        yield kept
+        found = ask_kernel_model(kept.question)
+        many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
-        many = offer.fleet and replace(found.fleet, max_num_seqs=offer.fleet.max_num_seqs)
         ends = [
-            simulate_requests(found, self.promise, REQUESTS, slower=by) for by in (1.0, 1 / factor, factor)
+            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
         ]
-        return replace(offer, request=found.request, fleet=many, simulations=tuple(ends))
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
@@ -773,8 +793,10 @@ class _Search:
         """Return TPOT and TTFT, at the slow end if they must be met there."""
         if not self.sure:
             return tried.tpot, tried.ttft
-        users = zip(tried.concurrency, tried.decode_batch, strict=True)
-        each = [with_cautions(replace(tried, concurrency=n, decode_batch=m), q, n) for n, m in users]
+        users = np.broadcast(tried.concurrency, tried.decode_batch, tried.pack)
+        each = [
+            with_cautions(replace(tried, concurrency=n, decode_batch=m, pack=k), q, n) for n, m, k in users
+        ]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late
 

@@ -256,7 +256,7 @@ class Request(Screen):
                 f"{name} ${format_interval(usd, span)}" for name, usd in self.per_million.items()
             )
             paid = format_interval(100 * self.dollars, span)
-            whole = any(self.slow_end) or self.prefill_replicas  # idle hours are paid too
+            whole = self.paid_hours_used != 1 or self.prefill_replicas  # idle hours are paid too
             used = "" if whole else " of used hours"
             found.append(("Price", f"per million tokens{used}: {prices}; {paid} cents per request"))
         elif self.price_per_chip_hour is not None:
@@ -339,9 +339,8 @@ def decode_step(question, running) -> Breakdown:
 def closed_loop(question, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = question.workload.batch
-    arrival_process = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
     profile = prefill_profile(question)
-    request = request_for(question, profile, step, running, users=users, arrival_process=arrival_process)
+    request = request_for(question, profile, step, running, users=users)
     if question.reader:
         request = disaggregated(question, request, profile.uneven)
     return with_cautions(request, question, users)
@@ -367,6 +366,7 @@ def request_for(question, profile, step, running, **other):
     paid = {"price": question.hourly(question.machine.chip), "utilisation": question.paid_hours_used or 1}
     if question.reader:
         paid["read_price"] = question.hourly(question.prefill_machine.chip)
+    other["arrival_process"] = ArrivalProcess(question.requests_per_user, bool(question.fixed_lengths))
     return request_of(
         question.deployment, step, profile, question.output_tokens, running, reader=question.reader, **paid, **other
     )  # fmt: skip

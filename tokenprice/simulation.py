@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
-from math import ceil, inf
+from math import ceil, inf, sqrt
 from typing import Unpack
 
 from inferlib.equation import frozen
@@ -40,6 +40,11 @@ class Simulation(Screen, Played):
     def mean(self, what) -> float:
         """Mean of the same; of gaps over tokens, of the others over requests."""
         return float(np.average(getattr(self, what), weights=self.many if what == "gaps" else None))
+
+    def error(self, what) -> float:
+        """Standard error of the 99th percentile in seconds, from those of ten parts of the simulation."""
+        parts = np.array_split(getattr(self, what), min(10, len(self.first)))
+        return float(np.std([np.percentile(part, 99) for part in parts])) / sqrt(max(len(parts) - 1, 1))
 
     @property
     def kinds(self) -> dict:

@@ -435,12 +435,13 @@ globalThis.inferlibPage = function (root, D) {
     const joules = ["joules a token", digits(one.joules),
       [r && one.promptJoules != null && `prompt ${digits(one.promptJoules)}`,
         q.electricity && "paid: rated power"].filter(Boolean).join("; ")];
+    const used = S.paid_hours_used ? "" : "of used hours";
     const tiles = [["tokens/s a user", digits(one.speed)], ...(r
       ? [[one.many ? "users in a machine" : "users served", digits(one.running)],
         ["tokens/s in all", digits(one.sum)], ["$ a million in", usd(paid.input)],
         ["cached", usd(paid.cached)], ["out", usd(paid.output)],
-        ["a request", cents, one.many ? "" : "of used hours"]]
-      : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars), "of used hours"]]),
+        ["a request", cents, one.many ? "" : used]]
+      : [["tokens/s a chip", digits(one.perChip)], ["$ a million", usd(one.dollars), used]]),
     joules,
     ["bound by", one.binding, r ? `prompt ${one.readBy}` : ""]];
     const drafted = drafts && `With ${S.draft_tokens} drafts and length ${digits(drafts.length)}: ${

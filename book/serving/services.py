@@ -12,8 +12,8 @@ def machine_price(offer):
     """Return the machines of an offer, what they cost, and simulated p99."""
     if offer is None:
         return "no machine meets the SLO"
-    slowest = offer.p99.get("first")
-    wait = f", 99 of 100 first tokens within {format_time(slowest[0])}" if slowest else ""
+    slowest = offer.row().get("ttft_p99")
+    wait = f", 99 of 100 first tokens within {format_time(slowest)}" if slowest else ""
     return f"{offer.fleet.machinery}, ${offer.fleet.dollars_per_month:,.0f} a month{wait}"
 
 
