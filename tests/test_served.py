@@ -288,6 +288,9 @@ def test_a_list_of_one_number_for_every_layer_and_numbers_that_only_python_write
     assert "Infinity" in text and read_config(parse(text)).n_params == 56324350464
 
 
+test_published_files_meet_their_cards = exactly("test_published_files_meet_their_cards", globals())
+
+
 # --- Heads --------------------------------------------------------------------------------------------------
 @from_table
 def test_the_class_says_whether_there_is_a_head(name, more, head):
