@@ -648,6 +648,8 @@ class _Search:
     @staticmethod
     def _apart(q):
         """Yield the question with separate prefill machines: equal ones, and smaller ones that have room."""
+        if q.machine.chip.scale_out_bandwidth is None:  # how fast a cache moves is not known
+            return
         yield q.replace(prefill_machine=q.machine)
         reading = q.replace(output_tokens=1, trace=None)
         for n in machine_sizes(q.machine.chip):

@@ -630,9 +630,10 @@ globalThis.inferlibAsk = function (D) {
     while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
     return high;
   };
+  const unlinked = (c) => c.values.chip_scale_out_bandwidth == null;
   // Seconds in which a chip sends or receives its part of a prompt's cache.
   const transfer = (at, length) =>
-    kept(at, length, over(at.q)).kept / (at.q.chip_scale_out_bandwidth || Infinity);
+    kept(at, length, over(at.q)).kept / at.q.chip_scale_out_bandwidth;
   // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
   // on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
@@ -723,6 +724,9 @@ globalThis.inferlibAsk = function (D) {
     if (S.prefill_machine &&
       !arrivals) return refused("prefill_machine belongs to request_rate on this page: give request_rate, or "
       + "ask tokenprice in Python or a terminal");
+    const reads = S.prefill_machine && machineOf(S.prefill_machine);
+    const still = reads && [chip(S), chips[reads.chip]].find(unlinked);
+    if (still) return refused(`${still.name} states no bandwidth to move a cache to another machine over`);
     const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
     if (at.refused) return without(S, refused(at.refused), roomy, at.at);
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
@@ -733,7 +737,7 @@ globalThis.inferlibAsk = function (D) {
     const step = stepAt(S, at, arrivals ? running : together(S, at, running), mix.context);
     if (step.status !== "ok") return without(S, step, roomy, step.status === "infeasible" && at);
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
-    const reads = S.prefill_machine && machineOf(S.prefill_machine), same = reads && reads.chip === S.chip;
+    const same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
     if (own && own !== one) {
@@ -743,7 +747,7 @@ globalThis.inferlibAsk = function (D) {
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
-    const apart = S.replicas || own ? null : fleet(S, one, one, { play: false });
+    const apart = S.replicas || own || unlinked(at.c) ? null : fleet(S, one, one, { play: false });
     const found = inFleet(S, one, many);
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
@@ -981,7 +985,8 @@ globalThis.inferlibAsk = function (D) {
         const again = (many) => ({ ...told(inFleet(S, of, { ...many, limit })), again, one: of });
         return { again, many: fleet(S, of, reader, how) };
       };
-      const found = [null, one, ...others].map((reader) => tried(reader)), [{ many }] = found;
+      const apart = unlinked(c) ? [] : [one, ...others]; // machines that prefill
+      const found = [null, ...apart].map((reader) => tried(reader)), [{ many }] = found;
       if (many && many.better && !S.max_num_seqs)
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);
