@@ -184,13 +184,18 @@ class Slowdown(NamedTuple):
 
 
 def slower(chip, kind):
-    """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows."""
+    """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows.
+
+    A chip of AMD without rows of its own for a kind takes those of the MI300X.
+    """
     known = engines()["slower"]
     if chip not in known:
         return None
     measured, rows = MEASURED[kind]
     if measured in known[chip]:
         return Slowdown(*known[chip][measured], rows, "" if measured == kind else "maker")
+    if not chip.startswith("MI"):
+        return None
     return Slowdown(*known[LENDER][measured], f"{rows} on {LENDER}", "lent" if measured == kind else "maker")
 
 

@@ -80,6 +80,8 @@ CAUTIONS = (
     Caution("lent", "no kernel timings on {lender} of {untimed}", itemgetter("not_timed")),
     Caution("memory", "no chip with memory like that of {chip} was timed: kernels read no faster than a public probe",
             itemgetter("other_memory")),
+    Caution("spread", "experts in batches from memory like that of {chip}: one public run took less time than this",
+            lambda facts: facts["other_memory"] * facts["sparse"] * log2(maximum(facts["batch"], 1)) / 4),
     Caution("experts", "no serving run of {unscored}", itemgetter("new_kind")),
     Caution("blocks", "no timings of such attention on {chip}; using those of {timed_on}",
             itemgetter("borrowed")),
@@ -194,7 +196,7 @@ def facts(deployment, batch, context):
         "domain": calibration.chips_per_node(chip) or deployment.machine.domain,
         "shared": float(chip.topology == "PCIe" and layout.tp > 1),
         "expert_chips": deployment.machine.count if layout.ep > 1 else 0, "new_model": new_model(model),
-        "copies": layout.dp,
+        "copies": layout.dp, "sparse": float(model.sparse),
         "heads": min(attention.n_heads for _, attention in model.attentions),
         "params": model.n_params / 1e6,
     }  # fmt: skip

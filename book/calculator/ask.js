@@ -312,6 +312,7 @@ globalThis.inferlibAsk = function (D) {
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
+      sparse: sparse(m) ? 1 : 0,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       unbalanced: l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
