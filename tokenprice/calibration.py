@@ -241,14 +241,13 @@ def operators(chip):
     bus_time = 0.0
     if is_card(lender):
         bus_time = bus_bandwidth(chip, 8) / links["library"][8].bandwidth
-        if lender != chip:  # no slower than public boxes
-            links = {
-                kind: {
-                    n: link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)))
-                    for n, link in known.items()
-                }
-                for kind, known in links.items()
+        links = {  # no slower than public boxes
+            kind: {
+                n: link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)))
+                for n, link in known.items()
             }
+            for kind, known in links.items()
+        }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
     block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}

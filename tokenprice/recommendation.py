@@ -34,7 +34,7 @@ TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 NOT_SIMULATED = "dearer by formula and not simulated"
-IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but no pipeline stages were measured"
+IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but of pipeline stages only two were compared"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, NOT_SIMULATED)
 # Offers that are simulated if the SLO has percentiles, and requests simulated for each.

@@ -185,7 +185,7 @@ globalThis.inferlibAsk = function (D) {
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
       const bus = (sent * degree) / (2 * (degree - 1));
-      const least = c.lent && chips[c.lender].pcie ? bus : 0; // a lent box is no slower than public ones
+      const least = chips[c.lender].pcie ? bus : 0; // no box is slower than public ones
       q[`${kind}_${degree}_latency`] = latency;
       q[`${kind}_${degree}_bandwidth`] = Math.max(bandwidth, least);
     }));
