@@ -352,6 +352,7 @@ globalThis.inferlibAsk = function (D) {
     if (mixed && S.weights && [own].flat().pop() !== S.weights && !keeps(S.layer_formats))
       told.push(filled(D.remarks.whole, { name: S.weights }));
     if (shared) told.push(D.remarks.prefix);
+    if (!seconds && S.output_tokens === 1) told.push(D.remarks.one);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });

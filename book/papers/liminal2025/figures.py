@@ -162,7 +162,7 @@ def efficiency_sweep():
 
 
 def draw_efficiency():
-    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, marks where a tenth is lost.
 
     The dashed line is the model with the largest values. Returns the Axes.
     """

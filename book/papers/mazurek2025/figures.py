@@ -103,7 +103,7 @@ def figure_13(capped, literal):
 def figure_14(capped, literal):
     """Draw Figure 14: tokens per second and GPU over sequences per GPU; faint where memory would not suffice.
 
-    ``capped`` and ``literal``: curves of both readings, solid and dashed. Dots are SGLang's.
+    ``capped`` and ``literal``: curves of both readings, solid and dashed. Filled marks are SGLang's.
     """
     return _finish(
         _readings(capped, literal, "own", "gpu"), [1, 4, 16, 64, 256, 1024], "upper left", xscale="log",
