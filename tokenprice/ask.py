@@ -533,7 +533,7 @@ def _remarks(question, request):
         remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
     if question.cached and question.concurrency and request.concurrency < question.concurrency:
         remarks += (REMARKS["prefix"],)
-    if float(question.output_tokens) == 1:
+    if question.output_tokens == 1:
         remarks += (REMARKS["one"],)
     if question.trace is not None:
         remarks += recorded(question, request.cached_tokens)
