@@ -554,8 +554,8 @@ def _note_if_16_bit_is_faster(question, step):
 def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
     fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
-    moves = question.machine.chip.scale_out_bandwidth is not None
-    if question.reader or question.replicas or not simulated or not moves:
+    bandwidth = question.machine.chip.scale_out_bandwidth
+    if question.reader or question.replicas or not simulated or bandwidth is None:
         return fleet, None
     return fleet, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
 

@@ -48,7 +48,8 @@ class Screen:
         """
         title, rows, below = self.screen()
         table = "".join(
-            f'<tr><td>{"</td><td>".join(map(escape, cells))}</td><td colspan="{3 - len(cells)}">{escape(last)}</td></tr>'
+            f"<tr><td>{'</td><td>'.join(map(escape, cells))}</td>"
+            f'<td colspan="{3 - len(cells)}">{escape(last)}</td></tr>'
             for *cells, last in rows
         )
         # a notebook would typeset text between two dollar signs as mathematics

@@ -222,8 +222,8 @@ def _choose(names, column, of, tpot):
 def _margin(column, of, best, other):
     """Return the ratio beyond which another value does not tie with the best."""
     first = of == "ttft"
-    middle, end = (column[name] for name in (("ttft", "ttft_high") if first else ("seconds", "high")))
-    spread = [end[k] / middle[k] for k in (best, other)]
+    middle, end = ("ttft", "ttft_high") if first else ("seconds", "high")
+    spread = [column[end][k] / column[middle][k] for k in (best, other)]
     if not all(one >= 1 for one in spread):  # a source without an interval
         return 1.0
     same = column["chip"][best] == column["chip"][other] and not first

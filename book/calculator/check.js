@@ -408,7 +408,7 @@ globalThis.inferlibCheck = function (D, A) {
         const found = RegExp(of, "i").exec(part);
         if (!found) continue;
         const plain = found.groups.after || found.groups.before;
-        const said = read === "parse_seconds" ? plain : plain.replace(/(?<=\d),(?=\d{3})/g, "");
+        const said = read === "parse_seconds" ? plain : plain.replace(/(\d),(?=\d{3})/g, "$1");
         const mixed = LENGTHS.includes(name)
           && Number.isNaN(A.read(name, said)) && A.lengths(name, said).every(Number.isFinite);
         return [name, mixed ? said : number(name, name, said)];
