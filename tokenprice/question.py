@@ -368,8 +368,8 @@ class Question(ParsedRecord):
         for system in (self.machine, self.prefill_machine) if self.prefill_machine else ():
             if system and system.chip.scale_out_bandwidth is None:
                 raise ValueError(
-                    f"prefill_machine is {self.prefill_machine}, but {system.chip.name} states no bandwidth to move a "
-                    "cache to another machine over"
+                    f"prefill_machine is {self.prefill_machine}, but {system.chip.name} states no scale_out_bandwidth, "
+                    "over which a cache moves to another machine"
                 )
         if (self.draft_tokens is None) != (self.acceptance_length is None):
             raise ValueError(
