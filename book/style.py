@@ -59,6 +59,7 @@ def coloured(names):
     return known | {name: free[k % len(free)] for k, name in enumerate(others)}
 
 
+MARKERS = "so^Dvp"  # beside the colours of LINES, for readers who do not see these
 # Number of tensor-parallel chips: colour and marker, distinguishable in any theme.
 DEGREES = dict(zip((1, 2, 4, 8, 16, 32), zip(LINES, "os^D*P", strict=True), strict=True))
 SVG_METADATA = {"Date": None, "Creator": None}

@@ -262,7 +262,7 @@ LOOP = {
     "output_tokens": 500,
     "cached": 400,
     "tpot": 1 / 30,
-    "ttft": 1.5,
+    "ttft": 0.5,
     "kv_cache_dtype": "",
 }
 LOOPS = (

@@ -25,8 +25,8 @@ READERS = {
     (
         "Llama 3.1 405B",
         "8x B200",
-        "1x T4",
-    ): "1 × T4 has no room for one user beside the weights: needs 812 GB",
+        "1x H100",
+    ): "1 × H100 SXM has no room for one user beside the weights: needs 812 GB",
     ("DeepSeek V3", "8x H200", "3x H200"): "TP3 cannot split 128 heads evenly into 3 parts",
 }
 

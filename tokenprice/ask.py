@@ -41,6 +41,7 @@ REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
     "wide": f"In bf16 a step would take {{wide}} ms: {LATER}.",
     "fits": "{layout} fits.",
+    "one": "These requests have one output token and so no TPOT: a longer answer among them would have the one shown.",
     "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
@@ -531,6 +532,8 @@ def _remarks(question, request):
         remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
     if question.cached and question.concurrency and request.concurrency < question.concurrency:
         remarks += (REMARKS["prefix"],)
+    if question.output_tokens == 1:
+        remarks += (REMARKS["one"],)
     if question.trace is not None:
         remarks += recorded(question, request.cached_tokens)
     return remarks
@@ -550,7 +553,8 @@ def _note_if_16_bit_is_faster(question, step):
 def _fleets(question, simulated):
     """Return the fleet of a question, and the fleet with disaggregated prefill for comparison (or None)."""
     fleet = queueing.fleet(question, machines=question.replicas, simulated=simulated)
-    if question.reader or question.replicas or not simulated:
+    bandwidth = question.machine.chip.scale_out_bandwidth
+    if question.reader or question.replicas or not simulated or bandwidth is None:
         return fleet, None
     return fleet, queueing.fleet(question.replace(prefill_machine=question.machine), simulated=False)
 

@@ -142,7 +142,10 @@ def _of_words(text):
             ends = rf"\s*[:=@]?\s*(?P<after>\d.*)|{ahead}(?:throughput )?(?P<before>\d.*?)\s*(?:{label})"
             of = rf"(?:mean |median |average )?(?:{label}){ends}"
             if said and (found := re.fullmatch(of, said, re.IGNORECASE)):
-                yield name, getattr(parsing, read)(name, found["after"] or found["before"])
+                number = found["after"] or found["before"]
+                if read != "parse_seconds":  # "1,234 ms" may mean 1.234
+                    number = re.sub(r"(?<=\d),(?=\d{3})", "", number)
+                yield name, getattr(parsing, read)(name, number)
                 break
         else:
             if said:

@@ -185,13 +185,18 @@ class Slowdown(NamedTuple):
 
 
 def slower(chip, kind):
-    """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows."""
+    """Return the :class:`Slowdown` of a chip for a kind of model (:func:`kind_of`), or None without rows.
+
+    A chip of AMD without rows of its own for a kind takes those of the MI300X.
+    """
     known = engines()["slower"]
     if chip not in known:
         return None
     measured, rows = MEASURED[kind]
     if measured in known[chip]:
         return Slowdown(*known[chip][measured], rows, "" if measured == kind else "maker")
+    if not chip.startswith("MI"):
+        return None
     return Slowdown(*known[LENDER][measured], f"{rows} on {LENDER}", "lent" if measured == kind else "maker")
 
 
@@ -237,14 +242,13 @@ def operators(chip):
     bus_time = 0.0
     if is_card(lender):
         bus_time = bus_bandwidth(chip, 8) / links["library"][8].bandwidth
-        if lender != chip:  # no slower than public boxes
-            links = {
-                kind: {
-                    n: link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)))
-                    for n, link in known.items()
-                }
-                for kind, known in links.items()
+        links = {  # no slower than public boxes
+            kind: {
+                n: link.replace(bandwidth=max(link.bandwidth, bus_bandwidth(chip, n)))
+                for n, link in known.items()
             }
+            for kind, known in links.items()
+        }
     share = load_operators()["exchange"]["share"][0]
     kinds = dict.fromkeys(of[0] for known in timed_blocks().values() for of in known)
     block_chips = {kind: block_fallback_chip(chip, kind) for kind in kinds}

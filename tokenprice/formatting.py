@@ -44,11 +44,12 @@ class Screen:
         >>> one = Screen()
         >>> one.screen = lambda: ("Price", [("a < b", "$1", "x")], ["below", "more"])
         >>> one._repr_html_().partition("<table>")[2]
-        '<tr><td>a &lt; b</td><td>$1</td><td colspan="2">x</td></tr></table>below<br>more</div>'
+        '<tr><td>a &lt; b</td><td>$1</td><td colspan="1">x</td></tr></table>below<br>more</div>'
         """
         title, rows, below = self.screen()
         table = "".join(
-            f'<tr><td>{"</td><td>".join(map(escape, cells))}</td><td colspan="2">{escape(last)}</td></tr>'
+            f"<tr><td>{'</td><td>'.join(map(escape, cells))}</td>"
+            f'<td colspan="{3 - len(cells)}">{escape(last)}</td></tr>'
             for *cells, last in rows
         )
         # a notebook would typeset text between two dollar signs as mathematics

@@ -1,7 +1,6 @@
 """Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
 from functools import cached_property, partial
-from math import inf
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
@@ -241,12 +240,10 @@ def transfer_time(question, tokens):
 
     It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
     docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
-    counts; a chip without a stated bandwidth takes no time.
+    counts.
     """
     ends = (question.prefills, question.deployment) if question.prefill_machine else ()
-    return max(
-        (one.sequence(tokens) / (one.machine.chip.scale_out_bandwidth or inf) for one in ends), default=0.0
-    )
+    return max((one.sequence(tokens) / one.machine.chip.scale_out_bandwidth for one in ends), default=0.0)
 
 
 def lane_time(prompt_time, users, output_tokens, lanes, in_step):

@@ -35,7 +35,7 @@ TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 DEARER = "dearer than the offers"
-IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but no pipeline stages were measured"
+IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but of pipeline stages only two were compared"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, DEARER)
 # Offers that are simulated if the SLO has percentiles; requests that choose their numbers, and others that judge them,
@@ -665,6 +665,8 @@ class _Search:
     @staticmethod
     def _apart(q):
         """Yield the question with separate prefill machines: equal ones, and smaller ones that have room."""
+        if q.machine.chip.scale_out_bandwidth is None:  # how fast a cache moves is not known
+            return
         yield q.replace(prefill_machine=q.machine)
         reading = q.replace(output_tokens=1, trace=None)
         for n in machine_sizes(q.machine.chip):

@@ -18,6 +18,7 @@ from tokenprice.uncertainty import ratio_factor
 
 # Quantities to minimise.
 LEAST = ("seconds", "ttft", "usd_per_million", "usd_per_request", "joules_per_token")
+COMPARED = ("seconds", "high", "ttft_high", "chip")  # columns that say which values tie
 NONE = "none"  # no value of the axis has an answer or meets the limit
 WORDS = ("status", "reason", "bottleneck", "chip")  # columns that hold no numbers
 NO_COLOUR = "0.2"  # colour of models other than the sources
@@ -75,7 +76,8 @@ class Sweep(xr.Dataset):
         """Find the value of an axis where ``of`` is least, at every other point, and the values that tie with it.
 
         Two answers about one chip tie if their ratio is within the factor that holds 80 % of measured pairs
-        (:func:`tokenprice.uncertainty.ratio_factor`); about different chips, if their intervals overlap.
+        (:func:`tokenprice.uncertainty.ratio_factor`); about different chips, if their intervals overlap. First
+        tokens, of which no pairs were counted, tie if their intervals overlap.
 
         Parameters
         ----------
@@ -100,8 +102,9 @@ class Sweep(xr.Dataset):
         tpot = tpot if tpot is None else parse_seconds("tpot", tpot)
         asked = self.status.transpose(axis, ...)
         empty = xr.full_like(asked, math.nan, float)  # no point has an answer or a price
-        wanted = (of, "seconds", "low", "high", "chip")
-        columns = {name: self[name].transpose(axis, ...) if name in self else empty for name in wanted}
+        columns = {
+            name: self[name].transpose(axis, ...) if name in self else empty for name in (of, *COMPARED)
+        }
         table = columns[of]
         names = [str(value) for value in self[axis].values]
         shape = table.shape[1:]
@@ -164,8 +167,7 @@ class Best(xr.DataArray):
 def choose(answers, of="seconds", tpot=None) -> dict:
     """Return the best of some answers by name, as :meth:`Sweep.best` does at one point: ``best, lead, tie, sure``."""
     found = [_found(answer) for answer in answers.values()]
-    wanted = (of, "seconds", "low", "high", "chip")
-    column = {name: np.array([one.get(name, math.nan) for one in found], object) for name in wanted}
+    column = {name: np.array([one.get(name, math.nan) for one in found], object) for name in (of, *COMPARED)}
     return dict(zip(("best", "lead", "tie", "sure"), _choose(list(answers), column, of, tpot), strict=True))
 
 
@@ -177,7 +179,7 @@ def _choose(names, column, of, tpot):
     Intervals of 10 % either way; of two chips they overlap up to a ratio of 1.1 * 1.1:
 
     >>> seconds = np.array([1.0, 1.2, 1.25])
-    >>> column = {"seconds": seconds, "low": seconds / 1.1, "high": seconds * 1.1, "chip": np.array([*"ABC"], object)}
+    >>> column = {"seconds": seconds, "high": seconds * 1.1, "chip": np.array([*"ABC"], object)}
     >>> best, lead, tie, sure = _choose("abc", column, "seconds", None)
     >>> best, f"{lead:.0%}", tie, sure
     ('a', '20%', 'a or b', 'a')
@@ -191,10 +193,16 @@ def _choose(names, column, of, tpot):
     Without intervals nothing ties:
 
     >>> one = np.array([1.0, 1.0])
-    >>> _choose("ab", {"seconds": one, "low": one * math.nan, "high": one * math.nan, "chip": "AA"}, "seconds", None)[2]
+    >>> _choose("ab", {"seconds": one, "high": one * math.nan, "chip": "AA"}, "seconds", None)[2]
+    ''
+
+    First tokens tie by their own intervals:
+
+    >>> column |= {"ttft": seconds, "ttft_high": seconds * 1.01}
+    >>> _choose("abc", column, "ttft", None)[2]
     ''
     """
-    value, seconds, low, high = (column[name].astype(float) for name in (of, "seconds", "low", "high"))
+    value, seconds, high = (column[name].astype(float) for name in (of, "seconds", "high"))
 
     def least(times):
         kept = np.where(times <= tpot, value, math.nan) if tpot else value
@@ -205,18 +213,20 @@ def _choose(names, column, of, tpot):
         return NONE, math.nan, "", NONE
     kept = [k for k in range(len(names)) if k != best and (seconds[k] <= tpot if tpot else seconds[k] > 0)]
     lead = min((value[k] for k in kept), default=math.nan) / value[best] - 1
-    rivals = [names[k] for k in kept if value[k] / value[best] < _margin(column, best, k)]
+    rivals = [names[k] for k in kept if value[k] / value[best] < _margin(column, of, best, k)]
     slow = least(high) if tpot else best
     tie = " or ".join([names[best], *rivals]) if rivals else ""
     return names[best], lead, tie, NONE if slow is None else names[slow]
 
 
-def _margin(column, best, other):
+def _margin(column, of, best, other):
     """Return the ratio beyond which another value does not tie with the best."""
-    spread = [column["high"][k] / column["seconds"][k] for k in (best, other)]
-    if not all(spread[k] >= 1 for k in (0, 1)):  # a source without an interval
+    first = of == "ttft"
+    middle, end = ("ttft", "ttft_high") if first else ("seconds", "high")
+    spread = [column[end][k] / column[middle][k] for k in (best, other)]
+    if not all(one >= 1 for one in spread):  # a source without an interval
         return 1.0
-    same = column["chip"][best] == column["chip"][other]
+    same = column["chip"][best] == column["chip"][other] and not first
     return ratio_factor(*spread) if same else spread[0] * spread[1]
 
 
@@ -239,7 +249,7 @@ def sweep(question, machine=None, /, *, over, by=predictors.KERNELS, chips=None,
     Sweep
         An ``xarray.Dataset``: ``seconds`` between two tokens (NaN where there is no answer, with ``status`` and
         ``reason``), ``low`` and ``high`` of its interval, ``usd_per_million``, ``joules_per_token``, ``bottleneck``
-        and ``terms``; of requests also ``ttft`` and ``usd_per_request``.
+        and ``terms``; of requests also ``ttft``, the slow end ``ttft_high`` of its interval, and ``usd_per_request``.
 
     Raises
     ------
@@ -352,7 +362,8 @@ def _found(answer):
     more = {"low": answer.low, "high": answer.high}
     more |= {"usd_per_million": answer.usd_per_million, "joules_per_token": answer.joules}
     if (request := answer.request) is not None:
-        more |= {"ttft": request.ttft, "usd_per_request": request.dollars if request.priced else None}
+        more |= {"ttft": request.ttft, "ttft_high": request.ttft_interval[1]}
+        more |= {"usd_per_request": request.dollars if request.priced else None}
     seconds = {"seconds": answer.seconds, "bottleneck": answer.bottleneck, "chip": answer.machine.chip.name}
     counted = {"status": "ok", "reason": "", "terms": predictors.common_terms(answer.step)}
     return counted | seconds | {name: value for name, value in more.items() if value is not None}

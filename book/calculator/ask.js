@@ -192,7 +192,7 @@ globalThis.inferlibAsk = function (D) {
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
       const bus = (sent * degree) / (2 * (degree - 1));
-      const least = c.lent && chips[c.lender].pcie ? bus : 0; // a lent box is no slower than public ones
+      const least = chips[c.lender].pcie ? bus : 0; // no box is slower than public ones
       q[`${kind}_${degree}_latency`] = latency;
       q[`${kind}_${degree}_bandwidth`] = Math.max(bandwidth, least);
     }));
@@ -321,6 +321,7 @@ globalThis.inferlibAsk = function (D) {
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
       ...D.facts, context, batch, heads, ...l, expert_chips: l.ep > 1 ? at.n : 0, copies: l.dp, stages: l.pp,
+      sparse: sparse(m) ? 1 : 0,
       domain: Math.min(at.n, c.values.chip_scale_up_size || at.n), shared: c.pcie && l.tp > 1 ? 1 : 0,
       unbalanced: l.dp,
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
@@ -360,6 +361,7 @@ globalThis.inferlibAsk = function (D) {
     if (mixed && S.weights && [own].flat().pop() !== S.weights && !keeps(S.layer_formats))
       told.push(filled(D.remarks.whole, { name: S.weights }));
     if (shared) told.push(D.remarks.prefix);
+    if (!seconds && S.output_tokens === 1) told.push(D.remarks.one);
     if (seconds && !S.draft_tokens && D.same[name] < 16) {
       const wider = asked({ ...S, weights: "bf16", layer_formats: {}, kv_cache_dtype: at.stored.cache });
       const wide = wider.late ? Infinity : run(wider, { batch: at.q.batch, context: at.q.context });
@@ -639,9 +641,10 @@ globalThis.inferlibAsk = function (D) {
     while (high - low > 1) { const n = Math.floor((low + high) / 2); if (good(n)) high = n; else low = n; }
     return high;
   };
+  const unlinked = (c) => c.values.chip_scale_out_bandwidth == null;
   // Seconds in which a chip sends or receives its part of a prompt's cache.
   const transfer = (at, length) =>
-    kept(at, length, over(at.q)).kept / (at.q.chip_scale_out_bandwidth || Infinity);
+    kept(at, length, over(at.q)).kept / at.q.chip_scale_out_bandwidth;
   // As few machines as have a steady state at both ends that is good; `near`: machines and readers from which
   // on they are played.
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
@@ -732,6 +735,10 @@ globalThis.inferlibAsk = function (D) {
     if (S.prefill_machine &&
       !arrivals) return refused("prefill_machine belongs to request_rate on this page: give request_rate, or "
       + "ask tokenprice in Python or a terminal");
+    const reads = S.prefill_machine && machineOf(S.prefill_machine);
+    const still = reads && [chip(S), chips[reads.chip]].find(unlinked);
+    if (still) return refused(still.name
+      + " states no scale_out_bandwidth, over which a cache moves to another machine");
     const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
     if (at.refused) return without(S, refused(at.refused), roomy, at.at);
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);
@@ -742,7 +749,7 @@ globalThis.inferlibAsk = function (D) {
     const step = stepAt(S, at, arrivals ? running : together(S, at, running), mix.context);
     if (step.status !== "ok") return without(S, step, roomy, step.status === "infeasible" && at);
     if (!arrivals) return served(S, { at, ...(kept.read ||= passes(at, S)) }, step, users, running);
-    const reads = S.prefill_machine && machineOf(S.prefill_machine), same = reads && reads.chip === S.chip;
+    const same = reads && reads.chip === S.chip;
     const one = queue(S, at, places), own = same && reads.n_chips === at.n ? one
       : reads && reading(S, at.m, same ? at.c : chips[reads.chip], reads.n_chips);
     if (own && own !== one) {
@@ -752,7 +759,7 @@ globalThis.inferlibAsk = function (D) {
     }
     const many = fleet(S, one, own);
     if (!many) return refused(crowded(S, one, own));
-    const apart = S.replicas || own ? null : fleet(S, one, one, { play: false });
+    const apart = S.replicas || own || unlinked(at.c) ? null : fleet(S, one, one, { play: false });
     const found = inFleet(S, one, many);
     const other = apart ? inFleet(S, one, apart) : found;
     return other.status === "ok" ? { ...found, apart } : other;
@@ -990,7 +997,8 @@ globalThis.inferlibAsk = function (D) {
         const again = (many) => ({ ...told(inFleet(S, of, { ...many, limit })), again, one: of });
         return { again, many: fleet(S, of, reader, how) };
       };
-      const found = [null, one, ...others].map((reader) => tried(reader)), [{ many }] = found;
+      const apart = unlinked(c) ? [] : [one, ...others]; // machines that prefill
+      const found = [null, ...apart].map((reader) => tried(reader)), [{ many }] = found;
       if (many && many.better && !S.max_num_seqs)
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);

@@ -402,13 +402,15 @@ globalThis.inferlibCheck = function (D, A) {
   const LENGTHS = ["prompt_tokens", "output_tokens"];
   const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
     .filter(Boolean).map((part) => {
-      for (const [label, [name]] of Object.entries(B.words)) {
+      for (const [label, [name, read]] of Object.entries(B.words)) {
         const ahead = name === "output_rate" ? "(?:output )?" : "";
         const of = `^(?:(?:mean |median |average )?(?:${label})\\s*[:=@]?\\s*(?<after>\\d.*)`
           + `|${ahead}(?:throughput )?(?<before>\\d.*?)\\s*(?:${label}))$`;
         const found = RegExp(of, "i").exec(part);
         if (!found) continue;
-        const said = found.groups.after || found.groups.before, mixed = LENGTHS.includes(name)
+        const plain = found.groups.after || found.groups.before;
+        const said = read === "parse_seconds" ? plain : plain.replace(/(\d),(?=\d{3})/g, "$1");
+        const mixed = LENGTHS.includes(name)
           && Number.isNaN(A.read(name, said)) && A.lengths(name, said).every(Number.isFinite);
         return [name, mixed ? said : number(name, name, said)];
       }

@@ -579,7 +579,7 @@ def slower():
     """
     found = {}
     for (chip, name), own in asked().groupby(["chip", "kind"]):
-        kind = name.removeprefix("AMD, ")
+        kind = name.rpartition(", ")[2]
         if kind in calibration.MEASURED:
             now = calibration.slower(chip, kind)
             times = own.measured / own.answered * now.median
@@ -588,7 +588,9 @@ def slower():
             wide = JUDGED["widen"]["maker"]
             if kind != "experts":  # what the rows need, less what they have anyway
                 beside = np.log(own.factor.mean()) ** 2 - np.log(now.widen) ** 2
-                needed = np.log(factor(np.log(times / spans[0]), own.publisher)) ** 2
+                logs = np.log(times / spans[0])
+                # one publisher says nothing of others: all its rows are held
+                needed = np.log(factor(logs, own.publisher)) ** 2 if len(each) > 1 else (logs**2).max()
                 wide = float(np.exp(np.sqrt(max(needed - beside, np.log(LEAST) ** 2))))
             found.setdefault(chip, {})[kind] = (*spans, wide)
     return found

@@ -164,7 +164,9 @@ def _kinds(c, rules, n):
 
 
 def _applies(c, rule):
-    key = rule.get("list") or rule.get("ones") or rule.get("commas")
+    key = rule.get("list") or rule.get("ones") or rule.get("commas") or rule.get("cycle")
+    if "cycle" in rule and not isinstance(c.data.get(key), str):
+        return False  # a number, which another rule reads
     return key is not None and c.given(key) and not (rule.get("empty") and c.data.get(key) == [])
 
 
@@ -207,6 +209,14 @@ def _by_number(c, rule, n):
     return _chosen(rule, n, lambda i: every[i] in chosen)
 
 
+def _by_cycle(c, rule, n):
+    """Repeat a text with a letter for each layer."""
+    letters, names = c.text(rule["cycle"]), rule["names"]
+    if not letters or not set(letters) <= set(names):
+        c.refuse(rule["cycle"], f"letters among {', '.join(names)}")
+    return [names[letters[i % len(letters)]] for i in range(n)]
+
+
 def _by_step(c, rule, n):
     step = c.value(rule["step"])
     never = rule.get("never")
@@ -241,6 +251,7 @@ RULES = {
     "switch": _by_switch,
     "commas": _by_commas,
     "ones": _by_number,
+    "cycle": _by_cycle,
     "step": _by_step,
     "from": _from_layer,
     "to": None,

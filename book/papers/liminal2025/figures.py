@@ -162,20 +162,19 @@ def efficiency_sweep():
 
 
 def draw_efficiency():
-    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, dots where a tenth is lost.
+    """Draw :func:`efficiency_sweep`: a band for each chip, batch 1 at its lower right, marks where a tenth is lost.
 
     The dashed line is the model with the largest values. Returns the Axes.
     """
     data = efficiency_sweep().groupby("model", sort=False)
     figure, axes = plt.subplots(2, -(-len(data) // 2), figsize=(9, 5.2), sharey=True, layout="constrained")
-    colours = dict(zip(chips(), style.LINES, strict=False))
     for ax, (name, own) in zip(axes.flat, data, strict=True):
-        for memory, colour in colours.items():
+        for memory, colour, marker in zip(chips(), style.LINES, style.MARKERS, strict=False):
             part = own[own.chip == memory]
             ax.fill_between(part.utps, part.low, part.high, color=colour, alpha=0.25, linewidth=0)
-            ax.plot(part.utps, part.high, color=colour, linewidth=1.2, label=memory)
+            ax.plot(part.utps, part.high, color=colour, linewidth=1.2)
             marked = part[part.marker]
-            ax.plot(marked.utps, marked.high, "o", color=colour, markersize=4)
+            ax.plot(marked.utps, marked.high, marker, color=colour, markersize=4, label=memory)
         ax.axhline(own.high.max(), color=style.INK, linestyle="--", linewidth=0.8)
         ax.set(yscale="log", xlim=(0, None), title=name)
     axes.flat[0].legend(fontsize=8, loc="lower left")
@@ -196,7 +195,7 @@ def draw_design(data, chips, latencies):
     x = [t / NS for t in latencies]
     for i, (memory, chip) in enumerate(chips.items()):
         y = [chip.bandwidth / TB] * len(x)
-        ax.plot(x, y, "so^Dvp"[i % 6], color=style.INK, linestyle="none", markersize=5)
+        ax.plot(x, y, style.MARKERS[i % 6], color=style.INK, linestyle="none", markersize=5)
         ax.annotate(memory, (x[0], y[0]), (9, 0), textcoords="offset points", va="center", fontsize=9)
     ax.set(
         xscale="log", yscale="log", xlim=(1, 4000), ylim=(0.2, 2000),

@@ -78,13 +78,14 @@ def _readings(capped, literal, x, y):
     ax = style.panels(6.4, 3.8)
     named = {"own": "own", "gpu": "per_gpu", "request": "per_request", "total": "tokens_per_second"}
     points = validation.COMPARED if capped.model == MODEL.name else {}
-    for name, colour in COLOURS.items():
+    for (name, colour), marker in zip(COLOURS.items(), style.MARKERS, strict=False):
         curve, other = capped.sel(setup=name), literal.sel(setup=name)
-        ax.plot(other[x], other[y], "--", color=colour, linewidth=1.2)
+        rings = {"color": colour, "marker": marker, "fillstyle": "none", "markersize": 5, "markevery": 20}
+        ax.plot(other[x], other[y], "--", linewidth=1.2, **rings)
         ax.plot(curve[x], curve[y], color=colour, alpha=0.35)
-        ax.plot(curve[x], curve[y].where(curve.fits), color=colour, label=name)
+        ax.plot(curve[x], curve[y].where(curve.fits), label=name, **rings)
         seen = validation.measured().loc[[*points.get(name, ())]]
-        ax.plot(seen[named[x]], seen[named[y]], "o", color=colour)
+        ax.plot(seen[named[x]], seen[named[y]], marker, color=colour, markersize=7)
     ax.plot([], [], color=style.INK, label=f"capped, {capped.context:g} tokens")
     ax.plot([], [], "--", color=style.INK, linewidth=1.2, label=f"literal, {literal.context:g} tokens")
     return ax
@@ -102,7 +103,7 @@ def figure_13(capped, literal):
 def figure_14(capped, literal):
     """Draw Figure 14: tokens per second and GPU over sequences per GPU; faint where memory would not suffice.
 
-    ``capped`` and ``literal``: curves of both readings, solid and dashed. Dots are SGLang's.
+    ``capped`` and ``literal``: curves of both readings, solid and dashed. Filled marks are SGLang's.
     """
     return _finish(
         _readings(capped, literal, "own", "gpu"), [1, 4, 16, 64, 256, 1024], "upper left", xscale="log",

@@ -95,13 +95,12 @@ def figure_9():
     data = benchmarks.totals("Table D.3")
     data = data.assign(bold=benchmarks.on_the_frontier(data))
     ax = style.panels(6.4, 3.8)
-    for (name, rows), colour in zip(data.groupby("column", sort=False), style.LINES, strict=False):
-        ax.plot(
-            rows.time, 100 * rows.exact, "o-", color=colour, linewidth=1.2, fillstyle="none", markersize=6
-        )
+    kinds = zip(data.groupby("column", sort=False), style.LINES, style.MARKERS, strict=False)
+    for (name, rows), colour, marker in kinds:
+        drawn = {"marker": marker, "color": colour, "markersize": 6}
+        ax.plot(rows.time, 100 * rows.exact, linewidth=1.2, fillstyle="none", label=name, **drawn)
         on = rows[rows.bold]
-        ax.plot(on.time, 100 * on.exact, "o", color=colour, markersize=6)
-        ax.plot([], [], "o-", color=colour, label=name)
+        ax.plot(on.time, 100 * on.exact, linestyle="none", **drawn)
     ax.set(xscale="log", xlabel="seconds, all tokens of input and output", ylabel="MFU, %", ylim=(0, 55))
     ax.legend()
     return ax
