@@ -411,7 +411,8 @@ class ClosedLoop:
 class PrefillProfile:
     """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
 
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine;
+    ``own``: tokens beyond the prefix that prompts share.
     ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
     of all.
     """
@@ -425,13 +426,16 @@ class PrefillProfile:
     passes: tuple
     chunks: float
     each: Breakdown
+    own: tuple
 
     @classmethod
-    def of(cls, deployment, tokens, cached=0):
-        """Prefill by a deployment of prompts with these tokens (a number or a distribution), some of them cached."""
+    def of(cls, deployment, tokens, cached=0, shared=0):
+        """Prefill by a deployment of prompts with these tokens (a number or a distribution), some cached or shared."""
         # in the order in which a link groups the prompts of a trace
-        lengths = zip(workload.uncached_tokens(tokens, cached), workload.support(tokens), strict=True)
-        fresh_tokens, prompts = zip(*sorted(lengths), strict=True)
+        beyond = (workload.uncached_tokens(tokens, prefix) for prefix in (cached, shared))
+        fresh_tokens, own, prompts = zip(
+            *sorted(zip(*beyond, workload.support(tokens), strict=True)), strict=True
+        )
         many = isinstance(tokens, workload.LengthDistribution)
         prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
         each = deployment.prefill(prompt, prompt - uncached)
@@ -440,7 +444,7 @@ class PrefillProfile:
             full, fresh = map(workload.mean_breakdown, (full, fresh))
         passes = tuple(each.total.tolist()) if many else (each.total,)
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
-        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each)
+        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, own)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
@@ -456,9 +460,11 @@ def prefix_cache(q, machines):
     """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
     if q.trace is None or not q.trace.blocks:
         return q.cached or 0
-    return q.trace.cached(q.max_sequences(q.prefills) * q.workload.context * machines)
+    own = q.workload.context - q.shared_prefix
+    return q.trace.cached((q.max_sequences(q.prefills) * own + max(q.shared_prefix.support)) * machines)
 
 
 def prefill_profile(q, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    return PrefillProfile.of(q.prefills, q.prompt_tokens, prefix_cache(q, machines))
+    cached = prefix_cache(q, machines)
+    return PrefillProfile.of(q.prefills, q.prompt_tokens, cached, q.shared_prefix or 0)

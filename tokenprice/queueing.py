@@ -313,16 +313,17 @@ def server_of(q, profile=None) -> Server:
     deployment = q.deployment
     lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
-    prompts = profile.prompts if profile else workload.support(q.prompt_tokens)
+    shared = q.shared_prefix or 0
+    prompts = profile.own if profile else tuple(workload.uncached_tokens(q.prompt_tokens, shared))
     fresh, passes = (
         (profile.fresh_tokens, profile.passes) if profile else ((0,) * len(prompts), (0.0,) * len(prompts))
     )
     room = q.max_sequences()
     context = q.workload.context
-    held = 2 * context - q.prompt_tokens if scheduler.reserve else context
+    held = (2 * context - q.prompt_tokens if scheduler.reserve else context) - shared
     tokens = room * held / lanes if isfinite(room) else inf
     costs = Costs(
-        step_table(q, tokens), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
+        step_table(q, tokens, min(prompts)), tokens, prompts, fresh, passes, q.answers, deployment.software.door, 0.0,
         int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, scheduler, float(q.output_tokens), held, lanes)
@@ -335,16 +336,20 @@ def server_of(q, profile=None) -> Server:
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
-def step_table(q, tokens):
-    """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
+def step_table(q, tokens, shortest):
+    """Seconds of a step with 1, 2, ... sequences per copy: without context of their own, and per token of it.
+
+    A sequence has ``shortest`` tokens of its own at least. The prefix that all share is read for each of them: engines
+    run no attention that reads it once (cascade attention), unless asked to.
+    """
     deployment = q.deployment
-    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / min(workload.support(q.prompt_tokens)) + 1)
+    most = min(deployment.scheduler.max_num_seqs, MOST, tokens / shortest + 1)
     numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
     roomy = deployment.unlimited()
     ends = q.prompt_tokens, max(2 * q.workload.context - q.prompt_tokens, q.prompt_tokens + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
-    base = (low - each * ends[0]).tolist()
+    base = (low - each * (ends[0] - (q.shared_prefix or 0))).tolist()
     return partial(_step_of_table, base, each.tolist())
 
 
@@ -518,7 +523,7 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = q.deployment.step(max(users, lanes), q.workload.context)
+        step = q.deployment.unlimited().step(max(users, lanes), q.workload.context)
         request = request_for(q, profile(n), step, users)
         return with_cautions(request, q, users)
 

@@ -338,7 +338,8 @@ def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
     fresh_tokens = q.prompt_tokens - (q.cached or 0)
     batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    return q.deployment.step(batch, q.workload.context)
+    # how many fit follows from max_sequences, which counts a shared prefix once
+    return q.deployment.unlimited().step(batch, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
