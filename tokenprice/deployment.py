@@ -273,9 +273,7 @@ class Deployment(Record):
         """
         longest = longest or mean
         mean = (reserved or longest) if self.software.name == "compiled" else mean
-        return self.room(
-            self.sequence(mean), self.sequence(longest), self.sequence(shared) if shared else 0
-        )
+        return self.room(self.sequence(mean), self.sequence(longest), self.sequence(shared) if shared else 0)
 
     def room(self, mean, longest, shared=0):
         """Number of sequences that fit: one of the ``longest``, the others of mean size; in bytes.

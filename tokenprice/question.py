@@ -210,14 +210,14 @@ class Question(ParsedRecord):
     )
     cached: float | None = parsed_field(
         parse_cached,
-        "prompt tokens in the prefix cache, or a share (default none); in memory once for each request, as a chat's own",
+        "prompt tokens in the prefix cache, or a share (default none); in memory once a request, as a chat's own",
         "tokens",
         "95%",
     )
     shared_prefix: float | None = parsed_field(
         parse_cached,
-        "the part of it that begins all prompts, such as a system prompt, or a share: in memory once for all requests "
-        "of a copy, but read for each (default none)",
+        "tokens with which all prompts begin, such as a system prompt, or a share: the part of cached that memory "
+        "holds once for all requests, though a step reads it for each (default none)",
         "tokens",
         "2k",
     )
@@ -374,7 +374,8 @@ class Question(ParsedRecord):
             raise ValueError(
                 f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"
             )
-        if not self.trace or not self.trace.blocks:
+        told = self.cached is not None or self.shared_prefix is not None
+        if told and not (self.trace and self.trace.blocks):
             self._check_cached(workload.support(self.prompt_tokens))
         if (self.draft_tokens is None) != (self.acceptance_length is None):
             raise ValueError(
