@@ -44,8 +44,8 @@ REMARKS = {
     "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
-    "prefix": "Memory holds a cached prefix once for each request here, as a chat's history; engines hold one that all share "
-    "once: then give shared_prefix.",
+    "prefix": "Memory holds a cached prefix once for each request here, as a chat's history; if all share "
+    "one, engines hold it once: give shared_prefix.",
 }
 # Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
 COLOURS = {
