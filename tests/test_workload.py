@@ -1,6 +1,7 @@
 """Mixes of requests: trace files, prompts that a cache still holds, and formula and simulation of one queue."""
 
 import gzip
+import math
 import random
 import tomllib
 from collections import OrderedDict
@@ -190,6 +191,39 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
         "", (0, 1, 2, 3), workload.LengthDistribution(prompts), workload.LengthDistribution(prompts), blocks
     )
     assert trace.routes(trace.shared, [4, 5, 6, 7]) == [4, 5, 4, 7]
+
+
+def system_prompt(path):
+    """A trace of 100 prompts of 60 blocks, of which the first 58 are the same."""
+    rows = [
+        {"timestamp": 500 * k, "input_length": 30720, "output_length": 300,
+         "hash_ids": [*range(58), 1000 + 2 * k, 1001 + 2 * k]} for k in range(100)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
+    return Question("Llama 3.3 70B", "4x H100", weights="fp8", trace=path, request_rate=20)
+
+
+def test_memory_holds_each_block_once(tmp_path):
+    """Requests are added as long as their different blocks, and half of each answer, fit."""
+    asked = system_prompt(tmp_path / "requests")
+    alone = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens=30720, output_tokens=300)
+    memory, n, blocks = alone.max_sequences() * (30720 + 150), 0, set(range(58))
+    while len(blocks) * workload.TOKENS_PER_BLOCK + 150 * n <= memory:
+        n += 1
+        blocks |= {(n, 0), (n, 1)}
+    assert int(asked.max_sequences()) == n - 1
+
+
+def test_machines_of_requests_with_one_system_prompt(tmp_path):
+    """A step of 64 takes 12 ms and 0.87 ms for each of them, a prompt 128 ms; held one by one it takes 16 machines."""
+    fleet = ask(system_prompt(tmp_path / "requests")).fleet
+    busy = 20 * (300 * (12 / 64 + 0.87) + 128) / 1000
+    assert fleet.replicas == math.ceil(busy * fleet.factor)
+
+
+def test_a_prefix_of_all_sends_no_request_to_another_machine(tmp_path):
+    trace = system_prompt(tmp_path / "requests").trace
+    assert trace.routes(trace.shared, list(range(100))) == list(range(100))
 
 
 # --- Formula and simulation ----------------------------------------------------------------------------------
