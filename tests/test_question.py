@@ -387,12 +387,12 @@ def test_whether_requests_share_is_asked_where_users_wait_for_memory(more, noted
 
 
 def test_a_prompt_that_all_share_takes_the_memory_of_one():
-    """Each user has the last token of the prompt and half of the answer; with one user more the whole answer ends."""
+    """Each user has the last token of the prompt and half of the answer."""
     tokens = Question(L33, BOX, **LONG).max_sequences() * (30720 + 150)
-    whole = Question(L33, BOX, **LONG, shared_prefix=30719)
-    assert whole.max_sequences() == pytest.approx((tokens - 30719) / (1 + 150))
+    shared = Question(L33, BOX, **LONG, shared_prefix=30719).max_sequences()
+    assert shared == pytest.approx((tokens - 30719) / (1 + 150))
 
 
 def test_a_shared_prefix_is_read_for_each_sequence():
-    private, shared = (ask(L33, BOX, **LONG, concurrency=16, cached=9000, shared_prefix=n) for n in (0, 9000))
-    assert private.seconds == shared.seconds
+    own, shared = (ask(L33, BOX, **LONG, concurrency=16, cached=9000, shared_prefix=n) for n in (0, 9000))
+    assert own.seconds == shared.seconds

@@ -194,24 +194,16 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
 
 
 def system_prompt(path):
-    """A trace of 100 prompts of 60 blocks, of which the first 58 are the same."""
-    rows = [
-        {"timestamp": 500 * k, "input_length": 30720, "output_length": 300,
-         "hash_ids": [*range(58), 1000 + 2 * k, 1001 + 2 * k]} for k in range(100)
-    ]  # fmt: skip
-    pd.DataFrame(rows).to_json(path, orient="records", lines=True)
-    return Question("Llama 3.3 70B", "4x H100", weights="fp8", trace=path, request_rate=20)
+    """A trace of prompts of 60 blocks, of which the first 58 are the same."""
+    asked = even(path, 100, prompt=30720, output=300, prefix="system", shared=29696)
+    return ASKED.replace(trace=asked.trace, prompt_tokens=None, output_tokens=None, request_rate=20)
 
 
 def test_memory_holds_each_block_once(tmp_path):
-    """Requests are added as long as their different blocks, and half of each answer, fit."""
-    asked = system_prompt(tmp_path / "requests")
-    alone = Question("Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens=30720, output_tokens=300)
-    memory, n, blocks = alone.max_sequences() * (30720 + 150), 0, set(range(58))
-    while len(blocks) * workload.TOKENS_PER_BLOCK + 150 * n <= memory:
-        n += 1
-        blocks |= {(n, 0), (n, 1)}
-    assert int(asked.max_sequences()) == n - 1
+    """Beside 58 blocks there are two for each request, and half of its answer."""
+    memory = ASKED.replace(prompt_tokens=30720, output_tokens=300, request_rate=None).max_sequences() * 30870
+    most = system_prompt(tmp_path / "requests").max_sequences()
+    assert most == pytest.approx((memory - 58 * 512) / (2 * 512 + 150))
 
 
 def test_machines_of_requests_with_one_system_prompt(tmp_path):
@@ -222,8 +214,8 @@ def test_machines_of_requests_with_one_system_prompt(tmp_path):
 
 
 def test_a_prefix_of_all_sends_no_request_to_another_machine(tmp_path):
-    trace = system_prompt(tmp_path / "requests").trace
-    assert trace.routes(trace.shared, list(range(100))) == list(range(100))
+    trace, lines = system_prompt(tmp_path / "requests").trace, list(range(100))
+    assert trace.routes(trace.shared, lines) == lines
 
 
 # --- Formula and simulation ----------------------------------------------------------------------------------
