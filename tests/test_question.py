@@ -391,8 +391,3 @@ def test_a_prompt_that_all_share_takes_the_memory_of_one():
     tokens = Question(L33, BOX, **LONG).max_sequences() * (30720 + 150)
     shared = Question(L33, BOX, **LONG, shared_prefix=30719).max_sequences()
     assert shared == pytest.approx((tokens - 30719) / (1 + 150))
-
-
-def test_a_shared_prefix_is_read_for_each_sequence():
-    own, shared = (ask(L33, BOX, **LONG, concurrency=16, cached=9000, shared_prefix=n) for n in (0, 9000))
-    assert own.seconds == shared.seconds

@@ -374,8 +374,7 @@ class Question(ParsedRecord):
             raise ValueError(
                 f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"
             )
-        told = self.cached is not None or self.shared_prefix is not None
-        if told and not (self.trace and self.trace.blocks):
+        if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
             self._check_cached(workload.support(self.prompt_tokens))
         if (self.draft_tokens is None) != (self.acceptance_length is None):
             raise ValueError(
@@ -411,7 +410,7 @@ class Question(ParsedRecord):
         name = "cached" if self.cached else "shared_prefix"
         if shared and not self.cached:
             object.__setattr__(self, "cached", shared)
-        held = workload.support(self.cached or 0)
+        held = workload.support(self.cached)
         if min(held) >= min(prompts):
             which = "the shortest prompt" if len(prompts) > 1 else "prompt"
             raise ValueError(f"{name} is {self.cached:g}, but must be below {which}, {min(prompts):g}")
@@ -424,10 +423,10 @@ class Question(ParsedRecord):
             if getattr(self, name) not in (None, found):
                 raise ValueError(f"{name} is given by the trace: leave one of them out")
             object.__setattr__(self, name, found)
-        for name in ("cached", "shared_prefix") if self.trace.blocks else ():
-            if (said := getattr(self, name)) and getattr(said, "text", said):
-                raise ValueError(f"{name} follows from what prompts of the trace share: leave it out")
         if self.trace.blocks:
+            for name in ("cached", "shared_prefix"):
+                if getattr(getattr(self, name), "text", getattr(self, name)):
+                    raise ValueError(f"{name} follows from what prompts of the trace share: leave it out")
             object.__setattr__(self, "shared_prefix", self.trace.shared_prefix)
         object.__setattr__(self, "request_rate", self.request_rate or self.trace.rate)
 
