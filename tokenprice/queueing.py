@@ -523,11 +523,12 @@ def fleet(q, *, machines=None, kept=bool, sure=False, simulated=True, near=None,
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = q.deployment.unlimited().step(max(users, lanes), q.workload.context)
+        step = roomy.step(max(users, lanes), q.workload.context)
         request = request_for(q, profile(n), step, users)
         return with_cautions(request, q, users)
 
     room = q.max_sequences()
+    roomy = q.deployment.unlimited()
     moved = transfer_time(q, float(q.prompt_tokens))
     one = mean(lanes, 1)
     factor = one.step_factor

@@ -338,8 +338,9 @@ def decode_step(q, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
     fresh_tokens = q.prompt_tokens - (q.cached or 0)
     batch = decode_batch(q.deployment, running, q.output_tokens, fresh_tokens, q.reader)
-    # how many fit follows from max_sequences, which counts a shared prefix once
-    return q.deployment.unlimited().step(batch, q.workload.context)
+    # the step would count the memory of a shared prefix for each user; max_sequences counts it once
+    deployment = q.deployment.unlimited() if q.shared_prefix else q.deployment
+    return deployment.step(batch, q.workload.context)
 
 
 def closed_loop(q, step, running) -> Request:
