@@ -432,10 +432,10 @@ class PrefillProfile:
     def of(cls, deployment, tokens, cached=0, shared=0):
         """Prefill by a deployment of prompts with these tokens (a number or a distribution), some cached or shared."""
         # in the order in which a link groups the prompts of a trace
-        beyond = (workload.uncached_tokens(tokens, prefix) for prefix in (cached, shared))
-        fresh_tokens, own, prompts = zip(
-            *sorted(zip(*beyond, workload.support(tokens), strict=True)), strict=True
-        )
+        fresh = workload.uncached_tokens(tokens, cached)
+        beyond = workload.uncached_tokens(tokens, shared)
+        lengths = sorted(zip(fresh, beyond, workload.support(tokens), strict=True))
+        fresh_tokens, own, prompts = zip(*lengths, strict=True)
         many = isinstance(tokens, workload.LengthDistribution)
         prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
         each = deployment.prefill(prompt, prompt - uncached)

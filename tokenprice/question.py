@@ -500,8 +500,9 @@ class Question(ParsedRecord):
         mean = self.workload.context
         shared = self.shared_prefix or 0
         # context grows evenly, so its end is as far above the mean as its start is below
-        lengths = mean, self.longest, 2 * mean - (self.prompt_tokens or mean)
-        return deployment.max_sequences(*(n - shared for n in lengths), max(workload.support(shared)))
+        end = 2 * mean - (self.prompt_tokens or mean)
+        most = max(workload.support(shared))
+        return deployment.max_sequences(mean - shared, self.longest - shared, end - shared, most)
 
     @property
     def prefill_chunks(self) -> float:
