@@ -432,9 +432,9 @@ class PrefillProfile:
     def of(cls, deployment, tokens, cached=0, shared=0):
         """Prefill by a deployment of prompts with these tokens (a number or a distribution), some cached or shared."""
         # in the order in which a link groups the prompts of a trace
-        fresh = workload.uncached_tokens(tokens, cached)
+        new = workload.uncached_tokens(tokens, cached)
         beyond = workload.uncached_tokens(tokens, shared)
-        lengths = sorted(zip(fresh, beyond, workload.support(tokens), strict=True))
+        lengths = sorted(zip(new, beyond, workload.support(tokens), strict=True))
         fresh_tokens, own, prompts = zip(*lengths, strict=True)
         many = isinstance(tokens, workload.LengthDistribution)
         prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
