@@ -116,6 +116,7 @@ def drawn(seed, n):
             "prompt_tokens": prompt,
             "output_tokens": choose.choice((1, 300, 2000, "20-50-4k")),
             "cached": choose.choice((0, "50%", 500)),
+            "shared_prefix": choose.choice((None, None, "30%", 60)),
             "memory_utilization": choose.choice((None, None, 0.8, 1)),
             "changed": choose.choice(
                 ({}, {}, {"memory_bandwidth": 5e12}, {"peak_16": 1e12, "peak_fp8": 3e15})
@@ -286,6 +287,7 @@ def to_rent(choose):
         "weights": choose.choice(("", "fp8")), "kv_cache_dtype": "", "engine": choose.choice(("", "compiled")),
         "request_rate": choose.choice((0.02, 1, 20, 400)), "prompt_tokens": choose.choice((300, 20_000, "2k ± 50%")),
         "output_tokens": choose.choice((100, 800, "20-100-1k")), "cached": choose.choice((0, 200)),
+        "shared_prefix": choose.choice((None, 150)),
         "tpot": choose.choice((None, 0.015, 0.05)), "ttft": choose.choice((None, 0.3, 2)),
         "usd_per_million": choose.choice((None, None, None, 3)),
     }  # fmt: skip

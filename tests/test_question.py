@@ -370,10 +370,24 @@ def test_every_option_has_an_effect(name, beside, pair, linked):
     assert any(one[what] != other[what] for what in counted)
 
 
-def test_a_cached_prefix_counts_once_a_request_where_users_wait_for_memory():
+LONG = {"prompt_tokens": 30720, "output_tokens": 300, "weights": "fp8"}
+
+
+@pytest.mark.parametrize(
+    ("more", "noted"),
+    [
+        ({"concurrency": 64}, True),
+        ({"concurrency": 16}, False),
+        ({"concurrency": 64, "shared_prefix": 0}, False),
+    ],
+)
+def test_whether_requests_share_is_asked_where_users_wait_for_memory(more, noted):
     """Memory has room for 21 of these requests."""
-    load = {"prompt_tokens": 30720, "output_tokens": 300, "cached": "97%"}
-    answers = [
-        ask("Llama 3.3 70B", "4x H100", weights="fp8", **load, concurrency=users) for users in (64, 16)
-    ]
-    assert [REMARKS["prefix"] in answer.notes for answer in answers] == [True, False]
+    assert (REMARKS["prefix"] in ask(L33, BOX, **LONG, cached="97%", **more).notes) == noted
+
+
+def test_a_prompt_that_all_share_takes_the_memory_of_one():
+    """Each user has the last token of the prompt and half of the answer."""
+    tokens = Question(L33, BOX, **LONG).max_sequences() * (30720 + 150)
+    shared = Question(L33, BOX, **LONG, shared_prefix=30719).max_sequences()
+    assert shared == pytest.approx((tokens - 30719) / (1 + 150))

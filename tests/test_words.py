@@ -84,6 +84,9 @@ def number(text, commas):
         return None
 
 
+PREFIXES = "cached", "shared_prefix"
+
+
 def second(name, text):
     """Parse by splitting after the last digit and looking both parts up; None if refused."""
     _, units, (least, most, whole) = FIELDS[name]
@@ -91,15 +94,15 @@ def second(name, text):
     if usd and text.startswith("$"):
         text, usd = text[1:].strip(), False
     end = max((k for k, letter in enumerate(text) if letter in ".0123456789"), default=-1) + 1
-    value, unit = number(text[:end], name in ("context", "cached")), "".join(text[end:].split())
+    value, unit = number(text[:end], name in ("context", *PREFIXES)), "".join(text[end:].split())
     for coin in ("usd", "$") if usd and unit not in units else ():
         unit = unit.removeprefix(coin)
     if value is None or unit not in units:
         return None
-    if name == "cached" and (unit == "%" or unit == "" and 0 < value <= 1):
+    if name in PREFIXES and (unit == "%" or unit == "" and 0 < value <= 1):
         share = value if unit else 100 * value
         return f"{share:.6g}%" if 0 < share < 100 else None if share else 0.0
-    if name == "cached" and unit == "" and 1 < value < 2:
+    if name in PREFIXES and unit == "" and 1 < value < 2:
         return None
     if units[unit] == -1:
         return 1 / value if value else None

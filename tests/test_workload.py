@@ -1,6 +1,7 @@
 """Mixes of requests: trace files, prompts that a cache still holds, and formula and simulation of one queue."""
 
 import gzip
+import math
 import random
 import tomllib
 from collections import OrderedDict
@@ -190,6 +191,31 @@ def test_a_request_goes_where_half_of_its_prompt_is_held():
         "", (0, 1, 2, 3), workload.LengthDistribution(prompts), workload.LengthDistribution(prompts), blocks
     )
     assert trace.routes(trace.shared, [4, 5, 6, 7]) == [4, 5, 4, 7]
+
+
+def system_prompt(path):
+    """A trace of prompts of 60 blocks, of which the first 58 are the same."""
+    asked = even(path, 100, prompt=30720, output=300, prefix="system", shared=29696)
+    return ASKED.replace(trace=asked.trace, prompt_tokens=None, output_tokens=None, request_rate=20)
+
+
+def test_memory_holds_each_block_once(tmp_path):
+    """Beside 58 blocks there are two for each request, and half of its answer."""
+    memory = ASKED.replace(prompt_tokens=30720, output_tokens=300, request_rate=None).max_sequences() * 30870
+    most = system_prompt(tmp_path / "requests").max_sequences()
+    assert most == pytest.approx((memory - 58 * 512) / (2 * 512 + 150))
+
+
+def test_machines_of_requests_with_one_system_prompt(tmp_path):
+    """A step of 64 takes 12 ms and 0.87 ms for each of them, a prompt 128 ms; held one by one it takes 16 machines."""
+    fleet = ask(system_prompt(tmp_path / "requests")).fleet
+    busy = 20 * (300 * (12 / 64 + 0.87) + 128) / 1000
+    assert fleet.replicas == math.ceil(busy * fleet.factor)
+
+
+def test_a_prefix_of_all_sends_no_request_to_another_machine(tmp_path):
+    trace, lines = system_prompt(tmp_path / "requests").trace, list(range(100))
+    assert trace.routes(trace.shared, lines) == lines
 
 
 # --- Formula and simulation ----------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ REMARKS = {
     "whole": "All matrices of the layers are taken in {name}; the checkpoint keeps some in another format.",
     "uneven": "Experts of {width:,.0f} in FP8 blocks of 128 do not divide over {chips:,.0f} chips: many versions of "
     "vLLM and SGLang refuse that, but not whole experts (EP).",
-    "prefix": "Memory holds a cached prefix once for each request here; engines store one that requests share once, so "
-    "more requests may fit.",
+    "prefix": "Memory holds a cached prefix once for each request here, as a chat's history; if all share "
+    "one, engines hold it once: give shared_prefix.",
 }
 # Colours of the book's figures by the last word of a term: memory blue and green, arithmetic ochre, waiting red.
 COLOURS = {
@@ -189,7 +189,7 @@ class Answer(Screen):
         if self.by != KERNELS or not self.feasible:
             return self.question_notes
         narrow = () if self.request else _note_if_16_bit_is_faster(self.question, self.step)
-        return _remarks(self.question, self.request) + self.question_notes + narrow
+        return _remarks(self.question, self.request, self.fleet) + self.question_notes + narrow
 
     @property
     def max_sequences(self) -> int | None:
@@ -519,7 +519,7 @@ def _unfit(question, deployment, copies=1):
     return "infeasible", f"{room}: {full.reason or 'another one does not fit'}"
 
 
-def _remarks(question, request):
+def _remarks(question, request, fleet):
     """Remark on lengths beyond the model's, experts cut unevenly, typed formats, cached prefixes and traces."""
     remarks = ()
     most = question.model.max_context
@@ -530,8 +530,9 @@ def _remarks(question, request):
     own, kept, _ = calibration.checkpoint_formats(question.model)
     if kept.keys() - {"head", "router"} and question.formats[0] != own and not question.layer_formats:
         remarks += (REMARKS["whole"].format(name=format_dtype(question.formats[0])),)
-    if question.cached and question.concurrency and request.concurrency < question.concurrency:
-        remarks += (REMARKS["prefix"],)
+    if question.cached and question.shared_prefix is None:
+        full = fleet.server.again if fleet else request.concurrency < question.workload.batch
+        remarks += (REMARKS["prefix"],) * bool(full)
     if question.output_tokens == 1:
         remarks += (REMARKS["one"],)
     if question.trace is not None:

@@ -272,24 +272,28 @@ class Deployment(Record):
         chip = self.machine.chip.replace(memory_capacity=None)
         return self.replace(machine=System(chip, self.machine.count, self.machine.domain))
 
-    def max_sequences(self, mean, longest=None, reserved=None):
+    def max_sequences(self, mean, longest=None, reserved=None, shared=0):
         """Number of sequences of a mean length (tokens) whose caches fit beside the weights.
 
         vLLM and SGLang fill memory as sequences grow; TensorRT-LLM admits a request only if its whole answer fits.
         ``longest``: length at which a sequence ends (default: the mean). ``reserved``: mean length for which
-        TensorRT-LLM reserves memory (default: the longest). The result is not rounded; it is below 1 if not even one
-        sequence fits.
+        TensorRT-LLM reserves memory (default: the longest). ``shared``: tokens of a prefix that all sequences share;
+        each copy holds it once, and the lengths are those beyond it. The result is not rounded; it is below 1 if not
+        even one sequence fits.
         """
         longest = longest or mean
         mean = (reserved or longest) if self.software.name == "compiled" else mean
-        return self.room(self.sequence(mean), self.sequence(longest))
+        return self.room(self.sequence(mean), self.sequence(longest), self.sequence(shared) if shared else 0)
 
-    def room(self, mean, longest):
-        """Number of sequences that fit: one of the ``longest``, the others of mean size; both in bytes."""
+    def room(self, mean, longest, shared=0):
+        """Number of sequences that fit: one of the ``longest``, the others of mean size; in bytes.
+
+        ``shared``: bytes that a copy holds once for all of its sequences.
+        """
         unlimited = calibration.memory(self.machine.chip) is None
         if unlimited or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")
-        return self.layout.dp * (self.left - self.weights_of_a_chip - (longest - mean)) / mean
+        return self.layout.dp * (self.left - self.weights_of_a_chip - shared - (longest - mean)) / mean
 
     @property
     def left(self):

@@ -308,7 +308,10 @@ class Launch:
         if low < high:
             found = {name: f"{max(most * low, 1):.0f}-{most * high:.0f}" for name, most in found.items()}
         if "prefix" in said and isinstance(found.get("prompt_tokens"), (int, float)):
-            found |= {"prompt_tokens": found["prompt_tokens"] + said["prefix"], "cached": said["prefix"]}
+            found |= {
+                "prompt_tokens": found["prompt_tokens"] + said["prefix"],
+                "shared_prefix": said["prefix"],
+            }
         if rate or "request_rate" in given:
             if users:
                 self.beyond["--max-concurrency"] = "requests come at a rate"

@@ -36,6 +36,7 @@ LENGTHS = (
     "prompt_tokens",
     "output_tokens",
     "cached",
+    "shared_prefix",
     "max_num_batched_tokens",
 )  # the only fields in which commas separate thousands
 _NUMBER = r"[0-9]{1,3}(?:_[0-9]{3})+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?"
@@ -96,7 +97,7 @@ def parse_tokens(name, value) -> float:
         allowed = "a number such as 8192 or 8k" if name in LENGTHS else "a number such as 32 or 1k"
         value, unit = _measured(name, value, _TOKENS if name in LENGTHS else _LARGE, allowed)
         value *= _TOKENS[unit]
-    zero = name in ("cached", "context", "seed")
+    zero = name in ("cached", "shared_prefix", "context", "seed")
     value = _number(name, value, zero=zero, minimum=None if zero else 1, maximum=1e12)
     return int(value) if value == int(value) else value
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from math import fsum
 from numbers import Real
+from operator import itemgetter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -112,17 +113,16 @@ def trace_summary(question, cached) -> dict:
 
     Each group has the same total of uncached tokens, so the few longest prompts, which decide the wait, are kept apart.
     """
-    prompts = question.prompt_tokens.support
-    held = workload.support(cached)
-    held = held if len(held) > 1 else held * len(prompts)
-    pairs = sorted(zip(prompts, held, strict=True), key=lambda pair: (pair[0] - pair[1], pair[0]))
+    once = question.shared_prefix or 0
+    beyond = (workload.uncached_tokens(question.prompt_tokens, prefix) for prefix in (cached, once))
+    rows = sorted(zip(*beyond, question.prompt_tokens.support, strict=True), key=itemgetter(0, 2))
     groups: dict = {}
     passed = 0.0
-    fresh = fsum(prompts) - fsum(held)
-    for whole, part in pairs:
-        place = int((passed + (whole - part) / 2) / fresh * PROMPT_GROUPS)
-        groups.setdefault(place, []).append((whole, part))
-        passed += whole - part
+    all_fresh = fsum(fresh for fresh, *_ in rows)
+    for fresh, own, whole in rows:
+        place = int((passed + fresh / 2) / all_fresh * PROMPT_GROUPS)
+        groups.setdefault(place, []).append((whole, whole - fresh, whole - own))
+        passed += fresh
     reads = (
         [len(group), *(fsum(part) / len(group) for part in zip(*group, strict=True))]
         for group in groups.values()
@@ -132,6 +132,7 @@ def trace_summary(question, cached) -> dict:
         "prompt": float(question.prompt_tokens), "output": float(question.output_tokens),
         "cached": float(cached), "context": workload.mean_context(question), "longest": question.longest,
         "varies": workload.squared_cv(question.answers), "answers": question.answers,
+        "prefix": None if question.shared_prefix is None else max(workload.support(once)),
         "reads": [[float(f"{n:.6g}") for n in read] for read in reads],
     }  # fmt: skip
 

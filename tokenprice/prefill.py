@@ -414,7 +414,8 @@ class ClosedLoop:
 class PrefillProfile:
     """Prefill of a question's prompts: mean length, cached tokens, mean breakdown, and that of uncached tokens.
 
-    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine.
+    ``prompts``, ``fresh_tokens`` and ``passes``: tokens of each, uncached tokens, and seconds on an idle machine;
+    ``own``: tokens beyond the prefix that prompts share.
     ``chunks``: mean number of steps that prefill one prompt; below 1 if a step prefills several. ``each``: breakdowns
     of all.
     """
@@ -428,13 +429,16 @@ class PrefillProfile:
     passes: tuple
     chunks: float
     each: Breakdown
+    own: tuple
 
     @classmethod
-    def of(cls, deployment, tokens, cached=0):
-        """Prefill by a deployment of prompts with these tokens (a number or a distribution), some of them cached."""
+    def of(cls, deployment, tokens, cached=0, shared=0):
+        """Prefill by a deployment of prompts with these tokens (a number or a distribution), some cached or shared."""
         # in the order in which a link groups the prompts of a trace
-        lengths = zip(workload.uncached_tokens(tokens, cached), workload.support(tokens), strict=True)
-        fresh_tokens, prompts = zip(*sorted(lengths), strict=True)
+        new = workload.uncached_tokens(tokens, cached)
+        beyond = workload.uncached_tokens(tokens, shared)
+        lengths = sorted(zip(new, beyond, workload.support(tokens), strict=True))
+        fresh_tokens, own, prompts = zip(*lengths, strict=True)
         many = isinstance(tokens, workload.LengthDistribution)
         prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
         each = deployment.prefill(prompt, prompt - uncached)
@@ -443,7 +447,7 @@ class PrefillProfile:
             full, fresh = map(workload.mean_breakdown, (full, fresh))
         passes = tuple(each.total.tolist()) if many else (each.total,)
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
-        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each)
+        return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, own)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
@@ -459,10 +463,12 @@ def prefix_cache(question, machines):
     """Cached tokens of the prompts: as given, or those that the caches of this many machines hold of a trace."""
     if question.trace is None or not question.trace.blocks:
         return question.cached or 0
-    room = question.max_sequences(question.prefills) * question.workload.context
+    own = question.workload.context - question.shared_prefix
+    room = question.max_sequences(question.prefills) * own + max(question.shared_prefix.support)
     return question.trace.cached(room * machines)
 
 
 def prefill_profile(question, machines=1) -> PrefillProfile:
     """Return the prefill profile of a question on a number of machines."""
-    return PrefillProfile.of(question.prefills, question.prompt_tokens, prefix_cache(question, machines))
+    cached = prefix_cache(question, machines)
+    return PrefillProfile.of(question.prefills, question.prompt_tokens, cached, question.shared_prefix or 0)

@@ -47,6 +47,7 @@ REQUEST = (
     "output_tokens",
     "trace",
     "cached",
+    "shared_prefix",
     "concurrency",
     "requests_per_user",
     "fixed_lengths",
@@ -208,7 +209,17 @@ class Question(ParsedRecord):
         example="requests.jsonl",
     )
     cached: float | None = parsed_field(
-        parse_cached, "prompt tokens in the prefix cache, or a share (default none)", "tokens", "95%"
+        parse_cached,
+        "prompt tokens in the prefix cache, or a share (default none); in memory once a request, as a chat's own",
+        "tokens",
+        "95%",
+    )
+    shared_prefix: float | None = parsed_field(
+        parse_cached,
+        "tokens with which all prompts begin, such as a system prompt, or a share: the part of cached that memory "
+        "holds once for all requests, though a step reads it for each (default none)",
+        "tokens",
+        "2k",
     )
     concurrency: float | None = parsed_field(
         parse_count,
@@ -363,7 +374,7 @@ class Question(ParsedRecord):
             raise ValueError(
                 f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"
             )
-        if self.cached is not None:
+        if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
             self._check_cached(workload.support(self.prompt_tokens))
         for system in (self.machine, self.prefill_machine) if self.prefill_machine else ():
             if system and system.chip.scale_out_bandwidth is None:
@@ -391,16 +402,26 @@ class Question(ParsedRecord):
         return super().parse(options)
 
     def _check_cached(self, prompts):
-        """Set cached tokens from a share of the prompts; ValueError unless they are fewer than the prompts."""
+        """Set cached and shared tokens from shares of the prompts; ValueError unless they are parts of all prompts."""
+        if isinstance(self.shared_prefix, str):
+            part = parsing.parse_fraction("shared_prefix", self.shared_prefix)
+            object.__setattr__(self, "shared_prefix", part * min(prompts))
         if isinstance(self.cached, str):
             part = parsing.parse_fraction("cached", self.cached)
             held = [part * prompt for prompt in prompts]
             mixed = workload.LengthDistribution(held, self.cached)
             alone = held[0] if held[0] >= 2 else 0  # a cache holds whole tokens only
             object.__setattr__(self, "cached", mixed if len(prompts) > 1 else alone)
-        if min(workload.support(self.cached)) >= min(prompts):
+        shared = self.shared_prefix or 0
+        name = "cached" if self.cached else "shared_prefix"
+        if shared and not self.cached:
+            object.__setattr__(self, "cached", shared)
+        held = workload.support(self.cached)
+        if min(held) >= min(prompts):
             which = "the shortest prompt" if len(prompts) > 1 else "prompt"
-            raise ValueError(f"cached is {self.cached:g}, but must be below {which}, {min(prompts):g}")
+            raise ValueError(f"{name} is {self.cached:g}, but must be below {which}, {min(prompts):g}")
+        if not isinstance(shared, workload.LengthDistribution) and shared > min(held):
+            raise ValueError(f"shared_prefix is {shared:g}, but must be a part of cached, {min(held):g}")
 
     def _record(self):
         """Set prompt and output lengths from the trace, and its request rate unless one is given."""
@@ -408,8 +429,11 @@ class Question(ParsedRecord):
             if getattr(self, name) not in (None, found):
                 raise ValueError(f"{name} is given by the trace: leave one of them out")
             object.__setattr__(self, name, found)
-        if self.trace.blocks and getattr(self.cached, "text", self.cached):
-            raise ValueError("cached follows from what prompts of the trace share: leave it out")
+        if self.trace.blocks:
+            for name in ("cached", "shared_prefix"):
+                if getattr(getattr(self, name), "text", getattr(self, name)):
+                    raise ValueError(f"{name} follows from what prompts of the trace share: leave it out")
+            object.__setattr__(self, "shared_prefix", self.trace.shared_prefix)
         object.__setattr__(self, "request_rate", self.request_rate or self.trace.rate)
 
     @property
@@ -480,8 +504,11 @@ class Question(ParsedRecord):
         """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits."""
         deployment = deployment or self.deployment
         mean = self.workload.context
+        shared = self.shared_prefix or 0
         # context grows evenly, so its end is as far above the mean as its start is below
-        return deployment.max_sequences(mean, self.longest, 2 * mean - (self.prompt_tokens or mean))
+        end = 2 * mean - (self.prompt_tokens or mean)
+        most = max(workload.support(shared))
+        return deployment.max_sequences(mean - shared, self.longest - shared, end - shared, most)
 
     @property
     def prefill_chunks(self) -> float:
@@ -687,9 +714,11 @@ def recorded(question, cached):
     )
     if not trace.blocks:
         return found
-    shared, held = (float(one) / question.prompt_tokens for one in (trace.shared, cached))
+    shared, held, once = (
+        float(one) / question.prompt_tokens for one in (trace.shared, cached, trace.shared_prefix)
+    )
     return (
         *found,
-        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive, "
-        "and is counted once for each request.",
+        f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive: {once:.0%}, "
+        "with which most prompts begin, once, and the rest once for each request.",
     )

@@ -313,17 +313,18 @@ def server_of(question, profile=None) -> Server:
     deployment = question.deployment
     lanes = deployment.layout.lanes
     scheduler = deployment.scheduler
-    prompts = profile.prompts if profile else workload.support(question.prompt_tokens)
+    shared = question.shared_prefix or 0
+    prompts = profile.own if profile else tuple(workload.uncached_tokens(question.prompt_tokens, shared))
     fresh, passes = (
         (profile.fresh_tokens, profile.passes) if profile else ((0,) * len(prompts), (0.0,) * len(prompts))
     )
     room = question.max_sequences()
     context = question.workload.context
-    held = 2 * context - question.prompt_tokens if scheduler.reserve else context
+    held = (2 * context - question.prompt_tokens if scheduler.reserve else context) - shared
     tokens = room * held / lanes if isfinite(room) else inf
+    step = step_table(question, tokens, min(prompts))
     costs = Costs(
-        step_table(question, tokens), tokens, prompts, fresh, passes, question.answers, deployment.software.door, 0.0,
-        int(deployment.in_step),
+        step, tokens, prompts, fresh, passes, question.answers, deployment.software.door, 0.0, int(deployment.in_step),
     )  # fmt: skip
     busy = Server(costs, scheduler, float(question.output_tokens), held, lanes)
     if profile is None:
@@ -337,10 +338,13 @@ def server_of(question, profile=None) -> Server:
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 
-def step_table(question, tokens):
-    """Seconds of a step with 1, 2, ... sequences per copy: without context, and per token of context."""
+def step_table(question, tokens, shortest):
+    """Seconds of a step with 1, 2, ... sequences per copy: without context of their own, and per token of it.
+
+    A sequence has ``shortest`` tokens of its own at least. The prefix that all share is read for each of them: engines
+    run no attention that reads it once (cascade attention), unless asked to.
+    """
     deployment = question.deployment
-    shortest = min(workload.support(question.prompt_tokens))
     most = min(deployment.scheduler.max_num_seqs, MOST, tokens / shortest + 1)
     numbers = deployment.layout.lanes * np.arange(1, max(int(most), 1) + 1)
     roomy = deployment.unlimited()
@@ -348,7 +352,7 @@ def step_table(question, tokens):
     ends = prompt, max(2 * question.workload.context - prompt, prompt + 1)
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
-    base = (low - each * ends[0]).tolist()
+    base = (low - each * (ends[0] - (question.shared_prefix or 0))).tolist()
     return partial(_step_of_table, base, each.tolist())
 
 
@@ -506,6 +510,7 @@ def fleet(
     request_rate = question.request_rate
     deployment = question.deployment
     lanes = deployment.layout.lanes
+    roomy = deployment.unlimited()
     shared = question.trace is not None and question.trace.blocks
     room = question.max_sequences()
     moved = transfer_time(question, float(question.prompt_tokens))
@@ -528,7 +533,7 @@ def fleet(
 
     def mean(users, n):  # the request on a machine with this many users
         users = max(min(users, room), 1)
-        step = deployment.step(max(users, lanes), question.workload.context)
+        step = roomy.step(max(users, lanes), question.workload.context)
         request = request_for(question, profile(n), step, users)
         return with_cautions(request, question, users)
 

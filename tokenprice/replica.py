@@ -37,7 +37,8 @@ class Costs:
     """Times and memory of a copy.
 
     ``step(n)``: seconds of a step with n sequences, and seconds more per token of mean context. ``tokens``: memory for
-    caches. ``prompts``, ``fresh`` and ``passes``: equally likely prompts: tokens, uncached tokens, and prefill seconds.
+    caches beside a prefix that all prompts share. ``prompts``, ``fresh`` and ``passes``: equally likely prompts: tokens
+    beyond that prefix, uncached tokens, and prefill seconds.
     ``answers``: equally likely output lengths. ``late``: seconds from the end of prefill to the first token.
     """
 

@@ -333,7 +333,9 @@ def decode_step(question, running) -> Breakdown:
     """The step of a closed loop in which ``running`` users (a number or an array) are answered."""
     fresh_tokens = question.prompt_tokens - (question.cached or 0)
     batch = decode_batch(question.deployment, running, question.output_tokens, fresh_tokens, question.reader)
-    return question.deployment.step(batch, question.workload.context)
+    # the step would count the memory of a shared prefix for each user; max_sequences counts it once
+    deployment = question.deployment.unlimited() if question.shared_prefix else question.deployment
+    return deployment.step(batch, question.workload.context)
 
 
 def closed_loop(question, step, running) -> Request:

@@ -17,6 +17,7 @@ class QuestionFields(TypedDict, total=False):
     output_tokens: str | float
     trace: str | Trace
     cached: str | float
+    shared_prefix: str | float
     concurrency: str | float
     requests_per_user: str | float
     fixed_lengths: str | bool

@@ -198,7 +198,8 @@ def _trace(q, many, count, seed, slower):
     read = q.prefills.prefill(workload.array(q.prompt_tokens), workload.array(cached))
     passes = (slower * np.ravel(read.total)).tolist()
     fresh = tuple(workload.uncached_tokens(q.prompt_tokens, cached))
-    own = {"prompts": workload.support(q.prompt_tokens), "fresh": fresh, "passes": passes}
+    private = tuple(workload.uncached_tokens(q.prompt_tokens, q.shared_prefix or 0))
+    own = {"prompts": private, "fresh": fresh, "passes": passes}
     begins, number = np.divmod(np.arange(count), len(passes))
     places = number.tolist()
     requests = places, [max(round(q.output_tokens.support[place]), 1) for place in places]
@@ -216,7 +217,7 @@ def _trace(q, many, count, seed, slower):
         first_tokens = places, [1] * count
         costs = replace(reader.costs, **own)
         done, _ = play(costs, reader.scheduler, came.tolist(), groups, route, seed, first_tokens)
-        moves = np.array([transfer_time(q, one) for one in own["prompts"]])
+        moves = np.array([transfer_time(q, one) for one in workload.support(q.prompt_tokens)])
         more = np.array([r.first for r in done]) + moves[places] - came
         own |= {"fresh": (0,) * len(passes), "passes": (0.0,) * len(passes)}
     groups, route = dealt(6, many.replicas, server)

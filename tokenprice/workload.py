@@ -1,6 +1,7 @@
 """Request lengths: fixed, spread over quantiles or read from a trace file, and the prefixes that prompts share."""
 
 import re
+from collections import Counter
 from functools import cached_property
 from itertools import chain, pairwise
 from math import fsum, inf, log
@@ -72,7 +73,7 @@ def support(length) -> tuple:
 
 
 def uncached_tokens(prompt, cached) -> list:
-    """Uncached tokens of each of the equally likely prompts."""
+    """Tokens beyond a cached, or shared, prefix of each of the equally likely prompts."""
     prompts = support(prompt)
     held = support(cached)
     held = held if len(held) > 1 else held * len(prompts)
@@ -214,12 +215,22 @@ class Trace(Record):
 
     def cached(self, room) -> LengthDistribution:
         """Tokens of each prompt found in a prefix cache of ``room`` tokens with LRU eviction."""
-        held = (sum(back * TOKENS_PER_BLOCK <= room for back in each) for each in self.distances)
-        return LengthDistribution(
-            [
-                min(n * TOKENS_PER_BLOCK, prompt - 1)
-                for n, prompt in zip(held, self.prompt.support, strict=True)
-            ]
+        return self._tokens(sum(back * TOKENS_PER_BLOCK <= room for back in each) for each in self.distances)
+
+    def _tokens(self, blocks) -> LengthDistribution:
+        """Tokens of the first ``blocks`` of each prompt, without the last token, which is always prefilled."""
+        pairs = zip(blocks, self.prompt.support, strict=True)
+        return LengthDistribution([min(n * TOKENS_PER_BLOCK, prompt - 1) for n, prompt in pairs])
+
+    @cached_property
+    def shared_prefix(self) -> LengthDistribution:
+        """Tokens of each prompt in blocks that more than half of all prompts have, such as a system prompt.
+
+        There is one such prefix at most. The history of a chat is in few of the prompts, which come one after another.
+        """
+        times = Counter(chain.from_iterable(map(set, self.blocks)))
+        return self._tokens(
+            sum(times[name] > len(self.blocks) / 2 for name in names) for names in self.blocks
         )
 
     @property
@@ -228,16 +239,20 @@ class Trace(Record):
         return self.cached(float_info.max)
 
     def routes(self, cached, lines) -> list:
-        """Assign a machine to each request: one that caches half of its prompt, else the machine in ``lines``."""
+        """Assign a machine to each request: one that caches half of its prompt, else the machine in ``lines``.
+
+        The prefix that most prompts share is in the cache of every machine.
+        """
         where: dict = {}
         found = []
         for number, drawn in enumerate(lines):
             one = number % len(self.blocks)
             held = cached.support[one]
+            shared = self.shared_prefix.support[one]
             names = self.blocks[one]
             there = (
                 where.get(names[int(held / TOKENS_PER_BLOCK) - 1])
-                if held >= self.prompt.support[one] / 2
+                if held - shared >= (self.prompt.support[one] - shared) / 2
                 else None
             )
             found.append(drawn if there is None else there)

@@ -200,9 +200,10 @@ globalThis.inferlibAsk = function (D) {
     const sends = n <= q.chip_scale_up_size ? q.chip_scale_up_bandwidth : q.chip_scale_out_bandwidth;
     if (spread === 1 && sends == null) late = late || c.name
       + " states no bandwidth to send tokens to experts over";
+    const mix = (S.mix || {}).words ? S.mix : {};
     const drafting = S.draft_tokens ? [{ ...m.groups[m.groups.length - 1], count: 1 }] : [];
     return { q, reading, spread, m, c, l, n, late, stored, groups: m.groups,
-      held: [...m.groups, ...drafting] };
+      held: [...m.groups, ...drafting], mix };
   };
   const cut = (m, l) => {
     const uneven = every(m, "n_heads").find((one) => one % l.tp);
@@ -279,7 +280,12 @@ globalThis.inferlibAsk = function (D) {
       .map((n) => g.count * n));
     return Object.assign(q, { length, kept: total(each, (n) => n[0]), state: total(each, (n) => n[1]) });
   };
-  const fits = (at, q = at.q) => of(D.whole.fit, at)(kept(at, q.context, q));
+  const bytes = (at, length) => (length ? kept(at, length, over(at.q)).kept : 0);
+  const fits = (at, q = at.q) => {
+    q.prefix = bytes(at, at.mix.prefix);
+    return of(D.whole.fit, at)(kept(at, q.context - (at.mix.shared || 0), q));
+  };
+  const sharingNothing = (at) => ({ ...at, mix: {} });
   const drawn = (prefix, terms) => named(D.drawing.map((name) => key(prefix, name)), D.drawing.map((name) =>
     (terms.find((term) => term.name === name) || { seconds: 0 }).seconds));
   const even = (v) => (Math.abs(v % 1) === 0.5 ? 2 * Math.round(v / 2) : Math.round(v)); // as Python rounds
@@ -454,23 +460,30 @@ globalThis.inferlibAsk = function (D) {
   const mixed = (S) => {
     if (S.mode === "step" || (S.mix || {}).words) return S;
     if (S.mix) {
-      const { trace, prompt, output, cached } = S.mix, none = { prompt_tokens: null, output_tokens: null,
-        cached: null };
+      const { trace, prompt, output, cached, reads } = S.mix, none = { prompt_tokens: null,
+        output_tokens: null, cached: null, shared_prefix: null };
+      const shared = total(reads, (read) => read[0] * read[3]) / total(reads, (read) => read[0]);
       return { ...S, prompt_tokens: prompt, output_tokens: output, cached,
-        mix: { ...S.mix, words: { trace, ...none } } };
+        mix: { ...S.mix, shared, words: { trace, ...none } } };
     }
     const [prompts, said] = ["prompt_tokens", "output_tokens"].map((name) => lengths(name, S[name]));
     const alike = S.fixed_lengths ?? !S.request_rate, outputs = alike || said.length > 1 ? said
       : drawnLengths(said[0]);
-    const share = /%\s*$/.test(S.cached) && parseFloat(S.cached) / 100, output = mean(said);
+    const part = (said) => /%\s*$/.test(said) && parseFloat(said) / 100, least = Math.min(...prompts);
+    const own = part(S.shared_prefix), shared = own === false ? S.shared_prefix || 0 : own * least;
+    const given = parseFloat(S.cached) ? S.cached : shared, share = part(given), output = mean(said);
     const held = (n) => (prompts.length > 1 || n * share >= 2 ? n * share : 0); // no parts of a token
-    const reads = prompts.map((n) => [1, n, Math.min(share === false ? S.cached || 0 : held(n), n - 1)]);
-    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]), least = Math.min(...prompts);
+    const reads = prompts.map((n) => [1, n, Math.min(share === false ? given : held(n), n - 1), shared]);
+    const prompt = mean(prompts), cached = mean(reads, (read) => read[2]);
     const few = (n) => +(+n).toPrecision(6), differ = prompts.length > 1;
-    const which = differ ? "the shortest prompt" : "prompt", over = share === false && +S.cached >= least
-      ? `cached is ${few(S.cached)}, but must be below ${which}, ${few(least)}` : "";
+    const which = differ ? "the shortest prompt" : "prompt", most = Math.min(...reads.map((read) => read[2]));
+    const over = share === false && +given >= least
+      ? `${given === shared ? "shared_prefix" : "cached"} is ${few(given)}, but must be below ${which}, ${
+        few(least)}` : shared > most
+        ? `shared_prefix is ${few(shared)}, but must be a part of cached, ${few(most)}` : "";
     const varies = mean(outputs, (n) => n * n) / mean(outputs) ** 2 - 1;
-    const mix = { reads, varies, over, context: prompt + (1 + varies) * output / 2,
+    const mix = { reads, varies, over, shared, prefix: S.shared_prefix == null ? null : shared,
+      context: prompt + (1 + varies) * output / 2,
       longest: Math.max(...prompts) + Math.max(...outputs), answers: outputs };
     const words = { prompt_tokens: S.prompt_tokens, output_tokens: S.output_tokens,
       cached: differ || share === false ? S.cached : cached };
@@ -492,16 +505,17 @@ globalThis.inferlibAsk = function (D) {
         ...drawn("read", terms), ...drawn("step", step) })[0]),
       passes: every((_, one) => one.total), freshTokens: every(([, tokens, held]) => tokens - held) };
   };
-  const rooms = (at, { engine, prompt_tokens: prompt, mix: { longest, context } }) => {
+  const rooms = (at, { engine, prompt_tokens: prompt, mix: { longest, context, shared, prefix } }) => {
     if (at.q.chip_memory_capacity == null) return Infinity;
-    const q = over(at.q, { longest: kept(at, longest, over(at.q)).kept });
-    return of(D.whole.room, at)(kept(at, engine === "compiled" ? 2 * context - prompt : context, q))[0];
+    const q = over(at.q, { longest: bytes(at, longest - shared), prefix: bytes(at, prefix) });
+    const mean = engine === "compiled" ? 2 * context - prompt : context;
+    return of(D.whole.room, at)(kept(at, mean - shared, q))[0];
   };
 
   // Why a machine has no place for so many, or nothing; and a question whose prompts alone take places.
   const unfit = (S, at, fits) => {
     if (rooms(at, S) >= fits) return null;
-    const { fit, reason = "another one does not fit" } = stepAt(S, at, fits, S.mix.longest);
+    const { fit, reason = "another one does not fit" } = stepAt(S, sharingNothing(at), fits, S.mix.longest);
     const each = fits > 1 ? " in each copy and stage" : "";
     return { status: "infeasible", fit, reason: ofChip(at.n, at.c.name)
       + ` has no room for one user beside the weights${each}: ${reason}` };
@@ -550,14 +564,15 @@ globalThis.inferlibAsk = function (D) {
   const slower = ({ at, policy, output, held, costs }, by) => server(at, output, policy, held, { ...costs,
     late: by * costs.late, passes: costs.passes.map((one) => by * one),
     step: (n) => costs.step(n).map((one) => by * one) });
-  const promptsOf = ({ mix: { reads } }) => reads.flatMap(([n, tokens]) => Array(n).fill(tokens));
+  const promptsOf = ({ mix: { reads } }) =>
+    reads.flatMap(([n, tokens, , shared]) => Array(n).fill(tokens - shared));
   const queue = (S, at, room) => {
     const read = passes(at, S), both = [read, null].map((one) => serverOf(S, at, room, one));
     return { at, room, ...read, lanes: at.q.lanes, serves: both[0], decodes: both[1] };
   };
   // The machine of a question's requests; `read`: how their prompts are, where it reads them itself.
   const serverOf = (S, at, room, read) => {
-    const { lanes } = at.q, { context, answers } = S.mix, known = [], policy = scheduler(S, at);
+    const { lanes } = at.q, { context, answers, shared } = S.mix, known = [], policy = scheduler(S, at);
     const ends = [S.prompt_tokens, Math.max(2 * context - S.prompt_tokens, S.prompt_tokens + 1)],
       prompts = promptsOf(S);
     const seconds = (n, length) => {
@@ -567,11 +582,11 @@ globalThis.inferlibAsk = function (D) {
     const step = (n) => {
       if (known[n]) return known[n];
       const [low, high] = ends.map((length) => seconds(n, length)), each = (high - low) / (ends[1] - ends[0]);
-      return (known[n] = [low - each * ends[0], each]);
+      return (known[n] = [low - each * (ends[0] - shared), each]);
     };
     const none = prompts.map(() => 0);
     const { passes, freshTokens } = read || { passes: none, freshTokens: none };
-    const held = policy.reserve ? 2 * context - S.prompt_tokens : context, door = at.q.engine_door;
+    const held = (policy.reserve ? 2 * context - S.prompt_tokens : context) - shared, door = at.q.engine_door;
     const tokens = Number.isFinite(room) ? room * held / lanes : Infinity;
     const costs = { step, tokens, prompts, fresh: freshTokens, passes, answers, door, late: 0 };
     const busy = server(at, S.output_tokens, policy, held, costs), full = lanes * busy.sequences;
@@ -820,7 +835,8 @@ globalThis.inferlibAsk = function (D) {
     if (wrong) return { status: "n/a", reason: wrong[2], remarks: [] };
     const found = { ...step, running, sum, first, firstLow, firstHigh, token, tokenLow, tokenHigh, speed,
       reading: read.total, readBy: binding(read.terms), cautions: texts,
-      remarks: remarks(S, at, S.mix.longest, 0, cached && running < users),
+      remarks: remarks(S, at, S.mix.longest, 0, cached && S.mix.prefix == null
+        && (many ? (reader ? one.decodes : one.serves).again : running < users)),
       others: Math.max(token - step.seconds, 0), many, factor,
       promptPeaks,
       least: Math.max(1 / factor, Math.min(peaks / step.seconds, promptPeaks / read.total)) };
@@ -971,7 +987,7 @@ globalThis.inferlibAsk = function (D) {
     if (at.late) return miss("not described", at.late);
     const places = rooms(at, S), most2 = scheduler(S, at).seqs * at.q.lanes;
     const rounds = Math.floor(Math.min(places, most2, D.most) / l.dp);
-    if (!(rounds >= 1)) return miss("does not fit", stepAt(S, at, l.dp, mix.longest).reason
+    if (!(rounds >= 1)) return miss("does not fit", stepAt(S, sharingNothing(at), l.dp, mix.longest).reason
       || "room for " + few(Math.max(places, 0)) + " users");
     const one = queue(S, at, places), told = (found) => (found.status !== "ok" ? found : { ...found, ...name,
       users: found.running, dollars: found.request, million: found.million.output });

@@ -300,7 +300,7 @@ globalThis.inferlibCheck = function (D, A) {
     if (low < high) for (const name in found)
       found[name] = `${A.even(Math.max(found[name] * low, 1))}-${A.even(found[name] * high)}`;
     if ("prefix" in said && typeof found.prompt_tokens === "number")
-      Object.assign(found, { prompt_tokens: found.prompt_tokens + said.prefix, cached: said.prefix });
+      Object.assign(found, { prompt_tokens: found.prompt_tokens + said.prefix, shared_prefix: said.prefix });
     if (rate || "request_rate" in given) {
       if (users) launch.beyond["--max-concurrency"] = "requests come at a rate";
       return rate ? { ...found, request_rate: rate } : found;

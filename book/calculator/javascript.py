@@ -37,8 +37,8 @@ CUT, COPIED, WITHIN = range(3)
 
 
 def number(name):
-    """Return the symbol of a number of a question; shared experts and cached tokens may be zero."""
-    least = "nonnegative" if name in ("l_d_shared", "cached") else "positive"
+    """Return the symbol of a number of a question; shared experts, cached and shared tokens may be zero."""
+    least = "nonnegative" if name in ("l_d_shared", "cached", "prefix") else "positive"
     return sympy.Symbol(name, **{least: True})
 
 
@@ -213,7 +213,7 @@ def layer(part):
 def whole():
     """Return the expressions of a model that do not depend on its layers: ``CUT``, ``COPIED``, ``WITHIN``."""
     every = (CUT, COPIED, WITHIN)
-    held = number("kept"), number("longest")
+    held = number("kept"), number("longest"), number("prefix")
     with as_written():
         return {
             "step": [_terms(decode.step(_step((), spread))) for spread in every],
@@ -228,7 +228,7 @@ def whole():
 def _fit(at):
     """Return the bytes that a chip needs, has, and has left by its engine."""
     whole = at.deployment
-    held = whole.weights_of_a_chip + at.held * whole.sequence(at.context)
+    held = whole.weights_of_a_chip + number("prefix") + at.held * whole.sequence(at.context)
     return [held, calibration.memory(at.chip), whole.left]
 
 

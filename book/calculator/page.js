@@ -49,7 +49,7 @@ globalThis.inferlibPage = function (root, D) {
     prefill_machine: [(text) => (!text || machineOf(text) ? text : null), "2x H100"],
     prices: [(text) => pricesOf(text) && text, "H100 SXM: 2.10; B300: 5"],
   };
-  const LENGTHS = ["prompt_tokens", "output_tokens", "cached"];
+  const LENGTHS = ["prompt_tokens", "output_tokens", "cached", "shared_prefix"];
   // Fields that may not be empty.
   const NEEDED = ["n_chips", "batch", "context", "prompt_tokens", "output_tokens", "acceptance_length"];
   const put = (key, text) => {
@@ -102,6 +102,7 @@ globalThis.inferlibPage = function (root, D) {
     if (of.mode === "check") return addressOf([["mode", "check"], ["machine", `${of.n_chips}x ${of.chip}`],
       ["command", of.command], ["measured", of.measured]]);
     const said = (of) => ({ ...A.said(asked(of)), layout: of.layout, cached: of.mix ? null : of.cached,
+      shared_prefix: of.mix ? null : of.shared_prefix,
       goal: of.goal && A.told("goal", of.goal), budget: of.budget, prices: of.prices, trace: null });
     const now = said(of), start = said({ ...UNSAID, mode: of.mode });
     const pairs = [["mode", of.mode], of.own ? ["own", JSON.stringify(of.own)] : ["model", of.model]];
@@ -129,9 +130,9 @@ globalThis.inferlibPage = function (root, D) {
   };
   // Lengths of a file of requests, which means of prompts and answers stand for in the form.
   const mixOf = (mix) => {
-    const { trace, prompt, output, cached, reads, answers, varies, context, longest } = mix;
+    const { trace, prompt, output, cached, reads, answers, varies, context, longest, prefix } = mix;
     const some = [prompt, output, context, longest, ...answers, ...reads.flatMap(([n, whole, held]) =>
-      [n, whole - held])], none = [cached, varies, ...reads.map((read) => read[2])];
+      [n, whole - held])], none = [cached, varies, prefix, ...reads.flatMap((read) => read.slice(2))];
     return some.every((n) => n > 0) && none.every((n) => n >= 0) && typeof trace === "string"
       ? { prompt_tokens: prompt, output_tokens: output, cached, mix } : null;
   };
