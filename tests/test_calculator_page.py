@@ -199,7 +199,7 @@ def test_random_states_of_the_page_are_answered_as_in_python():
 def test_fleets_at_random():
     """Machines, waits and prices, with shared or separate prefill; also with drafts, copies, or too few machines."""
     choose, states = random.Random(36), []
-    for state in drawn(seed=3535, n=80):
+    for state in drawn(seed=3535, n=100):
         states.append(
             state
             | {
@@ -208,11 +208,11 @@ def test_fleets_at_random():
                 else state["changed"],  # slow: beyond all machines
                 "request_rate": choose.choice((1e-3, 0.5, 3, 30, 200)),
                 "replicas": choose.choice((None, None, 1, 40)),
-                "concurrency": choose.choice((None, None, 64)),
+                "concurrency": choose.choice((None,) * 9 + (64,)),
                 "draft_tokens": choose.choice((0, 0, 3)),
                 "acceptance_length": 2.5,
                 "prefill_machine": choose.choice(
-                    (None, None, "8x H200", f"{state['n_chips']}x {state['chip']}")
+                    (None, None, None, "8x H200", f"{state['n_chips']}x {state['chip']}")
                 ),
             }
         )

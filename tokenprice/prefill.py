@@ -434,10 +434,11 @@ class PrefillProfile:
     @classmethod
     def of(cls, deployment, tokens, cached=0, shared=0):
         """Prefill by a deployment of prompts with these tokens (a number or a distribution), some cached or shared."""
+        prompts = workload.support(tokens)
+        new = workload.uncached_tokens(tokens, cached) if cached else prompts
+        beyond = workload.uncached_tokens(tokens, shared) if shared else prompts
         # in the order in which a link groups the prompts of a trace
-        new = workload.uncached_tokens(tokens, cached)
-        beyond = workload.uncached_tokens(tokens, shared)
-        lengths = sorted(zip(new, beyond, workload.support(tokens), strict=True))
+        lengths = sorted(zip(new, beyond, prompts, strict=True))
         fresh_tokens, own, prompts = zip(*lengths, strict=True)
         many = isinstance(tokens, workload.LengthDistribution)
         prompt, uncached = map(np.array, (prompts, fresh_tokens)) if many else (tokens, tokens - cached)
