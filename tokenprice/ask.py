@@ -218,7 +218,8 @@ class Answer(Screen):
             return None
         low, high = launch.logged(self.question, self.launched)
         spans = low * self.question.deployment.room_if_sorted, 1.0, high
-        return tuple(by * self.max_sequences * self.question.longest for by in spans)
+        held = int(self.question.max_sequences(sharing=False)) * self.question.longest
+        return tuple(by * held for by in spans)
 
     @property
     def commands(self) -> dict[str, str]:
@@ -333,8 +334,9 @@ class Answer(Screen):
             )
             rows.append(("Fewer bits", ", ".join(fewer)))
         if self.launched and self.max_sequences:
-            low, here, high = (format_number(float(f"{n:.3g}")) for n in self.cache_tokens)
-            times = f"{format_number(self.max_sequences)} times {q.longest:,.0f}"
+            held = self.cache_tokens
+            low, here, high = (format_number(float(f"{n:.3g}")) for n in held)
+            times = f"{format_number(held[1] / q.longest)} times {q.longest:,.0f}"
             rows.append(("Engine's log", f"should say: KV cache of {here} tokens ({low} to {high}), {times}"))
         commands = [*self.commands.values(), *self.no_command] if self.launched else []
         return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]

@@ -500,11 +500,14 @@ class Question(ParsedRecord):
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )
 
-    def max_sequences(self, deployment=None) -> float:
-        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits."""
+    def max_sequences(self, deployment=None, sharing=True) -> float:
+        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits.
+
+        ``sharing``: whether a copy holds the shared prefix once; otherwise, each sequence holds its own.
+        """
         deployment = deployment or self.deployment
         mean = self.workload.context
-        shared = self.shared_prefix or 0
+        shared = sharing and self.shared_prefix or 0
         # context grows evenly, so its end is as far above the mean as its start is below
         end = 2 * mean - (self.prompt_tokens or mean)
         most = max(workload.support(shared))
