@@ -463,6 +463,10 @@ ask.__doc__ = (ask.__doc__ or "").replace("{fields}", list_fields(" " * 8))
 
 def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
+    for machine in (question.machine, question.prefill_machine) if question.prefill_machine else ():
+        if machine.chip.scale_out_bandwidth is None:
+            no_link = f"{machine.chip.name} states no scale_out_bandwidth, over which a cache moves to another machine"
+            return _no_answer(question, "n/a", no_link, apart=True)
     copies = question.resolved_layout.lanes if question.request_rate else 1
     if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)

@@ -376,12 +376,6 @@ class Question(ParsedRecord):
             )
         if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
             self._check_cached(workload.support(self.prompt_tokens))
-        for system in (self.machine, self.prefill_machine) if self.prefill_machine else ():
-            if system and system.chip.scale_out_bandwidth is None:
-                raise ValueError(
-                    f"prefill_machine is {self.prefill_machine}, but {system.chip.name} states no scale_out_bandwidth, "
-                    "over which a cache moves to another machine"
-                )
         if (self.draft_tokens is None) != (self.acceptance_length is None):
             raise ValueError(
                 "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"

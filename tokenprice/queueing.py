@@ -334,7 +334,8 @@ def server_of(question, profile=None) -> Server:
         full = min(question.workload.batch, full)
     if full > lanes:  # extra step time per prompt on a machine that is never idle
         passes = profile.added(deployment.unlimited().step(full, context))
-    late = prefill_until_first_token(deployment, profile.full.total) - sum(passes) / len(passes)
+    own = prefill_until_first_token(deployment, profile.full.total, max(profile.chunks, 1))
+    late = own - sum(passes) / len(passes)
     return replace(busy, costs=replace(costs, passes=passes, late=late))
 
 

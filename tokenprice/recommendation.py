@@ -635,11 +635,11 @@ class _Search:
         return self._kept(offer.fleet.slow_end)
 
     def place(self, offer):
-        """Sort key of offers: price, whatever its rounding; then fleets that meet the SLO at the slow end too."""
-        price = float(f"{offer.ranked:.9g}")
+        """Sort key of offers: price, whether the SLO is met at the slow end, TPOT (price and TPOT to nine digits), ep."""
+        price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
-            return price, not self.sure_of(offer), offer.request.tpot
-        return price, 0 if offer.replicas else offer.system.count, offer.request.tpot
+            return price, not self.sure_of(offer), tpot, offer.layout.ep
+        return price, 0 if offer.replicas else offer.system.count, tpot, offer.layout.ep
 
     def _fleet(self, q, seller):
         """Find the cheapest fleet of one machine, with prefill on all or on separate machines of its chip."""

@@ -595,7 +595,8 @@ globalThis.inferlibAsk = function (D) {
     const plain = run(at, { batch: full, context });
     const each = S.draft_tokens ? draftedAt(S, at, plain) : timed(at, "step");
     const added = full > lanes ? read.added(each.terms) : passes;
-    const [late] = D.glue.late(over(at.q, { read: read.read.total, pieces: 1, own: mean(added) }));
+    const pieces = Math.max(budgetOf(S, at).pieces, 1);
+    const [late] = D.glue.late(over(at.q, { read: read.read.total, pieces, own: mean(added) }));
     return server(at, S.output_tokens, policy, held, { ...costs, passes: added, late });
   };
   // A machine that only reads: answers of one token, whose steps take no time to speak of.
@@ -1069,9 +1070,10 @@ globalThis.inferlibAsk = function (D) {
   };
   // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
   const playedOffers = (out, S, most) => {
-    const rank = (o) => +ranked(o).toPrecision(9);
+    const rank = (o) => +ranked(o).toPrecision(9), time = (o) => +o.token.toPrecision(9);
     const risky = (o) => +!asPromised(S, o.many.slow);
-    const next = (a, b) => (a.many && b.many ? risky(a) - risky(b) : a.n - b.n) || a.token - b.token;
+    const next = (a, b) => (a.many && b.many ? risky(a) - risky(b) : a.n - b.n) || time(a) - time(b)
+      || a.l.ep - b.l.ep;
     const order = () => out.offers.sort((a, b) => rank(a) - rank(b) || next(a, b));
     for (;;) {
       order();
