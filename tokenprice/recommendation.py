@@ -635,7 +635,7 @@ class _Search:
         return self._kept(offer.fleet.slow_end)
 
     def place(self, offer):
-        """Sort key of offers: price, whether the SLO is met at the slow end, TPOT (price and TPOT to nine digits), ep."""
+        """Sort key of offers: price, whether they miss the SLO at the slow end, TPOT, ep; to nine digits."""
         price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
             return price, not self.sure_of(offer), tpot, offer.layout.ep
