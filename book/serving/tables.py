@@ -187,7 +187,9 @@ def distances():
     says = {caution.name: re.sub(r"\{.*?\}", "…", caution.text) for caution in declared}
     known = fit.distances().items()
     told = {name: (len(logs), round(fit.factor(logs, at), 2)) for name, (logs, at, _) in known}
-    return [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in fit.widening().items()]
+    # as stored, since a new fit may differ between CPUs in the fourth digit
+    widen = uncertainty.load_calibration()["widen"]
+    return [(says[name], *told.get(name, ("none", "")), round(by, 2)) for name, by in widen.items()]
 
 
 @frame("chip", "operator", "times as long", "lent by")

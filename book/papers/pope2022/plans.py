@@ -33,6 +33,7 @@ def sharding_plans(model, chip, count, batch, tokens=1, context=0):
     generation, the prompt in prefill; ``context``: those that are cached before.
     """
     count = whole("count", count)
+    validation.number("batch", batch, minimum=1)
     validation.number("tokens", tokens, minimum=1)
     validation.number("context", context, zero=True)
     for mesh, layout in ((m, name) for m in pope.boxes(count) for name in pope.LAYOUTS if _distinct(name, m)):
