@@ -241,7 +241,7 @@ def serve(root):
 def visit(browser, base, page_name, size, pictures=None):
     """Open one page and return its faults."""
     width, height, first, *others = SCREENS[size]
-    faults, weights = [], {}
+    faults, answers = [], []
     weighed = size == "desktop" and base.startswith("http")  # slide decks may be heavy
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=first)
     page = context.new_page()
@@ -249,11 +249,6 @@ def visit(browser, base, page_name, size, pictures=None):
     page.on("pageerror", lambda e: faults.append(f"script error: {e}"))
     page.on("requestfailed", lambda r: None if r.failure == LEFT else faults.append(f"failed: {r.url}"))
     page.on("response", lambda r: faults.append(f"status {r.status}: {r.url}") if r.status >= 400 else None)
-
-    def weigh(response):
-        # whether a lazy figure loads in time depends on the machine
-        if response.ok and response.request.resource_type != "image":
-            weights[response.url] = len(response.body())
 
     def only_own(route):
         url = route.request.url
@@ -265,13 +260,15 @@ def visit(browser, base, page_name, size, pictures=None):
     context.route("**/*", only_own)
     page.add_init_script(WATCH)
     page.add_init_script(CROWDED)
-    if weighed:
-        page.on("response", weigh)
+    page.on("response", lambda answer: answers.append(answer))
     try:
         # a slow page load on a busy machine is not a fault
         page.goto(base + page_name, wait_until="load", timeout=120_000)
-        if sum(weights.values()) > HEAVIEST:
-            faults.append(f"weighs {sum(weights.values()) / 1e6:.3f} MB")
+        # whether a lazy figure loads in time depends on the machine
+        loaded = [a for a in answers if weighed and a.ok and a.request.resource_type != "image"]
+        weight = sum(len(answer.body()) for answer in loaded)
+        if weight > HEAVIEST:
+            faults.append(f"weighs {weight / 1e6:.3f} MB")
         elements = page.evaluate("document.querySelectorAll('*').length")
         if elements > MOST:
             faults.append(f"has {elements} elements")
@@ -295,8 +292,6 @@ def visit(browser, base, page_name, size, pictures=None):
                 for rule, target, html in page.evaluate(AUDIT, theme):
                     if not any(part in target + html for part in NOT_OURS.get(rule, ())):
                         faults.append(f"axe, {theme}: {rule}: {target}: {html}")
-        if weighed:
-            page.remove_listener("response", weigh)
         for link in links if weighed else ():
             page.goto(link, wait_until="load", timeout=120_000)
             faults += page.evaluate(ANSWERED, link)

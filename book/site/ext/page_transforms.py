@@ -42,6 +42,8 @@ TITLE = re.compile(r'<div( class="sidebar-primary-item">\s*<a class="navbar-bran
 SEARCH = re.compile(r'\s*<script src="[^"]*(?:searchtools|language_data|searchindex)\.js"></script>')
 # Style and script of cards, grids and tabs, which the book does not use (classes begin with sd-), and of Thebe.
 CARDS = re.compile(r"\s*<(?:link|script)[^>]*(?:sphinx-design|design-tabs|sphinx-thebe)[^>]*>(?:</script>)?")
+# The 256 colours of a terminal, each as text and as background: 33 kB that no output of the book uses.
+COLOURS = re.compile(r"div\.highlight \.-Color\[class\*=-\w+\][^}]*\}\s*")
 
 
 def once(body):
@@ -394,7 +396,7 @@ def few_icons(static, pages):
 
 
 def tidy(app, exception):
-    """Remove the icons' script from pages and source maps from the build, and shrink figures and icons."""
+    """Remove the icons' script from pages and source maps from the build, and shrink figures, icons and styles."""
     if exception or app.builder.name not in ("html", "singlehtml"):
         return
     root, sizes = Path(app.outdir), {}
@@ -424,6 +426,8 @@ def tidy(app, exception):
     few_icons(root / "_static", [page.read_text("utf-8") for page in root.rglob("*.html")])
     for file in (root / "_static").rglob("*.map"):
         file.unlink()
+    for sheet in (root / "_static").glob("mystnb*.css"):
+        sheet.write_text(COLOURS.sub("", sheet.read_text("utf-8")), "utf-8")
 
 
 def records(app, env):
