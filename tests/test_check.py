@@ -9,7 +9,7 @@ import pytest
 from facts import from_table
 from test_calculator_page import engine, run
 
-from tokenprice import ask, benchmark, catalog, check
+from tokenprice import Question, ask, benchmark, catalog, check
 from tokenprice.diagnosis import expected, least_times
 from tokenprice.terminal import main
 
@@ -118,6 +118,13 @@ def test_a_check_of_another_publishers_checkpoint_says_so():
 def test_users_that_are_not_given_follow_from_rate_and_times(measured, users):
     """Little's law by hand."""
     assert check(SLOW, measured, "8x H100").answer.batch == users
+
+
+def test_a_benchmark_with_a_request_rate_replaces_the_users_of_a_question():
+    users = {"concurrency": 16, "requests_per_user": 4, "fixed_lengths": True}
+    asked = Question("Llama 3.1 8B", "H100", prompt_tokens=2000, output_tokens=200, **users)
+    found = check(asked, "Request rate: 2, mean TTFT 150 ms, TPOT 9 ms").answer.question
+    assert found.request_rate == 2 and not any(getattr(found, name) for name in users)
 
 
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():

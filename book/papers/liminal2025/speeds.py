@@ -16,7 +16,7 @@ def speed(name, memory="HBM3", batch=1, context=SHORT, n=128, t_tp=None):
     return cells.AS_PRINTED.speed(name, memory, batch, context, n, t_tp)
 
 
-def waiting_share(name, memory, context, t_tp, n=128):
+def waiting_share(name, memory, context, t_tp, n):
     """Share of a token's time that is exposed, at batch 1."""
     app = load_model(name)
     exposed = model.exposed_time(app, n, cells.AS_PRINTED.stages(app, memory), t_tp)

@@ -121,7 +121,7 @@ def _fast(read, holds):
 def _key_finding_9(read, holds):
     kimi = model.largest_batch(load_model("Kimi-K2"), load_chip("HBM3"), SHORT, 8) is None
     reading = 1 - waiting_share("Llama3-405B", "HBM3", SHORT, model.collective_latency(8), 8)
-    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(128))
+    wait = waiting_share("GPT-OSS-120B", "3D-DRAM", SHORT, model.collective_latency(128), 128)
     use = use_of_arithmetic("DeepSeekV3", "HBM4", LONG, batch=128)
     holds(
         "capacity, bandwidth, arithmetic and collectives are each stressed by some LLM",
