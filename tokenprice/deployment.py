@@ -15,6 +15,7 @@ from inferlib.system import (  # fmt: skip
     System,
     Workload,
     decode_model,
+    format_bytes,
 )
 from inferlib.transformer import Attention, Experts, LatentAttention, Transformer
 from tokenprice import calibration
@@ -42,14 +43,29 @@ BUFFERS = 2e9
 # inside the sort places 8 and second buffers 12. Peaks of 38 bytes: llm-d-benchmark, empirical-vllm-memory-results.md.
 SAMPLED = 14
 SORTED = 38
+# What an engine prints counts more than running sequences hold. vLLM: windows with a step's tokens
+# (``max_memory_usage_bytes``, vllm/v1/kv_cache_interface.py); tokens that DeepSeek V4 is to pool wait in pages of one
+# size for all groups of layers, of which they fill 78 % (vllm/models/deepseek_v4/compressor.py). SGLang:
+# ``swa_full_tokens_ratio`` and ``mamba_full_memory_ratio``.
+PAGED = 1.29
+WINDOWED = 0.8
+STATES = 0.9
 MXFP4_BLOCK = 256
 FP8_BLOCK = 128
-DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
+# Default of TensorRT-LLM and of vLLM, whose 0.92 from version 0.21 on (vllm#38284) holds CUDA graphs too, which take
+# the difference: 1.6 GiB for 86 sizes of a batch (vllm#39559), 2 % of 80 GB.
+DEFAULT_MEMORY_UTILIZATION = 0.9
 
 
 def engine_workspace(tp, logits=0, each=SAMPLED):
     """Bytes of the engine's own on every chip, besides weights and KV cache; ``logits`` are those that it samples."""
     return maximum(WORKSPACE, each * logits) + where(tp > 1, BUFFERS, 0)
+
+
+def _widened(attention, positions):
+    """An attention whose window, if it has one, is wider by some positions."""
+    window = getattr(attention, "window", None)
+    return attention if window is None else attention.replace(window=window + positions)
 
 
 def padded(width):
@@ -294,6 +310,25 @@ class Deployment(Record):
         if unlimited or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")
         return self.layout.dp * (self.left - self.weights_of_a_chip - shared - (longest - mean)) / mean
+
+    def logged(self, length):
+        """Tokens of cache that an engine prints at its start, for each copy, in sequences of ``length`` tokens.
+
+        vLLM adds the tokens of a step to every window and to those that wait to be pooled; SGLang keeps windows for a
+        share of all tokens, and sets memory apart for recurrent states.
+        """
+        rides = self.scheduler.rides
+        step = minimum(self.scheduler.max_num_batched_tokens, length) if rides else WINDOWED * length
+        groups = [g for g in self.model.layers if g.attention]
+        wide = tuple(g.replace(attention=_widened(g.attention, step)) for g in groups)
+        size = self.replace(model=self.model.replace(layers=wide)).sequence(length)
+        room = self.left - self.weights_of_a_chip
+        if rides:
+            waiting = sum(g.count * getattr(g.attention, "unpooled", 0) for g in groups)
+            size = size + PAGED * step * waiting * format_bytes("fp32") / self.layout.pp
+        elif any(isinstance(g.attention, (DeltaAttention, StateSpace)) for g in groups):
+            room = room / (1 + STATES)
+        return room / size * length
 
     @property
     def left(self):

@@ -633,7 +633,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
 
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
     chooses itself, ignored where only a launch command gives them. Also returns notes on a launch command or flags,
-    and their engine (``""`` without either).
+    and their engine with the longest sequence that it allows (``()`` without either).
     """
     chips = validation.instance("chips", {} if chips is None else chips, Mapping)
     options = aliases.resolve(options)
@@ -646,10 +646,11 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     for name in options:
         validation.one_of("option", name, known)
     found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
-    notes, engine = (), ""
+    notes, engine = (), ()
     if launched is not None:
         settings, notes = launched.question(found)
-        engine = launched.engine if notes or "model" in launched.said else ""
+        if notes or "model" in launched.said:
+            engine = launched.engine, launched.said.get("longest")
         settings = {name: value for name, value in settings.items() if name not in leave_out}
         found = Question.parse(settings) | found
         if "machine" in settings:
