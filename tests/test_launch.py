@@ -113,13 +113,6 @@ def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, toke
     assert low < tokens < high and "should say: KV cache of" in str(found)
 
 
-@from_table
-def test_a_token_in_an_engines_log_takes_as_many_bytes(command, machine, length, size, source):
-    """Memory of a chip beside the weights, over the tokens that the engine logs for sequences of this length."""
-    at = ask(command, machine, prompt_tokens=8192, output_tokens=1024).question.deployment
-    assert (at.left - at.weights_of_a_chip) / at.logged(length) == pytest.approx(size, rel=0.06)
-
-
 def test_four_readers_hold_back_as_many_users_as_measured():
     """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four prefill H100s: 1,067 tokens/s after 1,390 ms."""
     asked = {"weights": "fp8", "isl": 3000, "osl": 150, "concurrency": 32, "prefill_machine": "1x H100"}

@@ -217,15 +217,15 @@ class Answer(Screen):
         if not self.max_sequences:
             return None
         deployment = self.question.deployment
-        low, high = launch.table()["log"]["tokens"]
+        low, high = launch.table()["log"]
         held = deployment.logged(self.longest)
         return low * deployment.room_if_sorted * held, held, high * held
 
     @property
     def longest(self) -> float:
         """Length in tokens of the longest sequence that the engine allows, else of the question's."""
-        most = self.launched[1:] or (None,)
-        return most[0] or self.question.model.max_context or self.question.longest
+        _, most = self.launched or ("", None)
+        return most or self.question.model.max_context or self.question.longest
 
     @property
     def commands(self) -> dict[str, str]:
@@ -339,8 +339,7 @@ class Answer(Screen):
                 for name, gain in self.narrower.items()
             )
             rows.append(("Fewer bits", ", ".join(fewer)))
-        if self.launched and self.max_sequences:
-            held = self.cache_tokens
+        if self.launched and (held := self.cache_tokens):
             low, here, high = (format_number(float(f"{n:.3g}")) for n in held)
             times = f"{format_number(held[1] / self.longest)} times {self.longest:,.0f}"
             each = " in each copy" if q.deployment.layout.dp > 1 else ""

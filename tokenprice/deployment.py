@@ -53,19 +53,13 @@ STATES = 0.9
 MXFP4_BLOCK = 256
 FP8_BLOCK = 128
 # Default of TensorRT-LLM and of vLLM, whose 0.92 from version 0.21 on (vllm#38284) holds CUDA graphs too, which take
-# the difference: 1.6 GiB for 86 sizes of a batch (vllm#39559), 2 % of 80 GB.
+# about the difference: 1.6 GiB for 86 sizes of a batch (vllm#39559), 2 % of 80 GB.
 DEFAULT_MEMORY_UTILIZATION = 0.9
 
 
 def engine_workspace(tp, logits=0, each=SAMPLED):
     """Bytes of the engine's own on every chip, besides weights and KV cache; ``logits`` are those that it samples."""
     return maximum(WORKSPACE, each * logits) + where(tp > 1, BUFFERS, 0)
-
-
-def _widened(attention, positions):
-    """An attention whose window, if it has one, is wider by some positions."""
-    window = getattr(attention, "window", None)
-    return attention if window is None else attention.replace(window=window + positions)
 
 
 def padded(width):
@@ -315,12 +309,18 @@ class Deployment(Record):
         """Tokens of cache that an engine prints at its start, for each copy, in sequences of ``length`` tokens.
 
         vLLM adds the tokens of a step to every window and to those that wait to be pooled; SGLang keeps windows for a
-        share of all tokens, and sets memory apart for recurrent states.
+        share of all tokens, and sets memory apart for recurrent states. Before version 0.21 vLLM divided the tokens by
+        its groups of layers, but not the *maximum concurrency* below them (vllm#40691, vllm#43308).
         """
         rides = self.scheduler.rides
-        step = minimum(self.scheduler.max_num_batched_tokens, length) if rides else WINDOWED * length
+        step = minimum(self.scheduler.max_num_batched_tokens or length, length) if rides else WINDOWED * length
         groups = [g for g in self.model.layers if g.attention]
-        wide = tuple(g.replace(attention=_widened(g.attention, step)) for g in groups)
+        wide = tuple(
+            g.replace(attention=g.attention.replace(window=g.attention.window + step))
+            if getattr(g.attention, "window", None)
+            else g
+            for g in groups
+        )
         size = self.replace(model=self.model.replace(layers=wide)).sequence(length)
         room = self.left - self.weights_of_a_chip
         if rides:

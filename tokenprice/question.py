@@ -494,14 +494,11 @@ class Question(ParsedRecord):
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )
 
-    def max_sequences(self, deployment=None, sharing=True) -> float:
-        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits.
-
-        ``sharing``: whether a copy holds the shared prefix once; otherwise, each sequence holds its own.
-        """
+    def max_sequences(self, deployment=None) -> float:
+        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits."""
         deployment = deployment or self.deployment
         mean = self.workload.context
-        shared = sharing and self.shared_prefix or 0
+        shared = self.shared_prefix or 0
         # context grows evenly, so its end is as far above the mean as its start is below
         end = 2 * mean - (self.prompt_tokens or mean)
         most = max(workload.support(shared))
@@ -718,5 +715,5 @@ def recorded(question, cached):
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive: {once:.0%}, "
-        "with which most prompts begin, once, and the rest once for each request.",
+        "with which most prompts begin, once, and the rest once for each request, even if fewer prompts share it.",
     )
