@@ -15,7 +15,6 @@ from inferlib.system import (  # fmt: skip
     System,
     Workload,
     decode_model,
-    format_bytes,
 )
 from inferlib.transformer import Attention, Experts, LatentAttention, Transformer
 from tokenprice import calibration
@@ -44,10 +43,10 @@ BUFFERS = 2e9
 SAMPLED = 14
 SORTED = 38
 # What an engine prints counts more than running sequences hold. vLLM: windows with a step's tokens
-# (``max_memory_usage_bytes``, vllm/v1/kv_cache_interface.py); tokens that DeepSeek V4 is to pool wait in pages of one
-# size for all groups of layers, of which they fill 78 % (vllm/models/deepseek_v4/compressor.py). SGLang:
+# (``max_memory_usage_bytes``, vllm/v1/kv_cache_interface.py), and those that DeepSeek V4 is to pool, whose values of 4
+# bytes fill 78 % of pages of one size for all groups of layers (vllm/models/deepseek_v4/compressor.py). SGLang:
 # ``swa_full_tokens_ratio`` and ``mamba_full_memory_ratio``.
-PAGED = 1.29
+PAGED = 4 / 0.78
 WINDOWED = 0.8
 STATES = 0.9
 MXFP4_BLOCK = 256
@@ -313,7 +312,8 @@ class Deployment(Record):
         its groups of layers, but not the *maximum concurrency* below them (vllm#40691, vllm#43308).
         """
         rides = self.scheduler.rides
-        step = minimum(self.scheduler.max_num_batched_tokens or length, length) if rides else WINDOWED * length
+        budget = self.scheduler.max_num_batched_tokens or length
+        step = minimum(budget, length) if rides else WINDOWED * length
         groups = [g for g in self.model.layers if g.attention]
         wide = tuple(
             g.replace(attention=g.attention.replace(window=g.attention.window + step))
@@ -325,7 +325,7 @@ class Deployment(Record):
         room = self.left - self.weights_of_a_chip
         if rides:
             waiting = sum(g.count * getattr(g.attention, "unpooled", 0) for g in groups)
-            size = size + PAGED * step * waiting * format_bytes("fp32") / self.layout.pp
+            size = size + PAGED * step * waiting / self.layout.pp
         elif any(isinstance(g.attention, (DeltaAttention, StateSpace)) for g in groups):
             room = room / (1 + STATES)
         return room / size * length
