@@ -235,7 +235,7 @@ class Trace(Record):
             for name, other in zip_longest(names, names[1:]):  # None where a prompt ends
                 if name in after:
                     after[name][other] += 1
-        ends = {name for name, them in after.items() if them[None] > 1 or len(them.keys() - {None}) > 1}
+        ends = {name for name, them in after.items() if them[None] > 1 or len(them) > 1 + (None in them)}
         return self._tokens(
             max((n for n, name in enumerate(names, 1) if name in ends), default=0) for names in self.blocks
         )
