@@ -218,11 +218,11 @@ class Answer(Screen):
             return None
         deployment = self.question.deployment
         low, high = launch.table()["log"]
-        held = deployment.logged(self.longest)
+        held = deployment.logged(self.max_model_len)
         return low * deployment.room_if_sorted * held, held, high * held
 
     @property
-    def longest(self) -> float:
+    def max_model_len(self) -> float:
         """Length in tokens of the longest sequence that the engine allows, else of the question's."""
         _, most = self.launched or ("", None)
         return most or self.question.model.max_context or self.question.longest
@@ -341,7 +341,7 @@ class Answer(Screen):
             rows.append(("Fewer bits", ", ".join(fewer)))
         if self.launched and (held := self.cache_tokens):
             low, here, high = (format_number(float(f"{n:.3g}")) for n in held)
-            times = f"{format_number(held[1] / self.longest)} times {self.longest:,.0f}"
+            times = f"{format_number(held[1] / self.max_model_len)} times {self.max_model_len:,.0f}"
             each = " in each copy" if q.deployment.layout.dp > 1 else ""
             said = f"should say: KV cache of {here} tokens ({low} to {high}), {times}{each}"
             rows.append(("Engine's log", said))
