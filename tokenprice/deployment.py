@@ -314,7 +314,7 @@ class Deployment(Record):
         rides = self.scheduler.rides
         budget = self.scheduler.max_num_batched_tokens or length
         step = minimum(budget, length) if rides else WINDOWED * length
-        groups = [g for g in self.model.layers if g.attention]
+        groups = self.model.layers
         wide = tuple(
             g.replace(attention=g.attention.replace(window=g.attention.window + step))
             if getattr(g.attention, "window", None)

@@ -230,7 +230,7 @@ class Trace(Record):
         one after another and go on from each other.
         """
         times = Counter(chain.from_iterable(map(set, self.blocks)))
-        after = {name: Counter() for name, n in times.items() if n > len(self.blocks) / 2}
+        after: dict = {name: Counter() for name, n in times.items() if n > len(self.blocks) / 2}
         for names in self.blocks:
             for name, other in zip_longest(names, names[1:]):  # None where a prompt ends
                 if name in after:
