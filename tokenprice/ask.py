@@ -80,7 +80,7 @@ class Answer(Screen):
     confidence: float | None = None
     warnings: tuple = ()
     question_notes: tuple = ()
-    launched: str = ""  # engine of the launch command in the question; its commands are then shown
+    launched: tuple = ()  # engine of the launch command in the question, and the longest sequence that it allows
 
     @property
     def feasible(self) -> bool:
@@ -213,13 +213,19 @@ class Answer(Screen):
 
     @property
     def cache_tokens(self) -> tuple | None:
-        """KV cache size in tokens as an engine's log prints it at start: least, predicted, and most."""
+        """KV cache size of a copy in tokens as an engine's log prints it at start: least, predicted, and most."""
         if not self.max_sequences:
             return None
-        low, high = launch.logged(self.question, self.launched)
-        spans = low * self.question.deployment.room_if_sorted, 1.0, high
-        held = int(self.question.max_sequences(sharing=False)) * self.question.longest
-        return tuple(by * held for by in spans)
+        deployment = self.question.deployment
+        low, high = launch.table()["log"]
+        held = deployment.logged(self.max_model_len)
+        return low * deployment.room_if_sorted * held, held, high * held
+
+    @property
+    def max_model_len(self) -> float:
+        """Length in tokens of the longest sequence that the engine allows, else of the question's."""
+        _, most = self.launched or ("", None)
+        return most or self.question.model.max_context or self.question.longest
 
     @property
     def commands(self) -> dict[str, str]:
@@ -333,11 +339,12 @@ class Answer(Screen):
                 for name, gain in self.narrower.items()
             )
             rows.append(("Fewer bits", ", ".join(fewer)))
-        if self.launched and self.max_sequences:
-            held = self.cache_tokens
+        if self.launched and (held := self.cache_tokens):
             low, here, high = (format_number(float(f"{n:.3g}")) for n in held)
-            times = f"{format_number(held[1] / q.longest)} times {q.longest:,.0f}"
-            rows.append(("Engine's log", f"should say: KV cache of {here} tokens ({low} to {high}), {times}"))
+            times = f"{format_number(held[1] / self.max_model_len)} times {self.max_model_len:,.0f}"
+            each = " in each copy" if q.deployment.layout.dp > 1 else ""
+            said = f"should say: KV cache of {here} tokens ({low} to {high}), {times}{each}"
+            rows.append(("Engine's log", said))
         commands = [*self.commands.values(), *self.no_command] if self.launched else []
         return title, rows, [*self.notes, *(f"Caution: {caution}." for caution in self.warnings), *commands]
 
@@ -433,12 +440,12 @@ def ask(
     >>> found.low < found.seconds < found.high, found.step.bottleneck
     (True, 'cache')
     """
-    notes, engine = (), ""
+    notes, launched = (), ()
     if isinstance(question, Question):
         if machine is not None or options:
             raise ValueError("give a Question or words, not both: options beside a Question have no effect")
     else:
-        fields, notes, engine = given(merged({"model": question, "machine": machine}, options), chips)
+        fields, notes, launched = given(merged({"model": question, "machine": machine}, options), chips)
         question = Question(**fields)
     question.needs_machine()
     if measured is not None and by != KERNELS:
@@ -450,7 +457,7 @@ def ask(
         answer = ask_kernel_model(question)
         if measured is not None:
             answer = posterior.condition(answer, measured, ask_kernel_model)
-        return replace(answer, question_notes=answer.question_notes + notes, launched=engine)
+        return replace(answer, question_notes=answer.question_notes + notes, launched=launched)
     validation.one_of(
         "answerer", by, [*predictors.keys(), ALL]
     )  # reads the files of all sources for their names

@@ -97,6 +97,11 @@ class CompressedAttention(AttentionKind):
         before = self.ratio if self.overlap else 0
         return {"waiting": 2 * self._pooled_width() * (self.ratio * self._streams() + before)}
 
+    @property
+    def unpooled(self):
+        """Values (and their weights) of one position that is not pooled yet."""
+        return 0 if self.ratio is None else 2 * self._pooled_width() * self._streams()
+
     def context_flops(self, context):
         """FLOP of one layer for a new token that could see ``context`` positions, by part."""
         dot = FLOP_PER_WEIGHT * self.n_heads * self.head_dim * self._attended(context)

@@ -42,9 +42,18 @@ BUFFERS = 2e9
 # inside the sort places 8 and second buffers 12. Peaks of 38 bytes: llm-d-benchmark, empirical-vllm-memory-results.md.
 SAMPLED = 14
 SORTED = 38
+# What an engine prints counts more than running sequences hold. vLLM: windows with a step's tokens
+# (``max_memory_usage_bytes``, vllm/v1/kv_cache_interface.py), and those that DeepSeek V4 is to pool, whose values of 4
+# bytes fill 78 % of pages of one size for all groups of layers (vllm/models/deepseek_v4/compressor.py). SGLang:
+# ``swa_full_tokens_ratio`` and ``mamba_full_memory_ratio``.
+PAGED = 4 / 0.78
+WINDOWED = 0.8
+STATES = 0.9
 MXFP4_BLOCK = 256
 FP8_BLOCK = 128
-DEFAULT_MEMORY_UTILIZATION = 0.9  # default of vLLM and TensorRT-LLM, according to their documentation
+# Default of TensorRT-LLM and of vLLM, whose 0.92 from version 0.21 on (vllm#38284) holds CUDA graphs too, which take
+# about the difference: 1.6 GiB for 86 sizes of a batch (vllm#39559), 2 % of 80 GB.
+DEFAULT_MEMORY_UTILIZATION = 0.9
 
 
 def engine_workspace(tp, logits=0, each=SAMPLED):
@@ -294,6 +303,32 @@ class Deployment(Record):
         if unlimited or isinstance(mean, Real) and mean == 0:  # a sequence without tokens takes no memory
             return float("inf")
         return self.layout.dp * (self.left - self.weights_of_a_chip - shared - (longest - mean)) / mean
+
+    def logged(self, length):
+        """Tokens of cache that an engine prints at its start, for each copy, in sequences of ``length`` tokens.
+
+        vLLM adds the tokens of a step to every window and to those that wait to be pooled; SGLang keeps windows for a
+        share of all tokens, and sets memory apart for recurrent states. Before version 0.21 vLLM divided the tokens by
+        its groups of layers, but not the *maximum concurrency* below them (vllm#40691, vllm#43308).
+        """
+        rides = self.scheduler.rides
+        budget = self.scheduler.max_num_batched_tokens or length
+        step = minimum(budget, length) if rides else WINDOWED * length
+        groups = self.model.layers
+        wide = tuple(
+            g.replace(attention=g.attention.replace(window=g.attention.window + step))
+            if getattr(g.attention, "window", None)
+            else g
+            for g in groups
+        )
+        size = self.replace(model=self.model.replace(layers=wide)).sequence(length)
+        room = self.left - self.weights_of_a_chip
+        if rides:
+            waiting = sum(g.count * getattr(g.attention, "unpooled", 0) for g in groups)
+            size = size + PAGED * step * waiting / self.layout.pp
+        elif any(isinstance(g.attention, (DeltaAttention, StateSpace)) for g in groups):
+            room = room / (1 + STATES)
+        return room / size * length
 
     @property
     def left(self):

@@ -496,12 +496,6 @@ def _engine(said, extra):
     return named or max(ENGINES, key=lambda kind: sum(plain(name) in flags(kind) for name in extra))
 
 
-def logged(question, engine=""):
-    """Return the smallest and largest ratio of cache tokens in engine logs to those of an answer (public threads)."""
-    states = any(attention.state() for _, attention in question.model.attentions)
-    return table()["log"]["sglang with states" if states and engine == "sglang" else "all"]
-
-
 def commands(question):
     """Return the launch command of this deployment for each engine that has one."""
     return {engine: text for engine in ENGINES if (text := command(question, engine))}

@@ -494,14 +494,11 @@ class Question(ParsedRecord):
             **{name: said[name] for name in Deployment.__dataclass_fields__ if name in said} | served
         )
 
-    def max_sequences(self, deployment=None, sharing=True) -> float:
-        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits.
-
-        ``sharing``: whether a copy holds the shared prefix once; otherwise, each sequence holds its own.
-        """
+    def max_sequences(self, deployment=None) -> float:
+        """Sequences that fit in memory beside the weights (of another deployment); below 1 if none fits."""
         deployment = deployment or self.deployment
         mean = self.workload.context
-        shared = sharing and self.shared_prefix or 0
+        shared = self.shared_prefix or 0
         # context grows evenly, so its end is as far above the mean as its start is below
         end = 2 * mean - (self.prompt_tokens or mean)
         most = max(workload.support(shared))
@@ -633,7 +630,7 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
 
     ``chips``: own chips by name. ``kinds``: the records whose fields may be given. ``leave_out``: fields that a verb
     chooses itself, ignored where only a launch command gives them. Also returns notes on a launch command or flags,
-    and their engine (``""`` without either).
+    and their engine with the longest sequence that it allows (``()`` without either).
     """
     chips = validation.instance("chips", {} if chips is None else chips, Mapping)
     options = aliases.resolve(options)
@@ -646,10 +643,11 @@ def given(options, chips=None, kinds=(Question,), leave_out=()):
     for name in options:
         validation.one_of("option", name, known)
     found = {name: value for kind in kinds for name, value in kind.parse(options).items()}
-    notes, engine = (), ""
+    notes, engine = (), ()
     if launched is not None:
         settings, notes = launched.question(found)
-        engine = launched.engine if notes or "model" in launched.said else ""
+        if notes or "model" in launched.said:
+            engine = launched.engine, launched.said.get("longest")
         settings = {name: value for name, value in settings.items() if name not in leave_out}
         found = Question.parse(settings) | found
         if "machine" in settings:
@@ -717,5 +715,5 @@ def recorded(question, cached):
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens; memory still holds {held:.0%} when they arrive: {once:.0%}, "
-        "with which most prompts begin, once, and the rest once for each request.",
+        "with which most prompts begin, once, and the rest once for each request, even if fewer prompts share it.",
     )

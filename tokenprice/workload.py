@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from functools import cached_property
-from itertools import chain, pairwise
+from itertools import chain, pairwise, zip_longest
 from math import fsum, inf, log
 from sys import float_info
 
@@ -224,13 +224,20 @@ class Trace(Record):
 
     @cached_property
     def shared_prefix(self) -> LengthDistribution:
-        """Tokens of each prompt in blocks that more than half of all prompts have, such as a system prompt.
+        """Tokens of each prompt in a prefix that more than half of all prompts have, such as a system prompt.
 
-        There is one such prefix at most. The history of a chat is in few of the prompts, which come one after another.
+        There is one such prefix at most, and it ends where prompts part. The history of a chat is in prompts that come
+        one after another and go on from each other.
         """
         times = Counter(chain.from_iterable(map(set, self.blocks)))
+        after: dict = {name: Counter() for name, n in times.items() if n > len(self.blocks) / 2}
+        for names in self.blocks:
+            for name, other in zip_longest(names, names[1:]):  # None where a prompt ends
+                if name in after:
+                    after[name][other] += 1
+        ends = {name for name, them in after.items() if them[None] > 1 or len(them) > 1 + (None in them)}
         return self._tokens(
-            sum(times[name] > len(self.blocks) / 2 for name in names) for names in self.blocks
+            max((n for n, name in enumerate(names, 1) if name in ends), default=0) for names in self.blocks
         )
 
     @property
