@@ -58,13 +58,6 @@ def test_the_first_token_follows_from_three_rows_on():
     assert plain == two < three
 
 
-def test_measured_requests_cost_their_share_of_the_rent():
-    """Sixteen users occupy the machine for as long as a request takes (Little's law); prompts are half of it."""
-    work = {"prompt_tokens": 8192, "output_tokens": 500, "concurrency": 16}
-    found = ask("Llama 3.3 70B", "4x H100", weights="fp8", price=3.6, **work, measured="users 16: 21 ms")
-    assert found.request.dollars == pytest.approx(4 * 1e-3 * found.request.seconds / 16, rel=0.02)
-
-
 @from_table
 def test_rows_stand_in_a_table_a_printout_or_words(text, rows, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
