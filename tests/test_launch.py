@@ -102,10 +102,6 @@ def test_all_doors_take_a_launch_command_and_flags():
     assert decide(text, **asked, **load).best.dollars == plain
 
 
-def test_every_flag_of_public_threads_is_known():
-    assert [flag for flag in CASES["flags"].split() if not launch.known(flag)] == []
-
-
 @from_table
 def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, tokens, source):
     found = ask(command, machine, prompt_tokens=8192, output_tokens=1024, concurrency=8)

@@ -26,7 +26,7 @@ _PAID = {
     "usd_per_million": ("/m", "/mtok", "/million"),
     "budget": ("/m", "/mtok", "/million"),
 }
-_HOUR = ("/h", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
+_HOUR = ("/h", "/hr", "/hour", "/gpu", "/chip", "/gpu/h", "/chip/h")
 UNITS = tuple(dict.fromkeys((
     *_TOKENS, *_SHARE, *_SECONDS, *_SPEED, *_RATE,
     *(usd + paid for usd in _USD for paid in ("", *_HOUR, *(one for known in _PAID.values() for one in known))),

@@ -127,7 +127,12 @@ def condition(answer, measured, answered):
     stages = tuple({term: seconds * ratio for term, seconds in stage.items()} for stage in answer.step.stages)
     step = replace(answer.step, stages=stages)
     if request is not None:
-        request = replace(request, step=step, tpot=request.tpot * ratio, step_factor=factor)
+        # where the same machine prefills, TPOT holds the prompts of others
+        reads = 1 if request.prefill_machine else ratio
+        request = replace(
+            request, step=step, tpot=request.tpot * ratio, step_factor=factor,
+            fresh_seconds=request.fresh_seconds * reads, cached_seconds=request.cached_seconds * reads,
+        )  # fmt: skip
         if len(rows["first"]) >= FROM:
             first = conditioned(before("first", request.first_factor, x), *zip(*rows["first"], strict=True))
             request = replace(request, ttft=request.ttft * first.ratio(x), first_factor=first.width(x))

@@ -390,7 +390,7 @@ class Question(ParsedRecord):
     def parse(cls, options):
         """As for any record; a price may also be a range, from the lowest to the highest."""
         price = options.get("price")
-        if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]+", price):
+        if isinstance(price, str) and re.fullmatch(r"[^-]+-[^-]*\d[^-]*", price):
             low, _, high = price.partition("-")
             options = merged(options | {"price": low}, {"price_max": high})
         return super().parse(options)

@@ -83,8 +83,8 @@ def load_model(model):
         return config.read_config(content, os.fspath(model), sources, config.read_beside(model))
     name, format = _resolved(model)
     found = _named(name, format)
-    if format and "/" in model:
-        found = found.replace(sources=found.sources | {"checkpoint": model})
+    if "/" in model and (format or not _anothers(model, name)):
+        found = found.replace(sources=found.sources | {"checkpoint": model.replace(" ", "-")})
     assumed = ""
     if format:
         assumed = INFERRED.format(format=format) if typed_formats()[format] else ""
