@@ -13,13 +13,13 @@ def question_in_words(case):
     step, share = case.step(), f"{100 * (case.cached or 0) / case.prompt_tokens:.0f} %"
     weights, cache, _ = case.formats
     rent = case.price_per_chip_hour
-    paid = "" if rent is None else f", at {rent:.2f} dollars for a chip and hour"
+    paid = "" if rent is None else f", at {rent:.2f} dollars per chip-hour"
     return Text(
         f"**The request.** *{case.model.name} on {case.machine}, weights in {format_dtype(weights)} and cache in "
         f"{format_dtype(cache)}{paid}. {step.batch:g} users each send a prompt of {case.prompt_tokens:,.0f} tokens, "
         f"{share} of it cached, and get {case.output_tokens:,.0f} tokens. How long does a user wait between two of "
-        f"them?*\n\n**The step** is the part of it that this source describes: one pass for {step.batch:g} sequences "
-        f"with {step.workload.context:,.0f} tokens of context each, while nobody's prompt is read."
+        f"them?*\n\n**The step** is the part of it that the sources describe: one pass for {step.batch:g} sequences "
+        f"with {step.workload.context:,.0f} tokens of context each, while no prompt is read."
     )
 
 

@@ -10,8 +10,7 @@ import pandas as pd
 from book.audit import grading
 from book.papers.erdil2025 import economics
 from book.papers.liminal2025 import efficiency
-from book.papers.mazurek2025 import repair, validation
-from book.papers.mazurek2025.systems import READINGS
+from book.papers.mazurek2025 import validation
 from book.papers.pope2022 import benchmarks
 from inferlib.papers.erdil2025.equations.printed import value
 
@@ -118,27 +117,12 @@ def lengths():
     return pd.concat(rows, names=["system"]).droplevel(1).astype(int)
 
 
-def agreement_at(*contexts, reading="capped"):
-    """Error of Mazurek and Schreiber's seven points at several contexts.
+def agreement_at(context):
+    """Error of Mazurek and Schreiber's seven points at a context, with the experts of a GPU capped.
 
-    ``reading``: ``"capped"`` or ``"literal"``: how the two formulas for the experts of a GPU join. Indexed by
-    system and sequences a GPU, one column a context; the last row is the root of the mean square.
+    Indexed by system and sequences a GPU; the last row is the root of the mean square.
     """
-    assumed = READINGS[reading]
-    errors = pd.DataFrame({f"{n:,} tokens": validation.compared(n, assumed) for n in contexts})
+    errors = pd.Series(validation.compared(context))
     errors.index = [f"{name}, {own} a GPU" for name, own in errors.index]
-    errors.loc["rms"] = [validation.rms(errors[name]) for name in errors]
+    errors["rms"] = validation.rms(errors)
     return errors.rename_axis("point")
-
-
-def two_readings():
-    """Both readings of the paper's formula against the measurements, errors as root of the mean square.
-
-    Returns one row a comparison (see :func:`book.papers.mazurek2025.repair.strongest`), one column a reading; the
-    last row is the overhead that fits best, in microseconds a layer.
-    """
-    shown = repair.strongest().T
-    last = shown.index[-1]
-    text = shown.map("{:.0%}".format)
-    text.loc[last] = shown.loc[last].map("{:.0f} us".format)
-    return text.rename_axis("compared")

@@ -224,9 +224,8 @@ def draw_intensity(case):
 
 
 def fewest_in_boxes(model, chip, weights):
-    """Return the fewest chips, in whole boxes, on which some layout of a model fits; None if not within eight boxes."""
-    box = int(chip.scale_up_size or 8)
-    for n in range(box, 8 * box + 1, box):
+    """Return the fewest chips, in boxes of eight, on which some layout of a model fits; None above eight boxes."""
+    for n in range(8, 65, 8):
         asked = Question(model, System(chip, n), weights=weights)
         if any(ask(asked.replace(layout=layout)).feasible for layout in layouts(model, chip, n)):
             return n

@@ -230,7 +230,7 @@ def users_at(request, speed=CHAT):
     enough = pictured, partial(answered, "batch", case), partial(answered, "concurrency", request)
     picture, alone, asking = (bisect(range(1, USERS), False, key=lambda n, of=of: not of(n)) for of in enough)
     return Text(
-        f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model lets in "
+        f"At {speed} tokens/s for each, {machine} serve {_users(picture)} in this picture. The kernel model allows "
         f"{_users(alone)}, and {asking} if each also sends a prompt of {request.prompt_tokens:,} tokens and gets "
         f"{request.output_tokens}."
     )
@@ -456,7 +456,7 @@ def in_three_lines(sixth, whole=None):
     price = "No price of the chip is known."
     if asked.price_per_chip_hour is not None:
         dollars = _usd(sixth.usd_per_million)[1:]
-        hourly = f"{asked.price_per_chip_hour:.2f} for a chip and hour"
+        hourly = f"{asked.price_per_chip_hour:.2f} per chip-hour"
         price = f"{dollars} dollars per million tokens of such steps, at {hourly}."
     middle, low, high = (f"{1e3 * seconds:.1f}" for seconds in (sixth.seconds, sixth.low, sixth.high))
     return Text(

@@ -67,15 +67,6 @@ def steps_to_measured(name):
     return [(name, 1e3 * seconds) for name, seconds in found.items()]
 
 
-def beside(pieces, eight, n_layers=80):
-    """Return what the parts, and equation 8 of LIMINAL, add per layer and in all."""
-    ours = pieces.set_index("what").ms
-    added = ours[["starts of kernels", "all-reduces", "the engine"]].sum()
-    rows = [("a layer, µs", 1e3 * added / n_layers, 1e6 * eight.terms["overhead"] / n_layers)]
-    rows += [("in all, ms", ours["predicted"], 1e3 * eight.total)]
-    return pd.DataFrame(rows, columns=["", "the pieces", "equation 8"]).round(1)
-
-
 def percents(errors):
     """Mean errors by name."""
     return ", ".join(f"{predictors.label(name)} {error:.0%}" for name, error in errors.items())
@@ -324,14 +315,6 @@ def _parts(answer, parts):
         return pd.DataFrame({"no answer": [answer.summary()]})
     rows = [(name, round(1e3 * seconds, 1)) for name, seconds in parts(answer.request).items()]
     return pd.DataFrame(rows, columns=["part", "ms"])
-
-
-def of_a_token(answer):
-    """Return the parts of one user's TPOT."""
-    return _parts(answer, lambda r: {
-        "a step of all users": r.step.total, "prompts of others": r.tpot - r.step.total,
-        "a token of one user": r.tpot,
-    })  # fmt: skip
 
 
 def of_a_prompt(answer):

@@ -14,21 +14,18 @@ from book import style
 from book.audit.grading import Reader
 from book.papers.mazurek2025 import systems, validation
 from book.papers.mazurek2025.systems import CONTEXT, MODEL
+from book.principles.figures import fewest_in_boxes
 from inferlib import axis
 from inferlib.papers.mazurek2025 import equations as eq
 from inferlib.papers.mazurek2025.records import DEFAULT, STATED, balancedness, setup, setups
-from inferlib.system import System
-from tokenprice import ask
 
 COLOURS = dict(zip(("4x8 H100", "9x8 H100", "12x4 B200"), style.LINES, strict=False))
 SHORT, LONG = 1024, 32768  # tokens: the contexts of Figure 16
 
 
 def boxes_that_hold(case):
-    """Boxes of eight chips, a stage each, in which an engine holds the model and one user; NaN above four."""
-    one, chip = case.replace(batch=1), case.machine.chip
-    asked = {n: one.replace(machine=System(chip, 8 * n), layout=f"TP8 PP{n}") for n in range(1, 5)}
-    return next((n for n, question in asked.items() if ask(question).feasible), math.nan)
+    """Boxes of eight chips on which some layout holds the model; NaN if eight such boxes do not."""
+    return (fewest_in_boxes(case.model, case.machine.chip, case.weights) or math.nan) / 8
 
 
 def figure_12():
