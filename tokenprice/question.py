@@ -715,5 +715,6 @@ def recorded(question, cached):
     return (
         *found,
         f"Prompts share {shared:.0%} of their tokens. When a prompt arrives, memory still holds {held:.0%}: the "
-        f"{once:.0%} with which most prompts begin are held once, the rest once for each request, even if fewer prompts share it.",
+        f"{once:.0%} with which most prompts begin are held once, the rest once for each request, even if some "
+        "prompts share it.",
     )
