@@ -126,6 +126,7 @@ class Request(Screen):
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
     pack: float = 1.0  # prompts that a step prefills in a closed loop
+    own_steps: float = 1.0  # steps that prefill the prompt alone
 
     @property
     def seconds(self):
@@ -291,12 +292,14 @@ def request_of(
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
     batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    prompt_time = added_time(read, step, maximum(batch / lanes, 1) - 1) if reader is None else read.total
+    beside = maximum(batch / lanes, 1) - 1 if reader is None else 0
+    prompt_time = added_time(read, step, beside)
+    own_steps = profile.steps((reader or deployment).scheduler.room(beside))
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
         arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
-        chunks=profile.chunks, uneven=profile.uneven, running=batch, lanes=lanes, in_step=deployment.in_step,
+        chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes, in_step=deployment.in_step,
         most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         dp_balance=scheduler.dp_balance, apart=reader is not None,
     )  # fmt: skip
@@ -320,6 +323,7 @@ def request_of(
         tpot=token_time(step.total, token_wait),
         steps=loop.steps,
         pack=loop.pack,
+        own_steps=own_steps,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,

@@ -9,6 +9,7 @@ from sys import float_info
 
 from inferlib import validation
 from inferlib.equation import Record
+from inferlib.ops import ceil
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 
@@ -89,6 +90,20 @@ def prefill_chunks(prompt, cached, chunk):
         return 1
     fresh = uncached_tokens(prompt, cached)
     return sum(fresh) / len(fresh) / chunk
+
+
+def prefill_steps(prompt, cached, room):
+    """Mean number of steps that prefill a prompt if each has ``room`` tokens for it and the first has them all.
+
+    Examples
+    --------
+    >>> [prefill_steps(8192, 0, room) for room in (8192, 8191, None)]
+    [1.0, 2.0, 1]
+    """
+    if room is None:
+        return 1
+    fresh = uncached_tokens(prompt, cached)
+    return sum(ceil(n / room) for n in fresh) / len(fresh)
 
 
 def array(length):
