@@ -299,8 +299,8 @@ def request_of(
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
         arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
-        chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes, in_step=deployment.in_step,
-        most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes,
+        in_step=deployment.in_step, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         dp_balance=scheduler.dp_balance, apart=reader is not None,
     )  # fmt: skip
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time

@@ -735,8 +735,8 @@ globalThis.inferlibAsk = function (D) {
   // The part of all requests that comes at once, and the prompts that are read in a row.
   const loop = (S) => ({ burst: S.requests_per_user ? 1 / S.requests_per_user : 0,
     group: D.group[inRows(S)] });
-  // Tokens of a step, and the steps of a prompt, whose last is shared with other prompts: as a mean of many, and
-  // of one alone beside so many sequences.
+  // Tokens of a step, and the steps of a prompt, whose last is shared with other prompts: as a mean of many,
+  // and of one alone beside so many sequences.
   const budgetOf = (S, at, sequences = 1) => {
     const { budget, shared, rides } = scheduler(S, at), { reads } = S.mix;
     const room = budget - rides * (Math.max(sequences / at.q.lanes, 1) - 1);
@@ -801,8 +801,8 @@ globalThis.inferlibAsk = function (D) {
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
     const answered = reader ? running : together(S, at, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      ...budgetOf(S, at, answered), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
-      ...loop(S) });
+      ...budgetOf(S, at, answered), ...loop(S), read: read.total, ...drawn("step", step.terms),
+      ...drawn("read", read.terms) });
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
       pack: inRows(S) ? D.glue.pack(all)[0] : 1 });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
@@ -889,7 +889,8 @@ globalThis.inferlibAsk = function (D) {
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const whole = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })), read = whole.total;
     const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
-      ...budgetOf(S, at, answered), ...loop(S), ...drawn("step", plain.terms), ...drawn("read", whole.terms) };
+      ...budgetOf(S, at, answered), ...loop(S), ...drawn("step", plain.terms),
+      ...drawn("read", whole.terms) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };

@@ -129,7 +129,8 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
         begun = sequences / output
         balance, in_step = balance_steps(begun, in_step, balance) * (here.total + begun * added), 1
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
-        "others": others, "in_step": in_step, "pieces": pieces, "own_steps": own_steps, "balance": float(balance), "added": added,
+        "others": others, "in_step": in_step, "pieces": pieces, "own_steps": own_steps,
+        "balance": float(balance), "added": added,
         "most": budget / (1 + prompt / output),
         "ideal": prefill_interference(max(sequences, 1), output, 2 * model.n_active * prompt / peak),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
