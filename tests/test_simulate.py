@@ -71,6 +71,15 @@ def test_a_prompt_as_long_as_the_budget_shares_its_last_step(model, machine, wei
     assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.12)
 
 
+@from_table
+def test_users_whose_outputs_have_one_length_gather(model, machine, prompt, output, users):
+    """Started apart; whoever asks during others' prefill is prefilled with the next, and ends with them for ever."""
+    asked = {"prompt_tokens": prompt, "output_tokens": output, "concurrency": users, "weights": "fp8"}
+    found = simulate(model, machine, requests=3000, fixed_lengths=True, **asked)
+    usual, wide = ask(model, machine, **asked).request.first_factor, found.answer.request.first_factor
+    assert usual < found.mean("first") / found.answer.request.ttft < wide
+
+
 def test_a_prompt_that_finds_an_idle_machine_starts_at_once():
     """tenstorrent/tt-inference-server#143: one user of vLLM with prompts of 128 tokens, TTFT 41 ms."""
     asked = {"prompt_tokens": 128, "output_tokens": 128, "concurrency": 1, "engine": "vllm"}

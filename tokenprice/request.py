@@ -59,6 +59,9 @@ TTFT_CAUTIONS = (
     Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
             "in a step: first tokens come later in the simulation",
             lambda facts: doublings(facts["pack"], 2)),
+    Caution("gathered", "outputs of one length: users whose prompts are prefilled together stay together, and wait "
+            "longer for first tokens in the simulation",
+            lambda facts: 2 * facts["gathered"]),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
@@ -127,6 +130,7 @@ class Request(Screen):
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
     pack: float = 1.0  # prompts that a step prefills in a closed loop
     own_steps: float = 1.0  # steps that prefill the prompt alone
+    prefill_share: float = 0.0  # share of machine time in which prompts are prefilled
 
     @property
     def seconds(self):
@@ -324,6 +328,7 @@ def request_of(
         steps=loop.steps,
         pack=loop.pack,
         own_steps=own_steps,
+        prefill_share=prefill_seconds / done,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
@@ -389,11 +394,15 @@ def with_cautions(request, question, users):
             question.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
         )
     known = load_calibration()["first_token"]
+    # those who started at once are in rows from the start, and random arrivals do not gather
+    apart = not (question.requests_per_user or question.request_rate)
+    together = question.fixed_lengths and apart and users > 1
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
+        "gathered": request.prefill_share if together else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)

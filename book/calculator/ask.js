@@ -803,10 +803,10 @@ globalThis.inferlibAsk = function (D) {
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
       ...budgetOf(S, at, answered), ...loop(S), read: read.total, ...drawn("step", step.terms),
       ...drawn("read", read.terms) });
-    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      pack: inRows(S) ? D.glue.pack(all)[0] : 1 });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
-    const taken = D.glue.machine(spent)[0];
+    const taken = D.glue.machine(spent)[0], gathers = S.fixed_lengths && !S.requests_per_user && !arrivals;
+    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
+      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 });
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
