@@ -64,20 +64,18 @@ def test_users_who_ask_again_wait_as_long_in_the_formula(more, users):
 
 
 @from_table
-def test_a_prompt_as_long_as_the_budget_shares_its_last_step(model, machine, weights, users):
+def test_a_prompt_as_long_as_the_budget_shares_its_last_step(model, machine):
     """Others' tokens leave no room for its last ones; the next prompt's chunk fills the step in which these go."""
-    asked = {"prompt_tokens": "8k", "output_tokens": 128, "concurrency": users, "weights": weights}
-    found = simulate(model, machine, requests=2000, **asked)
+    found = simulate(model, machine, prompt_tokens="8k", output_tokens=128, concurrency=64, requests=2000)
     assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.12)
 
 
 @from_table
-def test_users_whose_outputs_have_one_length_gather(model, machine, prompt, output, users):
+def test_users_whose_outputs_have_one_length_gather(model, machine, output, users):
     """Started apart; whoever asks during others' prefill is prefilled with the next, and ends with them for ever."""
-    asked = {"prompt_tokens": prompt, "output_tokens": output, "concurrency": users, "weights": "fp8"}
-    found = simulate(model, machine, requests=3000, fixed_lengths=True, **asked)
-    usual, wide = ask(model, machine, **asked).request.first_factor, found.answer.request.first_factor
-    assert usual < found.mean("first") / found.answer.request.ttft < wide
+    load = {"concurrency": users, "fixed_lengths": True}
+    found = simulate(model, machine, prompt_tokens=2048, output_tokens=output, **load)
+    assert found.mean("first") < found.answer.request.ttft_interval[1]
 
 
 def test_a_prompt_that_finds_an_idle_machine_starts_at_once():

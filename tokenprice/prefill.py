@@ -4,7 +4,7 @@ from functools import cached_property, partial
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
-from inferlib.ops import log, maximum, minimum, sqrt, where
+from inferlib.ops import ceil, log, maximum, minimum, sqrt, where
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
@@ -271,7 +271,7 @@ class ClosedLoop:
     ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
     :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
     ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``own_steps``: steps that prefill a prompt alone, see
-    :func:`.prefill_steps`. ``most``: answers that a copy decodes at once; None without a token budget. ``lanes``:
+    :meth:`PrefillProfile.steps`. ``most``: answers that a copy decodes at once; None without a token budget. ``lanes``:
     prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps (0: not balanced).
     ``apart``: whether other machines prefill.
     """
@@ -364,8 +364,7 @@ class ClosedLoop:
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
         queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps)
-        if self.uneven != 1:
-            queued = minimum(queued * self.uneven, at_random)
+        queued = minimum(queued * self.uneven, at_random)
         if self.most is None:
             return queued
         # prefill first: no prompt waits for longer than those of one token's time
@@ -454,8 +453,8 @@ class PrefillProfile:
         return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, own)
 
     def steps(self, room):
-        """Mean number of steps that prefill a prompt alone, see :func:`.prefill_steps`."""
-        return workload.prefill_steps(self.tokens, self.cached, room)
+        """Mean number of whole steps that prefill a prompt alone, with ``room`` tokens in each."""
+        return workload.prefill_chunks(self.tokens, self.cached, room, ceil)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""

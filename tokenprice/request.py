@@ -59,8 +59,7 @@ TTFT_CAUTIONS = (
     Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
             "in a step: first tokens come later in the simulation",
             lambda facts: doublings(facts["pack"], 2)),
-    Caution("gathered", "outputs of one length: users whose prompts are prefilled together stay together, and wait "
-            "longer for first tokens in the simulation",
+    Caution("gathered", "outputs of one length: users who are prefilled together stay so, and may wait much longer",
             lambda facts: 2 * facts["gathered"]),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
@@ -395,14 +394,13 @@ def with_cautions(request, question, users):
         )
     known = load_calibration()["first_token"]
     # those who started at once are in rows from the start, and random arrivals do not gather
-    apart = not (question.requests_per_user or question.request_rate)
-    together = question.fixed_lengths and apart and users > 1
+    apart = question.fixed_lengths and not (question.requests_per_user or question.request_rate)
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
-        "gathered": request.prefill_share if together else 0,
+        "gathered": request.prefill_share if apart and users > 1 else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)

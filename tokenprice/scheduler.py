@@ -77,7 +77,7 @@ class Scheduler(Record):
     def room(self, sequences) -> float | None:
         """Tokens of a step for prompts beside these decoding sequences; None without a budget."""
         budget = self.max_num_batched_tokens
-        return None if budget is None else budget - (sequences if self.rides else 0)
+        return budget and budget - (sequences if self.rides else 0)
 
     def summary(self, copies=1) -> str:
         """Format the engine's assumed settings in one line."""

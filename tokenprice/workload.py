@@ -9,7 +9,6 @@ from sys import float_info
 
 from inferlib import validation
 from inferlib.equation import Record
-from inferlib.ops import ceil
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 
@@ -81,29 +80,21 @@ def uncached_tokens(prompt, cached) -> list:
     return [whole - part for whole, part in zip(prompts, held, strict=True)]
 
 
-def prefill_chunks(prompt, cached, chunk):
+def prefill_chunks(prompt, cached, chunk, count=float):
     """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; its last chunk is a part of a step.
 
-    The rest of that step prefills other prompts.
+    The rest of that step prefills other prompts. With ``ceil`` as ``count``, steps are counted whole.
+
+    Examples
+    --------
+    >>> from inferlib.ops import ceil
+    >>> prefill_chunks(8192, 0, 8191) < 1.001, prefill_chunks(8192, 0, 8191, ceil)
+    (True, 2.0)
     """
     if chunk is None:
         return 1
     fresh = uncached_tokens(prompt, cached)
-    return sum(fresh) / len(fresh) / chunk
-
-
-def prefill_steps(prompt, cached, room):
-    """Mean number of steps that prefill a prompt if each has ``room`` tokens for it and the first has them all.
-
-    Examples
-    --------
-    >>> [prefill_steps(8192, 0, room) for room in (8192, 8191, None)]
-    [1.0, 2.0, 1]
-    """
-    if room is None:
-        return 1
-    fresh = uncached_tokens(prompt, cached)
-    return sum(ceil(n / room) for n in fresh) / len(fresh)
+    return sum(count(n / chunk) for n in fresh) / len(fresh)
 
 
 def array(length):

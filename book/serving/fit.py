@@ -122,7 +122,7 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
         prompts = PrefillProfile.of(at, prompt)
         pieces, reading = prompts.chunks, prompts.full.total
         here = at.step(workload.batch, workload.context)
-        own_steps = prompts.steps(policy.room(np.maximum(sequences, 1) - 1))
+        own_steps = prompts.steps(policy.room(max(sequences, 1) - 1))
         made = request_of(at, here, prompts, output, running, arrival_process=more.pop("protocol", STEADY))
         others, added = made.tpot - here.total, added_time(prompts.full, here, sequences - 1)
     if balance and in_step > 1:
