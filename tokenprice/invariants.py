@@ -111,7 +111,7 @@ def of_request(question, request, fleet=None):
     kinds = ["request"]
     if fleet is None:
         kinds.append("loop")
-        facts = _loop_facts(question, request, in_step)
+        facts = _loop_facts(question, request, chunks, in_step)
         least = min(lanes, request.concurrency), question.workload.context
     else:
         tokens = fleet.request_rate * request.output_tokens
@@ -140,7 +140,7 @@ def of_request(question, request, fleet=None):
     return violated(facts, kinds)
 
 
-def _loop_facts(question, request, in_step):
+def _loop_facts(question, request, chunks, in_step):
     """Return the facts of a closed loop: what all of its users wait for and receive."""
     deployment = question.deployment
     users = max(question.concurrency or 1, request.concurrency)
@@ -150,7 +150,7 @@ def _loop_facts(question, request, in_step):
     lanes = deployment.layout.lanes
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
-    read = prefill_until_first_token(deployment, request.prompt.total, max(question.prefill_chunks, 1))
+    read = prefill_until_first_token(deployment, request.prompt.total, chunks)
     reading = chunked_time(request.own_steps, read, step)
     # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
     paced = users * request.output_tokens / (request.seconds + request.tpot)

@@ -364,7 +364,7 @@ class ClosedLoop:
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
         queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps)
-        queued = minimum(queued * self.uneven, at_random)
+        queued = minimum(self.uneven * queued, at_random)
         if self.most is None:
             return queued
         # prefill first: no prompt waits for longer than those of one token's time

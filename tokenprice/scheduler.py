@@ -74,7 +74,7 @@ class Scheduler(Record):
         """Tokens of a step that prompts share with decoding sequences; unlimited if these pause meanwhile."""
         return self.max_num_batched_tokens if self.rides else UNSHARED
 
-    def room(self, sequences) -> float | None:
+    def room(self, sequences):
         """Tokens of a step for prompts beside these decoding sequences; None without a budget."""
         budget = self.max_num_batched_tokens
         return budget and budget - (sequences if self.rides else 0)
