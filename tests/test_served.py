@@ -2,7 +2,6 @@
 
 import json
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from tokenprice.attention import DeltaAttention, StateSpace
 from tokenprice.config import parse, read_config
 from tokenprice.config.formats import nearest
 
-SERVED = json.loads((files("tokenprice.catalog") / "served.json").read_text("utf-8"))
+SERVED = catalog._served()
 COUNTS = tables.counts("served")
 # Random small models of many families as transformers 5.23.0 builds them: all parameters (with the corrections of
 # routers), and of some the values that its cache holds after a prompt of this many tokens.
