@@ -58,7 +58,7 @@ help:
 	@echo "make assignment SESSION=2 STUDENTS=class.txt  graded sheets in _build/assignment, their key beside this folder"
 	@echo "make quiz SESSION=2  the same problems for Moodle and Canvas, beside this folder"
 	@echo "make mark SHEETS=returned  the marks of graded sheets that came back, as CSV"
-	@echo "make paper KEY=mine2026  the folders and the chapter of a new source, which run, to be filled in"
+	@echo "make paper KEY=mine2026  the folders, story and record of a new source, which run, to be filled in"
 	@echo "make lab      open the chapters in JupyterLab"
 	@echo "make bench    time the library"
 	@echo "make mutate   sixty slips put into the code: how many the tests notice (MODULES=inferlib/x.py for one)"

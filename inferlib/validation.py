@@ -51,53 +51,47 @@ def number(name, value, *, zero=False, minimum=None, maximum=None, masked=False)
     ...
     ValueError: batch is -1, but must be positive and finite
     """
-    if (
-        type(value) in _PLAIN
-        and (0 < value < LARGE or (zero and value == 0))
-        and (minimum is None or value >= minimum)
-        and (maximum is None or value <= maximum)
-    ):
+    low = 0 if minimum is None else minimum
+    high = math.inf if maximum is None else maximum
+    if type(value) in _PLAIN and (0 < value < LARGE or (zero and value == 0)) and low <= value <= high:
         return value  # the common case; the checks below are twenty times as slow
     allowed = "positive and finite" if not zero else "zero or positive, and finite"
     if minimum is not None:
         allowed += f", at least {minimum:g}"
     if maximum is not None:
         allowed += f", at most {maximum:g}"
-    if isinstance(value, bool):
-        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
-    if isinstance(value, Real) or _module(value) == "decimal":
+    value, concrete = _concrete(name, value, allowed)
+    if concrete is None:
+        return value
+    single = isinstance(concrete, float)
+    bad = (concrete < max(low, 0)) | (concrete > high) | ((concrete == 0) & (not zero))
+    if single or not (masked and concrete.ndim):
+        bad = bad | (not math.isfinite(concrete) if single else ~np.isfinite(concrete))
+    if bad if single else bad.any():
+        shown = value if single or not concrete.ndim else concrete[bad].flat[0]
+        raise ValueError(f"{name} is {short(str, shown)}, but must be {allowed}")
+    return value
+
+
+def _concrete(name, value, allowed):
+    """Return a value in the type that ``number`` returns, and its numbers as floats; None if they are symbolic."""
+    if not isinstance(value, bool) and (isinstance(value, Real) or _module(value) == "decimal"):
         try:
             concrete = float(value)
         except OverflowError:
             concrete = float("inf")
-        value = value if type(value) in (int, float) or _module(value) == "sympy" else concrete
-    elif (
-        isinstance(value, (list, tuple)) or is_array(value) or _in_memory(value) or _module(value) == "pandas"
-    ):
+        return value if type(value) in _PLAIN or _module(value) == "sympy" else concrete, concrete
+    if isinstance(value, (list, tuple)) or is_array(value) or _in_memory(value) or _module(value) == "pandas":
         held = np.asarray(value)
         if held.dtype.kind not in "iuf":
             raise TypeError(f"{name} holds {held.dtype} values, but must hold numbers, {allowed}")
         concrete = held.astype(float, copy=False)
         if _module(value) != "xarray":
-            value = concrete
-        elif held.dtype != float:
-            value = value.astype(float)
-    elif _module(value) in _NOT_CONCRETE:
-        return value
-    else:
-        raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
-    single = isinstance(concrete, float)
-    bad = (concrete < 0) | ((concrete == 0) & (not zero))
-    if single or not (masked and concrete.ndim):
-        bad = bad | (not math.isfinite(concrete) if single else ~np.isfinite(concrete))
-    if minimum is not None:
-        bad = bad | (concrete < minimum)
-    if maximum is not None:
-        bad = bad | (concrete > maximum)
-    if bad if single else bad.any():
-        shown = value if single or not concrete.ndim else concrete[bad].flat[0]
-        raise ValueError(f"{name} is {short(str, shown)}, but must be {allowed}")
-    return value
+            return concrete, concrete
+        return value if held.dtype == float else value.astype(float), concrete
+    if _module(value) in _NOT_CONCRETE:
+        return value, None
+    raise TypeError(f"{name} is {short(repr, value)}, but must be a number, {allowed}")
 
 
 def short(spelled, value):

@@ -20,10 +20,15 @@ def notebook(chapter):
     return nbformat.read(BOOK / f"{chapter}.ipynb", as_version=4)
 
 
+def markdown(chapter):
+    """All text of a chapter, with the expressions of its numbers."""
+    cells = notebook(chapter).cells
+    return "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
+
+
 def said(chapter):
     """All text of a chapter, as a reader sees it."""
-    cells = notebook(chapter).cells
-    return prose_numbers.plain("\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
+    return prose_numbers.plain(markdown(chapter))
 
 
 NUMBER = re.compile(r"(?<![\w.])(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?")

@@ -12,8 +12,8 @@ from dataclasses import fields
 from functools import partial
 
 import pytest
-from facts import lines
-from prose import CHAPTERS as ALL, digits, notebook, numbers, said, shown
+from facts import lines, options_of
+from prose import CHAPTERS as ALL, digits, markdown, notebook, numbers, said, shown
 from test_chapter_inputs import (  # noqa: F401
     INPUTS,
     Statement,
@@ -135,15 +135,7 @@ def test_a_random_case_runs_to_the_end(seed, coarse):  # noqa: F811
     stay(played(chapter, ("case",)), "case", lambda case: drawn(case, random.Random(seed)))
 
 
-V3 = {"model": "DeepSeek V3", "weights": "fp8"}
-ODD = [
-    {"model": "Llama 3 8B", "machine": "1x T4", "weights": None, "kv_cache_dtype": None},  # has no bf16
-    V3 | {"machine": "16x H200", "layout": "DP16 EP16"},
-    {"model": "Kimi K2", "machine": "1x A100 80GB"},  # does not fit, and has no fp8
-    {"machine": "8x MI300X", "weights": "int4"},
-    {"model": "GPT-OSS 120B", "machine": "2x B200", "weights": None},
-    V3 | {"machine": "8x TPU v5p"},
-]
+ODD = [{name: word or None for name, word in options_of(case).items()} for case, _ in lines("odd_cases")]
 
 
 @pytest.mark.parametrize("odd", ODD[: DRAWN // 4])
@@ -221,7 +213,7 @@ def test_no_sentence_types_what_a_cell_prints_of_the_case(chapter):
         if "introduction.note_changed_case" in cell.source
         for _, value in numbers(cell.source)
     }
-    loose = prose_numbers.unbound("\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown"))
+    loose = prose_numbers.unbound(markdown(chapter))
     typed = {
         word for word, value in numbers(NAMED.sub("", loose.split("## Exercises")[0]))
         if digits(value) > 1 and value not in given | SIZES

@@ -95,19 +95,13 @@ def test_half_the_bits_double_the_peak(name):
     assert len({peaks[f] for f in ("bf16", "fp16") if f in peaks}) == 1
 
 
-# By kind of memory: FLOP per byte at 16 bits, and seconds to read the whole memory once.
-BANDS = {
-    "HBM": ((30, 600), (0.010, 0.045)),
-    "GDDR": ((70, 450), (0.015, 0.085)),
-    "LPDDR": ((100, 2000), (0.1, 0.5)),
-    "SRAM": ((1, 5), (1e-6, 5e-6)),
-}
+BANDS = {memory: [float(end) for end in band] for memory, *band in lines("bands")}
 
 
 @EVERY_CHIP
 def test_ratios_lie_in_the_band_of_the_class(name):
     chip = load_chip(name)
-    (low, high), (fast, slow) = BANDS[TABLE[name]["memory_type"]]
+    low, high, fast, slow = BANDS[TABLE[name]["memory_type"]]
     assert low < chip.flops / chip.memory_bandwidth < high
     assert fast < chip.memory_capacity / chip.memory_bandwidth < slow
     if chip.power is not None and chip.format != "fp4":  # dense 16-bit TFLOP/s per watt, 2017 to 2025

@@ -64,14 +64,16 @@ def test_what_is_as_it_should_be_lies_inside_an_interval_of_80_per_cent():
     assert not any(one.explained for one in found if one.inside)
 
 
+# Its thread does not name the chips.
+PASTED = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
+
+
 def test_what_was_pasted_is_one_text_or_two_in_python_and_the_terminal(capsys, tmp_path):
-    """The deployment of vllm#31826, whose chips the thread does not name."""
-    text = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
     command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2"
-    found = check(command, text, "2x H100")
+    found = check(command, PASTED, "2x H100")
     assert found.answer.question.concurrency == 8 and found.answer.question.requests_per_user == 125
-    assert str(check(f"{command}\n{text}", machine=None, gpu="2x H100")) == str(found)
-    (tmp_path / "run.txt").write_text(text)
+    assert str(check(f"{command}\n{PASTED}", machine=None, gpu="2x H100")) == str(found)
+    (tmp_path / "run.txt").write_text(PASTED)
     assert main(["check", command, str(tmp_path / "run.txt"), "--gpu", "2x H100"]) == (
         0 if found.inside else 1
     )
@@ -128,11 +130,10 @@ def test_a_benchmark_with_a_request_rate_replaces_the_users_of_a_question():
 
 
 def test_flags_of_requests_count_with_lengths_that_the_benchmark_says():
-    text = next(case["text"] for case in CASES["printout"] if case["from"] == "vllm#31826")
     command = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 2 --max-num-seqs 4"
-    assert check(command, text, "2x H100").answer.question.max_num_seqs == 4
+    assert check(command, PASTED, "2x H100").answer.question.max_num_seqs == 4
     assert (
-        check(command, text, "2x H100", output_tokens=300).answer.question.output_tokens == 300
+        check(command, PASTED, "2x H100", output_tokens=300).answer.question.output_tokens == 300
     )  # options win
     tool = "\nvllm bench serve --num-prompts 1000 --max-concurrency 64"
     asked = check(command + tool, "TPOT 9 ms", "2x H100").answer.question

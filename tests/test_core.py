@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import inferlib
 import tokenprice
-from inferlib import Breakdown, frontier, ops, validation
+from inferlib import Breakdown, catalog, frontier, ops, validation
 
 SECONDS = st.floats(min_value=1e-9, max_value=1e3)
 
@@ -159,6 +159,13 @@ def test_a_slip_in_a_file_of_the_catalogue_names_file_and_line(tmp_path):
     (tmp_path / "models.toml").write_text('["Mine"]\nsource = "a"\n\n["Mine"]\nsource = "b"\n')
     with pytest.raises(ValueError, match=r"models\.toml is not TOML: .* line 4"):
         validation.read_package_toml(str(tmp_path / "catalog.py"), "models.toml")
+
+
+def test_a_slip_in_an_entry_of_the_catalogue_names_file_and_entry(monkeypatch):
+    slipped = {"L4": catalog._table("chips.toml")["L4"] | {"power": "72"}}
+    monkeypatch.setattr(catalog, "_table", lambda file: slipped)
+    with pytest.raises(ValueError, match="^chips.toml, 'L4': power: 72 has no unit"):
+        catalog._stated.__wrapped__("L4")
 
 
 def test_records_of_plain_numbers_are_equal_by_value():

@@ -80,11 +80,10 @@ def test_the_workflow_runs_every_python_from_the_least_one_on_and_that_of_conda(
 SLIPS = runpy.run_path(str(ROOT / "benchmarks" / "mutate.py"))
 
 
-TRIED = SLIPS["NEAREST"]["tests"].items()
-PLACES = {place.format(source=source): tests for place, tests in TRIED for source in papers.sources()}
-
-
-def test_the_tests_that_are_to_notice_slips_exist():
-    for name, named in PLACES.items():
-        assert (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file(), name
-        assert len(SLIPS["nearest"](name)) >= len(named.split()), name
+@pytest.mark.parametrize("place", SLIPS["NEAREST"]["tests"])
+def test_the_tests_that_are_to_notice_slips_exist(place):
+    """A source need not have every module that others have."""
+    names = {place.format(source=source) for source in papers.sources()}
+    present = [name for name in names if (ROOT / name).is_dir() or (ROOT / f"{name}.py").is_file()]
+    wanted = len(SLIPS["NEAREST"]["tests"][place].split())
+    assert present and [name for name in present if len(SLIPS["nearest"](name)) < wanted] == []

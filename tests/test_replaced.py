@@ -23,30 +23,29 @@ from inferlib.papers.steinhardt2022 import derivations
 
 BOX = inferlib.System(inferlib.load_chip("H100 SXM"), 8)
 WORK = inferlib.Workload(batch=32, context=4096)
+ERDIL_LLAMA, ERDIL_H100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
 
 
 def test_a_frontier_follows_an_exchange_of_half_the_bytes():
     """Half the seconds for every byte between nodes is twice the bandwidth between nodes."""
-    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
-    plain = frontier(llama, h100)
-    twice = frontier(llama, h100.replace(scale_out_bandwidth=2 * h100.scale_out_bandwidth))
+    plain = frontier(ERDIL_LLAMA, ERDIL_H100)
+    twice = frontier(ERDIL_LLAMA, ERDIL_H100.replace(scale_out_bandwidth=2 * ERDIL_H100.scale_out_bandwidth))
     whole = erdil_model.time_between.equation.function
     with erdil_model.time_between.replaced(lambda chip, n_ranks, n_nodes: whole(chip, n_ranks, n_nodes) / 2):
-        found = frontier(llama, h100)
+        found = frontier(ERDIL_LLAMA, ERDIL_H100)
     assert found.tokens_per_second.tolist() == pytest.approx(twice.tokens_per_second.tolist(), rel=1e-12)
     assert not found.equals(plain)
-    assert frontier(llama, h100).equals(plain)
+    assert frontier(ERDIL_LLAMA, ERDIL_H100).equals(plain)
 
 
 def test_a_search_that_cuts_an_equation_into_pieces_refuses_to_follow_it():
-    llama, h100 = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     entries = erdil_model.layout_latency, erdil_model.collective_latency
     for entry, ask in product(entries, (erdil2025.token_latency, erdil2025.best_layout)):
         with (
             entry.replaced(entry.equation.function),
             pytest.raises(ValueError, match=f"cannot follow where {entry.__name__} is replaced"),
         ):
-            ask(llama, h100, 8, 1)
+            ask(ERDIL_LLAMA, ERDIL_H100, 8, 1)
 
 
 def test_liminal_reads_twice_the_cache_as_if_it_were_another_sequence():
@@ -135,21 +134,22 @@ def test_blocks_nest_and_end_also_after_an_error():
 @pytest.mark.filterwarnings("ignore:.*closed form of")
 def test_a_closed_form_under_a_variant_is_the_minimum_that_it_stood_for():
     """A variant with 1.5 times the hops' time equals hops that are 1.5 times as long."""
-    at = erdil2025.load_model("Llama 3 70B"), erdil2025.load_chip("H100")
     forms = erdil2025.optimal_n_gpu, erdil2025.minimum_latency, erdil2025.cost_at_minimum_latency
-    expected = [form(*at, 1.5e-6) for form in forms]
+    expected = [form(ERDIL_LLAMA, ERDIL_H100, 1.5e-6) for form in forms]
     with inferlib.variant(
         erdil2025.grid_all_reduce_time, lambda n_gpu, t_hop: 3 * t_hop * (ops.sqrt(n_gpu) - 1)
     ):
-        assert [form(*at, 1e-6) for form in forms] == pytest.approx(expected, rel=1e-6)
+        assert [form(ERDIL_LLAMA, ERDIL_H100, 1e-6) for form in forms] == pytest.approx(expected, rel=1e-6)
         hops = inferlib.axis("hop", [1e-6, 2e-6])
-        assert float(erdil2025.minimum_latency(*at, hops)[0]) == pytest.approx(expected[1], rel=1e-9)
+        assert float(erdil2025.minimum_latency(ERDIL_LLAMA, ERDIL_H100, hops)[0]) == pytest.approx(
+            expected[1], rel=1e-9
+        )
         with pytest.raises(ValueError, match="minimum_latency cannot follow"):
             erdil2025.minimum_latency.equation.expression()
         with pytest.raises(ValueError, match="minimum_latency_large cannot follow"):
-            erdil2025.minimum_latency_large(*at)
+            erdil2025.minimum_latency_large(ERDIL_LLAMA, ERDIL_H100)
         assert "no longer ends in optimal_n_gpu" in str(erdil_derivations.optimal_instance())
-    assert erdil2025.optimal_n_gpu(*at, 1.5e-6) == expected[0]
+    assert erdil2025.optimal_n_gpu(ERDIL_LLAMA, ERDIL_H100, 1.5e-6) == expected[0]
 
 
 LLAMA = inferlib.load_model("Llama 3 70B")

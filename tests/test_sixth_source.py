@@ -17,10 +17,11 @@ GENERAL = [
 USE = """
 from book import audit
 import inferlib, json
-cells, shown = json.load(open("book/tiny2026.ipynb"))["cells"], {}
-for cell in cells:
-    if cell["cell_type"] == "code":
-        exec("".join(cell["source"]), shown)
+for chapter in ("tiny2026", "tiny2026_record"):
+    shown = {}
+    for cell in json.load(open(f"book/{chapter}.ipynb"))["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), shown)
 card = audit.scorecard("tiny2026").set_index("row")
 print(card.grade["time"], card.grade["speed"], card.grade["a token takes less than a hundredth of a second"])
 print(card.right["speed"], audit.equations("tiny2026").number[0], audit.errata("tiny2026").corrected[0])

@@ -22,7 +22,7 @@ V3 = load_model("DeepSeek V3")
 PRO = load_model("sgl-project/DeepSeek-V4-Pro-FP8")
 QWEN, M3 = map(load_model, ("Qwen/Qwen3.5-397B-A17B", "nvidia/MiniMax-M3-NVFP4"))
 NANO = load_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16")
-SERVED = [*catalog.models(), *catalog.same_shapes(), *catalog.served()]
+SERVED = catalog.all_models()
 
 
 def endless(chip, count):

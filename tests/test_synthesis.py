@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sympy as sp
-from facts import from_table, refused
+from facts import from_table, lines, refused
 
 from book import audit
 from book.audit import filter_table, grading
@@ -247,18 +247,10 @@ def test_the_finder_finds(typed, found, fruit):
     assert look("shown()") == found
 
 
-SECTIONS = {
-    "Catalogue, H200": "memory: 1; price: 3", "Prices of the H200": "and its price an hour",
-    "Erdil, Table 5": "Llama 3", "Erdil, Table 3": "one of 70B", "A status": "of all", "Symbols": "\u03c4 tau",
-    "Serving": "disaggregation", "Queues": "by Little’s law", "Words: Utilisation (MFU)": "share of the peak",
-    "1. How many chips are best? · Pictures": "of 70B", "2. A price · How many machines?": "for a load of 70B",
-}  # fmt: skip
-
-
 @from_table
 def test_a_search_finds_by_stems_symbols_and_places(typed, first):
     """The word status contains tau, Table 5 a 3; a section's own title comes first; question words are ignored."""
-    rows = [[[title, "x.html"], text] for title, text in SECTIONS.items()]
+    rows = [[[title, "x.html"], text] for title, text in lines("sections")]
     config = json.dumps({"id": "x", "ranked": True, "page": 9, "noun": "rows", "rows": rows})
     script = (BOOK / "audit" / "filter_table.js").read_text("utf-8").strip()
     _, look = opened(f"<script>location.hash = '#find?q={quote(typed)}';{script}({config});</script>")

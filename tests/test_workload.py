@@ -5,19 +5,18 @@ import math
 import random
 import tomllib
 from collections import OrderedDict
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from facts import exactly, from_table, lines, refused
+from questions import TRACES
 
 from tokenprice import Question, ask, decide, recommendation, simulate, workload
 from tokenprice.prefill import prefix_cache
 from tokenprice.terminal import main
 
-FOLDER = Path(__file__).parents[1] / "book" / "measured" / "traces"
-KNOWN = tomllib.loads((FOLDER / "traces.toml").read_text())
+KNOWN = tomllib.loads((TRACES / "traces.toml").read_text())
 ASKED = Question(
     "Llama 3.3 70B", "4x H100", weights="fp8", prompt_tokens="2k", output_tokens=500, request_rate=3
 )
@@ -25,7 +24,7 @@ MACHINE = {"azure_code": "4x H100", "azure_conv": "4x H100", "mooncake_conversat
 
 
 def recorded(name, **more):
-    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=FOLDER / f"{name}.csv", **more)
+    return Question("Llama 3.3 70B", MACHINE[name], weights="fp8", trace=TRACES / f"{name}.csv", **more)
 
 
 def at_random(asked):

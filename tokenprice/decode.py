@@ -38,6 +38,15 @@ def step(at):
     yield 1, operators.FixedTime("engine", software)
 
 
+def seconds_by_term(counted, slower=1):
+    """Return seconds by term of pairs of a count and an operator, with every time multiplied by ``slower``."""
+    total = {}
+    for count, op in counted:
+        for term, seconds in op.terms(slower * count).items():
+            total[term] = total[term] + seconds if term in total else seconds
+    return total
+
+
 def head(at):
     """The output projection: of every row in a step, but only of the last token of each prompt in a prefill.
 
@@ -123,11 +132,7 @@ class ShardedModel:
     @unchecked
     def stages(self):
         """Return seconds by term for a Breakdown: stages follow one another, terms of a stage overlap."""
-        total = {}
-        slower = (self.deployment.slower or (1.0,))[0]
-        for count, op in step(self):
-            for term, seconds in op.terms(slower * count).items():
-                total[term] = total[term] + seconds if term in total else seconds
+        total = seconds_by_term(step(self), (self.deployment.slower or (1.0,))[0])
         shown = [[term for term in stage if term in total] for stage in operators.STAGES]
         return tuple([{term: total[term] for term in stage} for stage in shown if stage])
 

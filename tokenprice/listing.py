@@ -92,7 +92,7 @@ def models(word: str = "") -> Table:
     openai/gpt-oss-20b   20.91       4.187   mxfp4   131,072  GQA; experts  *
     * beyond the measurements
     """
-    names = sorted({*catalog.models(), *catalog.same_shapes(), *catalog.served()}, key=str.lower)
+    names = sorted(set(catalog.all_models()), key=str.lower)
     rows = [_model(name) for name in _containing(word, names)]
     shown = {"model": None, "parameters": 1e9, "active": 1e9, "format": None, "context": 1, "kind": None}
     return Table(rows, shown)

@@ -170,8 +170,7 @@ def page_link(question: Question, promise: SLO | None = None, cached=0.0, **more
         not isinstance(format, str)
         for format in (question.weights or "", *(question.layer_formats or {}).values())
     )
-    known = [*catalog.models(), *catalog.served(), *catalog.same_shapes()]
-    if bits or model.name not in known or catalog.load_model(model.name) != model:
+    if bits or model.name not in catalog.all_models() or catalog.load_model(model.name) != model:
         own = {
             "name": _shown(model.name),
             **model_dimensions(model, (weights, kept, cache) if bits else None),

@@ -79,6 +79,12 @@ SERVING = (
     "router",
     "dp_balance",
 )
+# Fields that mean nothing without another one, with what to do.
+NEEDED = {
+    "pue": ("electricity", "give dollars for a kilowatt-hour"),
+    "prefill_replicas": ("prefill_machine", "give both"),
+    "replicas": ("request_rate", "say how many requests arrive per second"),
+}
 # Fields that contradict request_rate (open loop), with the reason.
 BESIDE_ARRIVALS = {
     "concurrency": "belongs to users who ask again, not to request_rate: leave one of them out; the sequences that an "
@@ -339,12 +345,28 @@ class Question(ParsedRecord):
         super().__post_init__()
         if self.trace is not None:
             self._record()
-        if self.pue is not None and self.electricity is None:
-            raise ValueError("pue belongs to electricity: give dollars for a kilowatt-hour")
+        for name, (other, told) in NEEDED.items():
+            if getattr(self, name) is not None and getattr(self, other) is None:
+                raise ValueError(f"{name} belongs to {other}: {told}")
         price = self.price or (self.machine and self.machine.chip.price)
         if price and self.price_max and self.price_max < price:
             whose = "price" if self.price else f"the catalogue's price of {self.machine.chip.name}"
             raise ValueError(f"price_max is {self.price_max:g}, but must be at least {whose}, {price:g}")
+        self._check_work()
+        if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
+            self._check_cached(workload.support(self.prompt_tokens))
+        if (self.draft_tokens is None) != (self.acceptance_length is None):
+            raise ValueError(
+                "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
+            )
+        if self.weights is None and "formats" in self.model.notes:
+            raise ValueError(
+                f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
+                f"not understood: {self.model.notes['formats']}"
+            )
+
+    def _check_work(self):
+        """Raise ValueError if fields of a step, of requests, of a closed loop and of a fleet do not belong together."""
         step, request, served = (
             [name for name in names if getattr(self, name) is not None] for names in (STEP, REQUEST, SERVING)
         )
@@ -357,10 +379,6 @@ class Question(ParsedRecord):
             raise ValueError("a request needs both prompt_tokens and output_tokens")
         if not request and served:
             raise ValueError(f"{served[0]} belongs to a request: give prompt_tokens and output_tokens")
-        if self.prefill_replicas is not None and self.prefill_machine is None:
-            raise ValueError("prefill_replicas belongs to a prefill_machine: give both")
-        if self.request_rate is None and self.replicas is not None:
-            raise ValueError("replicas belongs to request_rate: say how many requests arrive per second")
         if self.request_rate is not None:
             for name, why in BESIDE_ARRIVALS.items():
                 if getattr(self, name):
@@ -373,17 +391,6 @@ class Question(ParsedRecord):
         if self.fixed_lengths and isinstance(self.output_tokens, workload.LengthDistribution):
             raise ValueError(
                 f"fixed_lengths is yes, but output_tokens is {self.output_tokens.text!r}: leave one out"
-            )
-        if (self.cached or self.shared_prefix) and not (self.trace and self.trace.blocks):
-            self._check_cached(workload.support(self.prompt_tokens))
-        if (self.draft_tokens is None) != (self.acceptance_length is None):
-            raise ValueError(
-                "drafts need both: draft_tokens, and acceptance_length, the tokens that a step yields"
-            )
-        if self.weights is None and "formats" in self.model.notes:
-            raise ValueError(
-                f"weights are not given, and how the checkpoint of {self.model.name or 'this model'} stores them is "
-                f"not understood: {self.model.notes['formats']}"
             )
 
     @classmethod

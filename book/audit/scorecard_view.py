@@ -164,37 +164,8 @@ def index(source):
     shows it, or in the chapter of equations. Anything else is at the anchor ``(label)=`` before the record's cell that
     names it, or before a heading with its number.
     """
-    found, headed, labels, equations = {}, {}, [], _equations(source)
-    names, record = grading._artefacts(source), f"{source}_record"
-    for path in sorted(
-        Path(__file__).parents[1].glob(f"{source}*.ipynb"), key=lambda path: path.stem != record
-    ):
-        label = ""
-        for cell in json.loads(path.read_text("utf-8"))["cells"]:
-            text, figure = "".join(cell["source"]), cell["metadata"].get("mystnb", {}).get("figure", {})
-            place = "#" if path.stem == record else f"{path.stem}.html#"
-            for said_of in re.findall(
-                rf"(?:after|paper's) Figures? ((?:{_NUMBER}(?:, | and | to )?)+)", figure.get("caption", "")
-            ):
-                for number in re.findall(_NUMBER, said_of):
-                    found.setdefault(f"Figure {number}", f"{place}{figure['name']}")
-            for mark, heading in re.findall(r"^\(([\w-]+)\)=|^(#+ .*)", text, re.M):
-                label = mark or label
-                labels += [f"#{mark}"] if mark and path.stem == record else []
-                for name in _named_in(heading):
-                    if path.stem == record and label:
-                        headed.setdefault(name, f"#{label}")
-            if cell["cell_type"] == "code" and label:
-                shown = [n for n in names if re.search(rf'(?<!= )"{n}"', text)]  # named, not compared with
-                if path.stem == record:
-                    found = {name: f"#{label}" for name in shown} | found
-                    for first, last in re.findall(rf'walk\("{source}", (\d+), (\d+)\)', text):
-                        walked = range(int(first), int(last) + 1)
-                        found |= {f"Equation {n}": f"#eq-{source}-{n}" for n in walked}
-                for number, pattern in equations.items():
-                    if re.search(pattern, text):
-                        found.setdefault(f"Equation {number}", f"{place}{label}")
-    found = {f"Equation {n}": f"equations.html#eq-{source}-{n}" for n in equations} | headed | found
+    names = grading._artefacts(source)
+    found, labels = _places(source, names)
     at, places = 0, {}
     for name in names:  # artefacts without a number keep the order of the record
         at = places[name] = labels.index(found[name]) if found.get(name) in labels else at
@@ -206,6 +177,48 @@ def index(source):
             place = group[name] = group[name] or place
     find = '<div class="finder" data-of=".card-rows tbody" data-menus="section"></div>'
     return Index({kind: group for kind, group in kinds.items() if group}, find)
+
+
+def _places(source, names):
+    """Return the link of each artefact that chapters name, and the labels of the record in order."""
+    found, headed, walked, labels, equations = {}, {}, {}, [], _equations(source)
+    chapters = Path(__file__).parents[1].glob(f"{source}*.ipynb")
+    for path in sorted(chapters, key=lambda path: path.stem != f"{source}_record"):
+        is_record = path.stem == f"{source}_record"
+        page = "#" if is_record else f"{path.stem}.html#"
+        for code, figure, label, headings in _cells(path):
+            here = dict.fromkeys(_captioned(figure), f"{page}{figure.get('name')}")
+            if is_record:
+                labels += [f"#{at}" for heading, at in headings if not heading]
+                for heading, at in headings:
+                    headed = dict.fromkeys(_named_in(heading) if at else (), f"#{at}") | headed
+                for first, last in re.findall(rf'walk\("{source}", (\d+), (\d+)\)', code):
+                    walked |= {f"Equation {n}": f"#eq-{source}-{n}" for n in range(int(first), int(last) + 1)}
+                shown = [n for n in names if re.search(rf'(?<!= )"{n}"', code)]  # named, not compared with
+                here = dict.fromkeys(shown, f"#{label}") | here
+            shown = [f"Equation {n}" for n, pattern in equations.items() if re.search(pattern, code)]
+            found = dict.fromkeys(shown, f"{page}{label}") | here | found
+    listed = {f"Equation {n}": f"equations.html#eq-{source}-{n}" for n in equations}
+    return listed | headed | found | walked, labels
+
+
+def _cells(path):
+    """Yield the cells of a chapter: code below a label, figure, label, and headings in the text with their labels."""
+    label = ""
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        text, headings = "".join(cell["source"]), []
+        for mark, heading in re.findall(r"^\(([\w-]+)\)=|^(#+ .*)", text, re.M):
+            label = mark or label
+            headings.append((heading, label))
+        code = text if cell["cell_type"] == "code" and label else ""
+        yield code, cell["metadata"].get("mystnb", {}).get("figure", {}), label, headings
+
+
+def _captioned(figure):
+    """Return the figures of the source that a caption names."""
+    several = rf"(?:after|paper's) Figures? ((?:{_NUMBER}(?:, | and | to )?)+)"
+    numbers = " ".join(re.findall(several, figure.get("caption", "")))
+    return [f"Figure {number}" for number in re.findall(_NUMBER, numbers)]
 
 
 def _equations(source):

@@ -176,15 +176,6 @@ def _reading(layers=(), spread=CUT):
     return decode.ShardedModel(at, at.layout.lanes, tokens, tokens - cached, cached)
 
 
-def _terms(operators):
-    """Return seconds by term, of pairs of a count and an operator."""
-    total = {}
-    for count, op in operators:
-        for term, seconds in op.terms(count).items():
-            total[term] = total[term] + seconds if term in total else seconds
-    return total
-
-
 @cache
 def layer(part):
     """Return the expressions of a kind of attention or block: name to seconds by term, or to expressions.
@@ -199,7 +190,7 @@ def layer(part):
             for name, made in (("step", _step), ("prompt", _reading)):
                 ops = list(decode.layer(made(group, spread), *both))
                 own = [op for op in ops if not isinstance(op, AllReduce)]
-                found[name].append(_terms((1, op) for op in own))
+                found[name].append(decode.seconds_by_term((1, op) for op in own))
             found["sums"].append(len(ops) - len(own))
         alone = Transformer(number("d_model"), number("vocab_size"), group, final_norm=0)
         if not block:
@@ -216,9 +207,11 @@ def whole():
     held = number("kept"), number("longest"), number("prefix")
     with as_written():
         return {
-            "step": [_terms(decode.step(_step((), spread))) for spread in every],
-            "prompt": [_terms(decode.step(_reading((), spread))) for spread in every],
-            "sums": [_terms((1, op) for op in all_reduce(made())) for made in (_step, _reading)],
+            "step": [decode.seconds_by_term(decode.step(_step((), spread))) for spread in every],
+            "prompt": [decode.seconds_by_term(decode.step(_reading((), spread))) for spread in every],
+            "sums": [
+                decode.seconds_by_term((1, op) for op in all_reduce(made())) for made in (_step, _reading)
+            ],
             "join": [[with_draft(_step((), spread))] for spread in every],
             "fit": [_fit(_step((), spread)) for spread in every],
             "room": [[_InSymbols((), spread).room(*held)] for spread in every],

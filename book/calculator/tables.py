@@ -56,8 +56,7 @@ KERNEL = {
 @cache
 def kinds():
     """Return every kind of attention and block in the catalogue, in symbols."""
-    names = (*catalog.models(), *catalog.same_shapes(), *catalog.served())
-    every = (group for model in map(_loaded, names) if model for group in model.layers)
+    every = (group for model in map(_loaded, catalog.all_models()) if model for group in model.layers)
     parts = (part for group in every for part in (group.attention, group.feed_forward) if part is not None)
     return tuple(dict.fromkeys(map(javascript.kind, parts)))
 
@@ -88,7 +87,7 @@ def _by_place(placed):
 def models():
     """Return the models that the page supports, by name, and the others with the reason."""
     found, refused = {}, {}
-    for name in (*catalog.models(), *catalog.same_shapes(), *catalog.served()):
+    for name in catalog.all_models():
         try:
             about = permalink.model_dimensions(catalog.load_model(name))
         except ValueError as error:

@@ -120,7 +120,7 @@ def _view(shown, view):
         return {
             "type": "bars", "names": list(view.steps), "unit": _shown_unit(view.unit),
             "factor": factor(view.unit), "colours": _colours(shown, view),
-            "terms": [_terms(shown, view, k) for k in range(len(view.steps))],
+            "terms": _bars(shown, view),
         }  # fmt: skip
     if isinstance(view, Sentence):
         return {
@@ -165,9 +165,14 @@ PALETTE = [
 ]  # fmt: skip
 
 
+def _bars(shown, view):
+    """Return the terms of each bar."""
+    return [_terms(shown, view, k) for k in range(len(view.steps))]
+
+
 def _colours(shown, view):
     """Return the colour of each term, bar by bar."""
-    bars = [_terms(shown, view, k) for k in range(len(view.steps))]
+    bars = _bars(shown, view)
     colours = _coloured(dict.fromkeys(term for bar in bars for term in bar))
     return [{term: colours[term] for term in bar} for bar in bars]
 

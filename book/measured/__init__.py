@@ -126,8 +126,7 @@ def _row(cells):
     for column in ("model", "hardware"):
         row[f"{column}_printed"] = row[column]
         row[column] = _name(f"row {row['id']}: {column}", column, row[column])
-    known = (catalog.models(), catalog.served(), catalog.same_shapes())
-    row["model_in_catalogue"] = any(row["model"] in names for names in known)
+    row["model_in_catalogue"] = row["model"] in catalog.all_models()
     row["sequences"] = row["batch"] * row["dp"]
     return _consistent(row)
 

@@ -95,7 +95,10 @@ def load_system(value, chips=None, name="system"):
 def _stated(name):
     """Return a chip of the catalogue by its full name; cached, since records cannot change."""
     entry = {key: value for key, value in _table("chips.toml")[name].items() if key not in BESIDE}
-    return read_chip(name, entry, chip_fact(name, "offer"))
+    try:
+        return read_chip(name, entry, chip_fact(name, "offer"))
+    except (LookupError, TypeError, ValueError) as error:
+        raise type(error)(f"chips.toml, {name!r}: {error}") from None
 
 
 def chip_fact(name, fact):
@@ -164,12 +167,12 @@ def _model(name):
     if name in same_shapes():
         return like(name, _model(same_shapes()[name]["like"]), same_shapes()[name])
     entry = dict(_table("models.toml")[name])
-    entry["sources"] = {"shape": entry.pop("source")}
     try:
+        entry["sources"] = {"shape": entry.pop("source")}
         entry["layers"] = tuple(_layers(**group) for group in entry["layers"])
         return Transformer(**entry, name=name)
-    except TypeError as error:
-        raise TypeError(f"models.toml, {name!r}: {error}") from None
+    except (LookupError, TypeError, ValueError) as error:
+        raise type(error)(f"models.toml, {name!r}: {error}") from None
 
 
 def _layers(count, attention, feed_forward, **other):

@@ -41,6 +41,12 @@ def same_shapes():
     return catalog.same_shapes() | _table("names.toml")["model"]
 
 
+@cache
+def all_models():
+    """The names of all models: of the catalogue, of others with the shape of one of them, and served ones."""
+    return (*models(), *same_shapes(), *served())
+
+
 def typed_formats():
     """Formats that the last words of a model's name may state: words to a checkpoint's own statement."""
     return _table("names.toml")["format"]

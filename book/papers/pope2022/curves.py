@@ -24,14 +24,19 @@ PALM = dict(zip(("PaLM 540B", "PaLM 62B", "PaLM 8B"), style.LINES, strict=False)
 BATCHES = tuple(2**i for i in range(11))  # the text stops at "larger than about 512"
 
 
+def _paid(name, chips, tokens, time):
+    """Chip-seconds and utilisation of a token."""
+    model = pope.load_model(name)
+    return pope.cost(chips, tokens, time), pope.mfu(TPU, chips, pope.parameters(model), tokens, time)
+
+
 def _run(name, chips, batch, layout, attention, format, context, answer, constants):
     """Seconds of a pass, chip-seconds and utilisation of a token; None where it does not fit."""
     at = configuration(name, chips, batch, layout, attention, format, context, answer)
     if pope.why_not(at["model"], TPU, at["mesh"], layout, attention, batch, at["seen"]):
         return None
     time = pass_time(at, constants)
-    used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
-    return time, pope.cost(chips, at["tokens"], time), used
+    return time, *_paid(name, chips, at["tokens"], time)
 
 
 @cache
@@ -74,9 +79,8 @@ def published_points(phase):
         rows.append((evidence.bf16_decode(), Reader("pope2022", "Text 4.4")("bfloat16, batch 64")))
     for at, time in rows:
         name, chips = at["model"].name, at["mesh"].chips
-        used = pope.mfu(TPU, chips, pope.parameters(pope.load_model(name)), at["tokens"], time)
         format = {1: "int8", 2: "bf16"}[at["model"].weight_bytes]
-        yield name, format, time, pope.cost(chips, at["tokens"], time), used
+        yield name, format, time, *_paid(name, chips, at["tokens"], time)
 
 
 def figure_1(phases, quantity="cost"):

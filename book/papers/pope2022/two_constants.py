@@ -33,14 +33,20 @@ class Constants(Record):
     overhead: float = quantity("fixed time of a layer", "s", default=0)
 
 
+def _arithmetic(chip, mesh, constants, flop):
+    """Seconds of FLOP on all chips, at the share of the peak that they reach."""
+    return compute_time(chip, mesh.chips, flop) / constants.efficiency
+
+
 @equation(unit="s")
 def multiply_time(
     model: Model, chip: Accelerator, mesh: Mesh, constants: Constants, tokens, assumptions=PRINTED
 ):
     """Seconds of all multiplies with weights: arithmetic, or reading the weights where that takes longer."""
     flop = matmul_flops(model, tokens, assumptions)
-    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
-    return maximum(arithmetic, memory_time(chip, weights_on_chip(model, mesh.chips)))
+    return maximum(
+        _arithmetic(chip, mesh, constants, flop), memory_time(chip, weights_on_chip(model, mesh.chips))
+    )
 
 
 @equation(unit="s", held="B")
@@ -50,8 +56,7 @@ def attention_time(
 ):  # fmt: skip
     """Seconds of attention proper: arithmetic, or reading the cache where that takes longer."""
     flop = attention_flops(model, tokens, seen, assumptions)
-    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
-    return maximum(arithmetic, memory_time(chip, held))
+    return maximum(_arithmetic(chip, mesh, constants, flop), memory_time(chip, held))
 
 
 @equation(unit="s", size="B", k="1 > 0", share="1 > 0")
@@ -104,5 +109,9 @@ def step_time(
     if not LAYOUTS[layout]:
         return multiply_time(*at, assumptions) + attention_time(*at, seen, held, assumptions) + exposed
     flop = matmul_flops(model, tokens, assumptions) + attention_flops(model, tokens, seen, assumptions)
-    arithmetic = compute_time(chip, mesh.chips, flop) / constants.efficiency
-    return maximum(arithmetic, gather_time(model, chip, mesh, axes=LAYOUTS[layout])) + exposed
+    return (
+        maximum(
+            _arithmetic(chip, mesh, constants, flop), gather_time(model, chip, mesh, axes=LAYOUTS[layout])
+        )
+        + exposed
+    )

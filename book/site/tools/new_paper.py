@@ -1,4 +1,4 @@
-"""Write the folders and the chapter of a new source, with content that runs: ``make paper KEY=mine2026``."""
+"""Write the folders, the story and the record of a new source, with content that runs: ``make paper KEY=mine2026``."""
 
 import re
 import subprocess
@@ -7,7 +7,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 TEMPLATE = ROOT / "tests" / "_tiny2026"  # a test copies it into a tree with this command
-PLACES = {"room": "inferlib/papers/{}", "print": "book/papers/{}", "chapter.ipynb": "book/{}.ipynb"}
+PLACES = {
+    "room": "inferlib/papers/{}", "print": "book/papers/{}",
+    "chapter.ipynb": "book/{}.ipynb", "record.ipynb": "book/{}_record.ipynb",
+}  # fmt: skip
 
 
 def write(key, root=ROOT):
@@ -31,4 +34,5 @@ def write(key, root=ROOT):
 
 if __name__ == "__main__":
     print("Written:", *write(*sys.argv[1:]), sep="\n  ")
-    print(f"Next: make refresh CHAPTERS=book/{sys.argv[1]}.ipynb, then replace one thing after the other.")
+    print("Next: list the story, and under it the record, in _toc.yml and book/chapters.md;")
+    print(f"make refresh CHAPTERS='book/{sys.argv[1]}*.ipynb'; then replace one thing after the other.")

@@ -11,7 +11,7 @@ from numbers import Real
 
 from inferlib import catalog, validation
 from inferlib.equation import Record, equation, load_source, quantity
-from inferlib.ops import ceil, maximum, minimum, where
+from inferlib.ops import floor, maximum, minimum, where
 from inferlib.papers.source import load, needs, stated_quantity
 from inferlib.system import DoesNotFit, NotDescribed, decode_model, format_bytes
 from inferlib.transformer import Experts, LatentAttention, Transformer
@@ -571,8 +571,7 @@ def largest_batch(application, chip, context, n, assumptions=PRINTED):
     >>> largest_batch(load_model("DeepSeekV3"), load_chip("HBM3"), 4096, 128)
     86855
     """
-    # ceil snaps to a whole number within rounding; with the sign reversed, so does this
-    fitting = -int(ceil(-float(batch_room(application, chip, context, n, assumptions))))
+    fitting = int(floor(float(batch_room(application, chip, context, n, assumptions))))
     return fitting if fitting >= 1 else None
 
 
