@@ -114,7 +114,7 @@ class Offer(formatting.Screen):
 
     @property
     def unsure_reason(self):
-        """Why this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if it is not."""
+        """Why a price of this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if not."""
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
@@ -134,8 +134,9 @@ class Offer(formatting.Screen):
 
     @property
     def notes(self):
-        """Notes below the table: cautions, and why the offer is ranked by its slow end."""
-        slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
+        """Notes below the table: cautions, and how an offer that is not sure is ranked."""
+        by = "estimate, though" if self.replicas else "slow end:"
+        slow = [f"Ranked by its {by} {self.unsure_reason}."] if self.unsure_reason else []
         if self.fleet and self.fleet.max_num_seqs:
             slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
@@ -375,7 +376,8 @@ def decide(
     the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
     slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
     meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
-    another chip's kernels, or with copies that share experts, by their slow end.
+    another chip's kernels, or with copies that share experts, by their slow end. With ``concurrency`` they are sorted
+    by dollars per hour, without the slow end.
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
