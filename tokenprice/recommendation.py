@@ -181,6 +181,8 @@ class Offer(formatting.Screen):
         found = {}
         for end, one in zip(("", "_low", "_high"), self.simulations, strict=False):
             for what, name in (("first", "ttft"), ("token", "tpot")):
+                if what not in one.kinds:
+                    continue
                 uncertain = floor(log10(max(one.error(what), 1e-9)))  # the first digit that chance decides
                 found[f"{name}_p99{end}"] = round(one.percentile(what, 99), -uncertain)
         if self.simulations:
@@ -755,10 +757,11 @@ class _Search:
         found = ask_kernel_model(kept.question)
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
-        ends = [
-            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
-        ]
-        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
+        # the estimate was judged with these very requests, unless the slow end was
+        judged = () if self.sure else (replace(kept.simulations[0], answer=found),)
+        slower = (1.0, 1 / factor, factor)[len(judged) :]
+        ends = (simulate_requests(found, self.promise, *JUDGING, slower=by) for by in slower)
+        yield replace(kept, request=found.request, fleet=many, simulations=(*judged, *ends))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
