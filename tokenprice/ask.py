@@ -36,6 +36,7 @@ OVERLOAD_MESSAGE = (
     "no steady state; {enough} are enough"
 )
 LATER = "{name} kernels have longer fixed times"
+NO_NETWORK = "{name} states no scale_out_bandwidth, over which a cache moves to another machine"
 # Remarks on a question; the page shows them too.
 REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
@@ -223,13 +224,13 @@ class Answer(Screen):
 
     @property
     def commands(self) -> dict[str, str]:
-        """Launch command of the question's deployment for each engine that has one."""
-        return launch.commands(self.question)
+        """Launch command of the question's deployment for each engine that has one; empty if it cannot serve."""
+        return launch.commands(self.question) if self.feasible else {}
 
     @property
     def no_command(self) -> list[str]:
         """Why other engines have no such command, one sentence per reason."""
-        return launch.no_command(self.question)
+        return launch.no_command(self.question) if self.feasible else []
 
     @property
     def bottleneck(self) -> str:
@@ -257,6 +258,9 @@ class Answer(Screen):
         if self.feasible:
             rent = q.hourly(self.machine.chip)
             hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
+            if self.request and (apart := self.request.prefill_replicas):
+                read = self.request.read_rate
+                hourly = hourly and read and hourly + apart * q.prefill_machine.count * read
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {
@@ -465,8 +469,7 @@ def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
     for machine in (question.machine, question.prefill_machine) if question.prefill_machine else ():
         if machine.chip.scale_out_bandwidth is None:
-            no_link = f"{machine.chip.name} states no scale_out_bandwidth, over which a cache moves to another machine"
-            return _no_answer(question, "n/a", no_link, apart=True)
+            return _no_answer(question, "n/a", NO_NETWORK.format(name=machine.chip.name), apart=True)
     copies = question.resolved_layout.lanes if question.request_rate else 1
     if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)

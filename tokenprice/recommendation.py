@@ -114,7 +114,7 @@ class Offer(formatting.Screen):
 
     @property
     def unsure_reason(self):
-        """Why this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if it is not."""
+        """Why a price of this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if not."""
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
@@ -134,8 +134,9 @@ class Offer(formatting.Screen):
 
     @property
     def notes(self):
-        """Notes below the table: cautions, and why the offer is ranked by its slow end."""
-        slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
+        """Notes below the table: cautions, and how an offer that is not sure is ranked."""
+        by = "estimate, though" if self.replicas else "slow end:"
+        slow = [f"Ranked by its {by} {self.unsure_reason}."] if self.unsure_reason else []
         if self.fleet and self.fleet.max_num_seqs:
             slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
@@ -180,6 +181,8 @@ class Offer(formatting.Screen):
         found = {}
         for end, one in zip(("", "_low", "_high"), self.simulations, strict=False):
             for what, name in (("first", "ttft"), ("token", "tpot")):
+                if what not in one.kinds:
+                    continue
                 uncertain = floor(log10(max(one.error(what), 1e-9)))  # the first digit that chance decides
                 found[f"{name}_p99{end}"] = round(one.percentile(what, 99), -uncertain)
         if self.simulations:
@@ -375,7 +378,8 @@ def decide(
     the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
     slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
     meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
-    another chip's kernels, or with copies that share experts, by their slow end.
+    another chip's kernels, or with copies that share experts, by their slow end. With ``concurrency`` they are sorted
+    by dollars per hour, without the slow end.
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
@@ -753,10 +757,11 @@ class _Search:
         found = ask_kernel_model(kept.question)
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
-        ends = [
-            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
-        ]
-        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
+        # the estimate was judged with these very requests, unless the slow end was
+        judged = () if self.sure else (replace(kept.simulations[0], answer=found),)
+        slower = (1.0, 1 / factor, factor)[len(judged) :]
+        ends = (simulate_requests(found, self.promise, *JUDGING, slower=by) for by in slower)
+        yield replace(kept, request=found.request, fleet=many, simulations=(*judged, *ends))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
