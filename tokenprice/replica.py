@@ -54,8 +54,8 @@ class Costs:
 
     def request(self, number, came, place, output, user=None):
         """Return a request with one of the prompts."""
-        fresh, seconds, prompt = (of[place] for of in (self.fresh, self.passes, self.prompts))
-        return Request(number, came, fresh, seconds, prompt, output, user)
+        fresh, prompt = self.fresh[place], self.prompts[place]
+        return Request(number, came, fresh, self.passes[place], prompt, output, user, fresh, prompt)
 
     def slower(self, by):
         """Return the same costs with every time multiplied by a factor."""
@@ -89,10 +89,6 @@ class Request:
     end: float | None = None
     entry: int | None = None
     copy: "Copy | None" = None
-
-    def __post_init__(self):
-        self.left = self.fresh
-        self.context = self.prompt
 
 
 class Copy:
@@ -162,6 +158,7 @@ class Replica:
                 copy.kept += held if self.scheduler.reserve else 0
                 self.join(copy, r)
                 self.load += 1
+        self.update(copy)
 
     def used(self, copy):
         """Tokens of memory that a copy has allocated."""
@@ -177,7 +174,6 @@ class Replica:
         self.n += 1
         if self.pause:
             self.later[self.pause] = self.later.get(self.pause, 0) + 1
-        self.update(copy)
 
     def leave(self, request):
         """Remove a sequence that ends or is preempted."""
@@ -213,11 +209,13 @@ class Replica:
             if take > 0:
                 found.append((r, take))
                 budget -= take
-        while budget >= 1 and copy.line and copy.sequences < policy.max_num_seqs:
+        n = copy.sequences
+        while budget >= 1 and copy.line and n < policy.max_num_seqs:
             r = copy.line[0]
             need = r.context + (r.output - r.done if policy.reserve else 0)
-            if self.used(copy) + need > self.costs.tokens and copy.sequences:
+            if self.used(copy) + need > self.costs.tokens and n:
                 break
+            n += 1
             copy.line.popleft()
             copy.kept += need
             copy.reading.append(r)
