@@ -743,6 +743,7 @@ class _Search:
                 now = replace(now, replicas=offer.replicas and machines + k)
                 if made.meets_slo:
                     high = k
+                    judged = {by: made}
                     kept = replace(now, simulations=(made,))
                 elif k == most:
                     return self._miss(offer.question, *self._rare(made))
@@ -754,9 +755,11 @@ class _Search:
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
         ends = [
-            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
+            judged.get(by) or simulate_requests(found, self.promise, *JUDGING, slower=by)
+            for by in (1.0, 1 / factor, factor)
         ]
-        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
+        ends = tuple(replace(one, answer=found) for one in ends)
+        yield replace(kept, request=found.request, fleet=many, simulations=ends)
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
