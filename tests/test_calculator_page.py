@@ -336,10 +336,10 @@ def offered(one):
 
 @cache
 def rented():
-    """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` / 8, default 10)."""
+    """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` / 8, default 6)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 80)) // 8)] + [START | FULL]
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 48)) // 8)] + [START | FULL]
     for state in loops + fleets:
         state |= {"mode": "decide", "concurrency": None, "prices": {}}
         page = run(f"const r=A.decide({json.dumps(state)});{FOUND}")
