@@ -318,7 +318,8 @@ class Replica:
         self.steps += steps
         early = self.n - sum(self.later.values())
         for missed, n in ((0.0, early), *self.later.items()):
-            self.count((seconds + self.pause - missed) / steps, n * steps)
+            if n:  # tokens, each so many seconds after the one before
+                self.gaps.append((self.clock, (seconds + self.pause - missed) / steps, n * steps))
         self.pause = 0.0
         self.later = {}
         while self.heap and self.heap[0][0] <= self.steps:
@@ -355,11 +356,6 @@ class Replica:
             self.update(copy)
         if not copy.line and not copy.reading:
             del self.prompted[copy]
-
-    def count(self, seconds, tokens):
-        """Record tokens, each this many seconds after the one before."""
-        if tokens:
-            self.gaps.append((self.clock, seconds, tokens))
 
     def finish(self, copy, request, done):
         """End a request with its last token: free its memory and note the time."""
