@@ -1,15 +1,16 @@
 """Property tests draw the same examples in every run; files that compute the same things share a worker."""
 
+import re
+
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
-# Tests of the page, and tests of what sources print, of which each worker keeps what it has computed.
+# Tests of the page, and of what sources print: each worker computes once what all files of a group need.
 TOGETHER = (
-    "calculator_page check explorer question words",
-    "agreement artefacts equations grading introduction principles replaced synthesis "
-    "erdil2025_model erdil2025_text erdil2025_toy liminal2025 mazurek2025 pope2022 print steinhardt2022",
+    "calculator_page|check|explorer|question|words",
+    "agreement|artefacts|equations|grading|introduction|principles|replaced|synthesis",
 )
 
 
@@ -19,8 +20,7 @@ def pytest_xdist_make_scheduler(config, log):
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
-            name = file.removeprefix("tests/test_").removesuffix(".py")
-            return next((group for group in TOGETHER if name in group.split()), file)
+            groups = (group for group in TOGETHER if re.search(rf"/test_({group})\.py:", nodeid))
+            return next(groups, super()._split_scope(nodeid))
 
     return Together(config, log) if config.getvalue("dist") == "loadfile" else None

@@ -160,7 +160,6 @@ def test_more_requests_never_need_fewer_machines(layout):
 def test_above_the_load_at_which_a_slower_machine_has_no_end_there_is_no_answer():
     found = ask(ASKED.replace(replicas=6))
     assert found.status == "n/a" and "9 are enough" in found.reason and "115% of capacity" in found.reason
-    assert ask(ASKED.replace(replicas=9)).feasible
     for n, words in ((1, "1 machine would"), (2, "2 machines would")):
         assert ask(ASKED.replace(replicas=n)).reason.startswith(words)
     near, far = (ask(ASKED.replace(replicas=n)).request for n in (9, 18))
