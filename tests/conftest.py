@@ -1,11 +1,13 @@
 """Property tests draw the same examples in every run; files that compute the same things share a worker."""
 
+import gc
 import re
 
 from hypothesis import settings
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+gc.set_threshold(50_000)  # simulations make many objects and no cycles
 
 # Tests of the page, and of what sources print: each worker computes once what all files of a group need.
 TOGETHER = (
