@@ -1,6 +1,8 @@
 """Questions of tests, from records: a step of a workload, and a request; and questions at random."""
 
+import json
 import re
+from functools import cache
 from math import log2
 from pathlib import Path
 
@@ -50,7 +52,12 @@ OPTIONS = list(options())
 
 def answered(about, **more):
     """The answer of ``ask`` to some options, or of ``decide`` if no machine is named."""
-    asked = about | more
+    return _answered(json.dumps(about | more))
+
+
+@cache
+def _answered(options):
+    asked = json.loads(options)
     given = [asked.pop(name) for name in ("model", "machine") if name in asked]
     return (ask if len(given) == 2 else decide)(*given, **asked)
 

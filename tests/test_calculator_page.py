@@ -336,10 +336,10 @@ def offered(one):
 
 @cache
 def rented():
-    """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` / 8, default 10)."""
+    """Offers of the page and of the library, for closed loops and for random arrivals (``STATES`` / 8, default 5)."""
     choose, found = random.Random(77), []
     loops = [START | LOOP | more for more in LOOPS]
-    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 80)) // 8)] + [START | FULL]
+    fleets = [START | to_rent(choose) for _ in range(int(os.environ.get("STATES", 40)) // 8)] + [START | FULL]
     for state in loops + fleets:
         state |= {"mode": "decide", "concurrency": None, "prices": {}}
         page = run(f"const r=A.decide({json.dumps(state)});{FOUND}")
@@ -355,7 +355,7 @@ def test_what_to_rent_is_what_the_library_rents():
         assert page["narrower"] == told.narrower, state
     loops, fleets = rented()[: len(LOOPS)], rented()[len(LOOPS) :]
     assert all(len(told.offers) > 10 for *_, told in loops) and any(told.narrower for *_, told in fleets)
-    assert sum(len(told.offers) for *_, told in fleets) > 30
+    assert sum(len(told.offers) for *_, told in fleets) > 25
 
 
 def test_the_best_offer_for_arrivals_is_sure_as_in_the_library():

@@ -40,12 +40,6 @@ def test_a_machine_that_reads_is_refused_as_one_that_decodes(asked, load):
     assert not found.feasible and found.reason == alone.reason and READERS[asked] in found.reason
 
 
-def test_the_first_token_is_one_of_the_answer():
-    """A user alone who asks for two tokens gets them after the first token and one more."""
-    found = ask("Llama 3 8B", "H100", prompt_tokens=100, output_tokens=2, concurrency=1).request
-    assert found.seconds == pytest.approx(found.ttft + found.tpot)
-
-
 @pytest.mark.parametrize("rate", [0.001, 0.01])
 def test_a_fleet_that_waits_draws_what_a_chip_draws_at_any_moment(rate):
     """36.5 % of 700 W on each of eight chips, for 300 tokens of a request."""

@@ -202,17 +202,6 @@ def work(batch=32, context=4096, **formats):
     return inferlib.Workload(batch, context, **({"weights": "fp8"} | formats))
 
 
-def test_a_cache_of_one_byte_takes_half_the_time():
-    full, half = (mz.decode_step(SHARED, box(), work(cache=cache)) for cache in ("bf16", "fp8"))
-    assert half.terms["cache"] == pytest.approx(full.terms["cache"] / 2)
-
-
-def test_nine_boxes_have_as_few_copies_as_make_every_gpu_hold_equally_many():
-    """SGLang did the same."""
-    wide = mz.decode_step(SHARED, box("H100 SXM", 72), work(72 * 128, 4989))
-    assert wide.total == pytest.approx(mz.step_time(V3, NINE.gpu, NINE.deployment, 72 * 128, 4989))
-
-
 test_argument_checks = refused(globals())
 
 

@@ -61,13 +61,6 @@ def test_a_file_of_constants_is_what_its_source_gives(name, made):
         assert kept == (again if isinstance(again, str) else pytest.approx(again, rel=2e-3, abs=1e-9))
 
 
-def test_cells_of_the_operator_tables_read_by_eye():
-    """Beside those of test_by_hand."""
-    h100, b200 = calibration.operators("H100 SXM"), calibration.operators("B200")
-    assert (h100.link(4).latency, h100.link(8).bandwidth) == pytest.approx((3.085e-6, 127.4e9))
-    assert b200.kernel("attention", "bf16").share == pytest.approx(0.8753)
-
-
 # --- Limits ----------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("chip", ["A100 80GB", "H100 SXM", "B200", "RTX PRO 6000", "MI355X"])
 def test_a_format_that_nobody_timed_is_no_slower_than_the_wider_one_whose_kernels_it_takes(chip):
@@ -155,11 +148,6 @@ def test_ideal_kernels_give_the_roofline_and_one_program_starts_none():
     assert step.total == pytest.approx(bound.total, rel=0.01)
     step = decode_step(MODEL, System(load_chip("TPU v5p"), 8), WORK)
     assert step.terms["kernel launch"] == 0 and step.terms["engine"] > 0
-
-
-def test_no_interval_begins_below_the_peaks():
-    """One user of Llama 3.1 8B on a TPU v6e: 15.0 GB of weights and 0.5 GB of cache over 1,638 GB/s, so 9.5 ms."""
-    assert ask("Llama 3.1 8B", "1x TPU v6e", batch=1).low == pytest.approx(9.5e-3, rel=0.01)
 
 
 test_times_and_room_by_hand = exactly("test_times_and_room_by_hand", globals())

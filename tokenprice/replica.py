@@ -54,8 +54,8 @@ class Costs:
 
     def request(self, number, came, place, output, user=None):
         """Return a request with one of the prompts."""
-        fresh, seconds, prompt = (of[place] for of in (self.fresh, self.passes, self.prompts))
-        return Request(number, came, fresh, seconds, prompt, output, user)
+        fresh, prompt = self.fresh[place], self.prompts[place]
+        return Request(number, came, fresh, self.passes[place], prompt, output, user, fresh, prompt)
 
     def slower(self, by):
         """Return the same costs with every time multiplied by a factor."""
@@ -89,10 +89,6 @@ class Request:
     end: float | None = None
     entry: int | None = None
     copy: "Copy | None" = None
-
-    def __post_init__(self):
-        self.left = self.fresh
-        self.context = self.prompt
 
 
 class Copy:
@@ -162,6 +158,7 @@ class Replica:
                 copy.kept += held if self.scheduler.reserve else 0
                 self.join(copy, r)
                 self.load += 1
+        self.update(copy)
 
     def used(self, copy):
         """Tokens of memory that a copy has allocated."""
@@ -177,7 +174,6 @@ class Replica:
         self.n += 1
         if self.pause:
             self.later[self.pause] = self.later.get(self.pause, 0) + 1
-        self.update(copy)
 
     def leave(self, request):
         """Remove a sequence that ends or is preempted."""
@@ -213,11 +209,13 @@ class Replica:
             if take > 0:
                 found.append((r, take))
                 budget -= take
-        while budget >= 1 and copy.line and copy.sequences < policy.max_num_seqs:
+        n = copy.sequences
+        while budget >= 1 and copy.line and n < policy.max_num_seqs:
             r = copy.line[0]
             need = r.context + (r.output - r.done if policy.reserve else 0)
-            if self.used(copy) + need > self.costs.tokens and copy.sequences:
+            if self.used(copy) + need > self.costs.tokens and n:
                 break
+            n += 1
             copy.line.popleft()
             copy.kept += need
             copy.reading.append(r)
@@ -320,7 +318,8 @@ class Replica:
         self.steps += steps
         early = self.n - sum(self.later.values())
         for missed, n in ((0.0, early), *self.later.items()):
-            self.count((seconds + self.pause - missed) / steps, n * steps)
+            if n:  # tokens, each so many seconds after the one before
+                self.gaps.append((self.clock, (seconds + self.pause - missed) / steps, n * steps))
         self.pause = 0.0
         self.later = {}
         while self.heap and self.heap[0][0] <= self.steps:
@@ -357,11 +356,6 @@ class Replica:
             self.update(copy)
         if not copy.line and not copy.reading:
             del self.prompted[copy]
-
-    def count(self, seconds, tokens):
-        """Record tokens, each this many seconds after the one before."""
-        if tokens:
-            self.gaps.append((self.clock, seconds, tokens))
 
     def finish(self, copy, request, done):
         """End a request with its last token: free its memory and note the time."""

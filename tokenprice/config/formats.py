@@ -89,10 +89,17 @@ def _stored(config, sequence, d_model, stated, notes, homes):
     values = Counter()
     bits = Counter()
     kinds = {}
+    text = str(stated)
+    # a pattern tells equal layers apart by a number that it holds, or as an expression
+    numbers = {""} if re.search(r"re:|dynamic|\?", text) else {*re.findall(r"\d+", text)}
+    known = {}
     for i, pair in enumerate(sequence):
-        for part, wide, names, n in _matrices(f"layers.{i}", *pair, d_model, homes):
+        layer = *map(id, pair), i if any(n in str(i) for n in numbers) else None
+        if layer not in known:
+            matrices = _matrices(f"layers.{i}", *pair, d_model, homes)
+            known[layer] = [(part, n, scheme.bits(names, part, wide)) for part, wide, names, n in matrices]
+        for part, n, each in known[layer]:
             values[part] += n
-            each = scheme.bits(names, part, wide)
             bits[part] += n * (each or plain)
             kinds[part] = type(each) if isinstance(each, Whole) else kinds.get(part, float)
     narrow = any(bits[part] < n * plain for part, n in values.items())
