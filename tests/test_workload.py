@@ -279,11 +279,14 @@ def test_a_percentile_holds_for_more_requests_with_other_random_numbers():
 
 
 def test_machines_that_miss_a_percentile_make_room_for_the_next():
-    """A prompt in the way of a short answer: no number of single chips is enough, some dearer machine is."""
+    """A prompt in the way of a short answer: no number of pairs is enough, some dearer machine is.
+
+    These chips state no network, so that no other machines can prefill.
+    """
     asked = recorded("azure_code").replace(machine=None)
-    found = decide(asked, tpot_p99="40 ms", chips="B200", counts=[1, 4])
-    assert found.best.system.count == 4 and found.best.simulations[0].meets_slo
-    assert [(miss.count, miss.reason) for miss in found.nearest()] == [(1, "too slow")]
+    found = decide(asked, tpot_p99="100 ms", chips="H100 NVL", counts=[2, 8], prices={"H100 NVL": 2})
+    assert found.best.system.count == 8 and found.best.simulations[0].meets_slo
+    assert [(miss.count, miss.reason) for miss in found.nearest()] == [(2, "too slow")]
     assert all(1 < miss.times < 3 for miss in found.nearest())
 
 

@@ -264,9 +264,9 @@ class Answer(Screen):
         if self.feasible:
             rent = q.hourly(self.machine.chip)
             hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
-            if (r := self.request) and r.prefill_replicas:
+            if (r := self.request) and r.prefill_machine and r.prefill_replicas:
                 reads = r.prefill_replicas * r.prefill_machine.count
-                hourly = hourly + reads * r.read_rate if r.priced else None
+                hourly = hourly + reads * r.read_rate if hourly and r.read_rate else None
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {
