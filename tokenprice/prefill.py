@@ -453,8 +453,9 @@ class PrefillProfile:
         return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, own)
 
     def steps(self, room):
-        """Mean number of whole steps that prefill a prompt alone, with ``room`` tokens in each."""
-        return workload.prefill_chunks(self.tokens, self.cached, room, ceil)
+        """Mean number of whole steps that prefill a prompt alone, with ``room`` tokens in each (None: all)."""
+        fresh = self.fresh_tokens
+        return sum([ceil(n / room) for n in fresh]) / len(fresh) if room else 1
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""

@@ -50,7 +50,7 @@ CAUTIONS = (
     Caution("in_step", "copies that share experts: times may be too long where one of them prefills at a time",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("packed", "{packed:,.0f} prompts in a step, each timed alone: experts are read once for all of them, so "
-            "prompts may cost less", lambda facts: doublings(facts["packed"], 2) * facts["sparse"]),
+            "prompts may cost less", lambda facts: doublings(facts["packed"], 2)),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
 )  # fmt: skip
@@ -402,8 +402,8 @@ def with_cautions(request, question, users):
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
-        "packed": 1 if question.reader else minimum(
-            request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes),
+        "packed": minimum(request.pack, request.decode_batch / request.output_tokens / deployment.layout.lanes)
+        if deployment.model.sparse and not question.prefill_machine else 1,
         "gathered": request.prefill_share if apart and users > 1 else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip

@@ -805,7 +805,7 @@ globalThis.inferlibAsk = function (D) {
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0], gathers = S.fixed_lengths && !S.requests_per_user && !arrivals;
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      packed: reader ? 1 : Math.min(D.glue.pack(all)[0], answered / output / at.q.lanes),
+      packed: reader || !sparse(at.m) ? 1 : Math.min(D.glue.pack(all)[0], answered / output / at.q.lanes),
       pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 });
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
