@@ -455,7 +455,7 @@ class PrefillProfile:
     def steps(self, room):
         """Mean number of whole steps that prefill a prompt alone, with ``room`` tokens in each (None: all)."""
         fresh = self.fresh_tokens
-        return sum([ceil(n / room) for n in fresh]) / len(fresh) if room else 1
+        return 1 if room is None else sum([ceil(n / room) for n in fresh]) / len(fresh)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""
