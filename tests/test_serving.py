@@ -575,6 +575,15 @@ def test_machines_of_their_own_for_prompts_and_a_prompt_in_pieces():
     assert pieces.ttft - whole.ttft == pytest.approx(2 * whole.step.total)
 
 
+@pytest.mark.parametrize("users", [1, 2])
+def test_a_prompt_as_long_as_the_budget_takes_a_further_step_beside_others_tokens(users):
+    """Twice the budget saves the step; answers are so long that prompts never meet."""
+    tight, roomy = (
+        request(MODEL, BOX, 8192, 30_000, users, max_num_batched_tokens=budget) for budget in (8192, 16384)
+    )
+    assert tight.ttft - roomy.ttft == pytest.approx((users - 1) * tight.step.total, rel=0.02)
+
+
 def test_no_chip_draws_more_than_its_rated_power():
     assert 0 < REQUEST.prompt_joules < REQUEST.joules <= 8 * CHIP.power * REQUEST.step.total / 32
 

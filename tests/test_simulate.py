@@ -63,6 +63,20 @@ def test_users_who_ask_again_wait_as_long_in_the_formula(more, users):
     assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.25)
 
 
+@from_table
+def test_a_prompt_as_long_as_the_budget_shares_its_last_step(model, machine):
+    """Others' tokens leave no room for its last ones; the next prompt's chunk fills the step in which these go."""
+    found = simulate(model, machine, prompt_tokens="8k", output_tokens=128, concurrency=64, requests=2000)
+    assert found.answer.request.ttft == pytest.approx(found.mean("first"), rel=0.12)
+
+
+@from_table
+def test_users_whose_outputs_have_one_length_gather(model, machine, output, users):
+    """Started apart; whoever asks during others' prefill is prefilled with the next, and ends with them for ever."""
+    found = simulate(model, machine, prompt=2048, output=output, concurrency=users, fixed_lengths=True)
+    assert found.mean("first") < found.answer.request.ttft_interval[1]
+
+
 def test_a_prompt_that_finds_an_idle_machine_starts_at_once():
     """tenstorrent/tt-inference-server#143: one user of vLLM with prompts of 128 tokens, TTFT 41 ms."""
     asked = {"prompt_tokens": 128, "output_tokens": 128, "concurrency": 1, "engine": "vllm"}

@@ -151,7 +151,7 @@ def _loop_facts(question, request, chunks, in_step):
     if request.prefill_machine is not None:  # prefill machines do not decode
         lanes = min(request.prefill_replicas * question.reader.layout.lanes, request.concurrency)
     read = prefill_until_first_token(deployment, request.prompt.total, chunks)
-    reading = chunked_time(chunks, read, step)
+    reading = chunked_time(request.own_steps, read, step)
     # TTFT is known to within one token, after which a user may ask again; in the last round fewer users ask
     paced = users * request.output_tokens / (request.seconds + request.tpot)
     return {

@@ -4,7 +4,7 @@ from functools import cached_property, partial
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
-from inferlib.ops import log, maximum, minimum, sqrt, where
+from inferlib.ops import ceil, log, maximum, minimum, sqrt, where
 from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
@@ -127,26 +127,26 @@ def balance_steps(prompts, copies, timeout):
 
 
 @equation(pieces="1 > 0")
-def queued_prefills(others, between, pieces):
+def queued_prefills(others, between, pieces, own_steps):
     """Mean number of prompts queued when a user of a closed loop asks, after an answer as long as ``between`` prefills.
 
     Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services with
     mean length ``r / 2(1 - r)`` at load ``r``; an arriving user sees the queue of the other users (mean value analysis
     in Schweitzer's form, a quadratic equation). An answer ends at the end of a step, when the next of the ``pieces`` of
-    a prompt begins: at random times half a piece would remain, so half a piece is added. If a step holds several
-    prompts (``pieces`` below 1), others that arrive in the same step and fit are prefilled with it.
+    a prompt begins: at random times half a piece would remain, so half a piece is added. The last of the ``own_steps``
+    of a prompt is shared with the next prompts, if any are queued.
 
     Examples
     --------
-    >>> round(queued_prefills(others=63, between=100, pieces=1), 2)
+    >>> round(queued_prefills(others=63, between=100, pieces=1, own_steps=1), 2)
     1.44
-    >>> queued_prefills(others=63, between=0, pieces=1)  # all others are queued
+    >>> queued_prefills(others=63, between=0, pieces=1, own_steps=1)  # all others are queued
     63
     """
     more = 2 * (others - between) - 1
     line = (more + sqrt(more**2 + 8 * others)) / 4
-    beside = maximum(1 - pieces, 0) * others / maximum(between * pieces, 1)
-    return minimum(line + 2 * line / (1 + 2 * line) / pieces + beside, others)
+    busy = 2 * line / (1 + 2 * line)
+    return minimum(line + busy * (1 + maximum(own_steps - pieces, 0)) / pieces, others)
 
 
 @equation(output_tokens="1 > 0", budget="1 > 0")
@@ -270,9 +270,10 @@ class ClosedLoop:
 
     ``prompt_time``: seconds that a prefill adds to the steps; ``own``: seconds of a prefill up to its first token, see
     :func:`prefill_until_first_token`; ``other``: the same of a prompt ahead, which shares its steps with others.
-    ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``most``: answers that a copy decodes at once; None without
-    a token budget. ``lanes``: prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps
-    (0: not balanced). ``apart``: whether other machines prefill.
+    ``chunks`` and ``uneven``: see :class:`PrefillProfile`. ``own_steps``: steps that prefill a prompt alone, see
+    :meth:`PrefillProfile.steps`. ``most``: answers that a copy decodes at once; None without a token budget. ``lanes``:
+    prefills at a time; ``in_step``: copies in lockstep, balanced for ``dp_balance`` steps (0: not balanced).
+    ``apart``: whether other machines prefill.
     """
 
     arrival_process: ArrivalProcess
@@ -283,6 +284,7 @@ class ClosedLoop:
     other: float
     chunks: float
     door: float
+    own_steps: float
     uneven: float = 1.0
     most: float | None = None
     running: float = 1
@@ -361,9 +363,8 @@ class ClosedLoop:
     def queued(self):
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
-        queued = queued_prefills(at_random, self.between, self.steps_per_prompt)
-        if self.uneven != 1:
-            queued = minimum(queued * self.uneven, at_random)
+        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps)
+        queued = minimum(self.uneven * queued, at_random)
         if self.most is None:
             return queued
         # prefill first: no prompt waits for longer than those of one token's time
@@ -381,7 +382,8 @@ class ClosedLoop:
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
-        own, each = (chunked_time(self.prefill_steps - 1, one, self.step) for one in (self.own, self.other))
+        own = chunked_time(self.own_steps - 1, self.own, self.step)
+        each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
         turn = turn + own - each
         return self.balance + first_token_time(self.door, self.ahead, each, turn, self.steps, self.step)
@@ -449,6 +451,10 @@ class PrefillProfile:
         passes = tuple(each.total.tolist()) if many else (each.total,)
         chunks = workload.prefill_chunks(tokens, cached, deployment.scheduler.max_num_batched_tokens)
         return cls(tokens, cached, full, fresh.total, prompts, fresh_tokens, passes, chunks, each, own)
+
+    def steps(self, room):
+        """Mean number of whole steps that prefill a prompt alone, with ``room`` tokens in each."""
+        return workload.prefill_chunks(self.tokens, self.cached, room, ceil)
 
     def added(self, step) -> tuple:
         """Seconds that each prefill adds to a step."""

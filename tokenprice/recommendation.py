@@ -795,9 +795,10 @@ class _Search:
         """Return TPOT and TTFT, at the slow end if they must be met there."""
         if not self.sure:
             return tried.tpot, tried.ttft
-        users = np.broadcast(tried.concurrency, tried.decode_batch, tried.pack)
+        users = np.broadcast(tried.concurrency, tried.decode_batch, tried.pack, tried.prefill_share)
         each = [
-            with_cautions(replace(tried, concurrency=n, decode_batch=m, pack=k), q, n) for n, m, k in users
+            with_cautions(replace(tried, concurrency=n, decode_batch=m, pack=k, prefill_share=share), q, n)
+            for n, m, k, share in users
         ]
         slow, late = np.array([(one.step_factor, one.first_factor) for one in each]).T
         return tried.tpot * slow, tried.ttft * late

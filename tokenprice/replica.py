@@ -207,7 +207,7 @@ class Replica:
         """Return the prefill of this step, pairs of a request and tokens; admit waiting requests while memory lasts."""
         found = []
         policy = self.scheduler
-        budget = policy.max_num_batched_tokens - (len(copy.running) if self.rides else 0)
+        budget = policy.room(len(copy.running))
         for r in copy.reading:
             take = min(r.left, budget)
             if take > 0:

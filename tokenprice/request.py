@@ -59,6 +59,8 @@ TTFT_CAUTIONS = (
     Caution("pack", _MOST + "with outputs of one length after a start at once, and more than two prompts "
             "in a step: first tokens come later in the simulation",
             lambda facts: doublings(facts["pack"], 2)),
+    Caution("gathered", "outputs of one length: users who are prefilled together stay so, and may wait much longer",
+            lambda facts: 2 * facts["gathered"]),
     Caution("prompt", "prompt {prompt:,.0f}, but " + _MOST + "beyond {most_prompt:,.0f}",
             lambda facts: doublings(facts["prompt"], facts["most_prompt"])),
 )  # fmt: skip
@@ -126,6 +128,8 @@ class Request(Screen):
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
     pack: float = 1.0  # prompts that a step prefills in a closed loop
+    own_steps: float = 1.0  # steps that prefill the prompt alone
+    prefill_share: float = 0.0  # share of machine time in which prompts are prefilled
 
     @property
     def seconds(self):
@@ -291,13 +295,15 @@ def request_of(
     door = deployment.software.door + scheduler.batching_wait_iters * step.total
     lanes = deployment.layout.lanes
     batch = decode_batch(deployment, running, output_tokens, fresh_tokens, reader)
-    prompt_time = added_time(read, step, maximum(batch / lanes, 1) - 1) if reader is None else read.total
+    beside = maximum(batch / lanes, 1) - 1 if reader is None else 0
+    prompt_time = added_time(read, step, beside)
+    own_steps = profile.steps((reader or deployment).scheduler.room(beside))
     own = prefill_until_first_token(deployment, read.total, maximum(profile.chunks, 1))
     other = prefill_until_first_token(deployment, prompt_time, profile.chunks)
     loop = ClosedLoop(
         arrival_process, output_tokens, step=step.total, prompt_time=prompt_time, own=own, other=other, door=door,
-        chunks=profile.chunks, uneven=profile.uneven, running=batch, lanes=lanes, in_step=deployment.in_step,
-        most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
+        chunks=profile.chunks, own_steps=own_steps, uneven=profile.uneven, running=batch, lanes=lanes,
+        in_step=deployment.in_step, most=None if budget is None else budget / (1 + fresh_tokens / output_tokens),
         dp_balance=scheduler.dp_balance, apart=reader is not None,
     )  # fmt: skip
     prefill_seconds = read.total / reader.layout.lanes if reader else loop.machine_time
@@ -320,6 +326,8 @@ def request_of(
         tpot=token_time(step.total, token_wait),
         steps=loop.steps,
         pack=loop.pack,
+        own_steps=own_steps,
+        prefill_share=prefill_seconds / done,
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
@@ -385,11 +393,14 @@ def with_cautions(request, question, users):
             question.prefills.least_prefill(float(request.prompt_tokens), float(request.cached_tokens)),
         )
     known = load_calibration()["first_token"]
+    # those who started at once are in rows from the start, and random arrivals do not gather
+    apart = question.fixed_lengths and not (question.requests_per_user or question.request_rate)
     found = facts(deployment, users, context) | {
         "users": users, "running": request.concurrency, "most_users": known["users"], "most_prompt": known["prompt"],
         "prompt": request.prompt_tokens,
         "untold": float(isinstance(question.acceptance_length, str)),
         "pack": request.pack if request.arrival_process.in_rows else 1,
+        "gathered": request.prefill_share if apart and users > 1 else 0,
         "unbalanced": 1 if deployment.scheduler.dp_balance else deployment.layout.dp,
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)

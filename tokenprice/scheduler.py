@@ -74,6 +74,11 @@ class Scheduler(Record):
         """Tokens of a step that prompts share with decoding sequences; unlimited if these pause meanwhile."""
         return self.max_num_batched_tokens if self.rides else UNSHARED
 
+    def room(self, sequences):
+        """Tokens of a step for prompts beside these decoding sequences; None without a budget."""
+        budget = self.max_num_batched_tokens
+        return budget and budget - (sequences if self.rides else 0)
+
     def summary(self, copies=1) -> str:
         """Format the engine's assumed settings in one line."""
         told = [

@@ -250,7 +250,7 @@ def _loop(q, request, count, seed, slower):
         apart["passes"] = [slower * one for one in profile.passes]
         pieces = max(profile.chunks, 1)
         late = prefill_until_first_token(q.deployment, request.prompt.total, pieces) - request.prompt.total
-        costs = replace(costs, late=slower * (late + (pieces - 1) * request.step.total))
+        costs = replace(costs, late=slower * (late + (request.own_steps - 1) * request.step.total))
     whole, rest = divmod(max(round(q.workload.batch), 1), server.copies)
     each = [whole + 1] * rest + [whole] * (server.copies - rest)
     groups = Counter(sum(each[k : k + costs.in_step]) for k in range(0, server.copies, costs.in_step))

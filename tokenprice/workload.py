@@ -80,15 +80,21 @@ def uncached_tokens(prompt, cached) -> list:
     return [whole - part for whole, part in zip(prompts, held, strict=True)]
 
 
-def prefill_chunks(prompt, cached, chunk):
+def prefill_chunks(prompt, cached, chunk, count=float):
     """Mean number of prefill steps of a prompt at ``chunk`` tokens a step; its last chunk is a part of a step.
 
-    The rest of that step prefills other prompts.
+    The rest of that step prefills other prompts. With ``ceil`` as ``count``, steps are counted whole.
+
+    Examples
+    --------
+    >>> from inferlib.ops import ceil
+    >>> prefill_chunks(8192, 0, 8191) < 1.001, prefill_chunks(8192, 0, 8191, ceil)
+    (True, 2.0)
     """
     if chunk is None:
         return 1
     fresh = uncached_tokens(prompt, cached)
-    return sum(fresh) / len(fresh) / chunk
+    return sum(count(n / chunk) for n in fresh) / len(fresh)
 
 
 def array(length):

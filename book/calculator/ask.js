@@ -735,11 +735,15 @@ globalThis.inferlibAsk = function (D) {
   // The part of all requests that comes at once, and the prompts that are read in a row.
   const loop = (S) => ({ burst: S.requests_per_user ? 1 / S.requests_per_user : 0,
     group: D.group[inRows(S)] });
-  // Tokens of a step, and the steps of a prompt: the last is shared with other prompts.
-  const budgetOf = (S, at) => {
-    const { budget, shared } = scheduler(S, at), { reads } = S.mix, often = total(reads, (read) => read[0]);
-    const pieces = total(reads, ([n, tokens, cached]) => n * (tokens - cached)) / often / budget;
-    return { budget: shared, pieces };
+  // Tokens of a step, and the steps of a prompt, whose last is shared with other prompts: as a mean of many,
+  // and of one alone beside so many sequences.
+  const budgetOf = (S, at, sequences = 1) => {
+    const { budget, shared, rides } = scheduler(S, at), { reads } = S.mix;
+    const room = budget - rides * (Math.max(sequences / at.q.lanes, 1) - 1);
+    const mean = (of) => total(reads, ([n, tokens, cached]) => n * of(tokens - cached))
+      / total(reads, ([n]) => n);
+    return { budget: shared, pieces: mean((n) => n / budget),
+      own_steps: mean((n) => Math.ceil(n / room * (1 - 1e-9))) };
   };
   const together = (S, at, running) => D.glue.together({ lanes: at.q.lanes, output: S.output_tokens, running,
     tokens: S.prompt_tokens, cached: S.cached || 0, budget: scheduler(S, at).shared })[0];
@@ -797,12 +801,12 @@ globalThis.inferlibAsk = function (D) {
     const { reader } = many || {}, { read, fresh, uneven } = reader || one;
     const answered = reader ? running : together(S, at, running), hour = price(S, at.c.name);
     const all = over(at.q, { output, tokens, cached, users, running, uneven, step: step.seconds, fresh,
-      ...budgetOf(S, at), read: read.total, ...drawn("step", step.terms), ...drawn("read", read.terms),
-      ...loop(S) });
-    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      pack: inRows(S) ? D.glue.pack(all)[0] : 1 });
+      ...budgetOf(S, at, answered), ...loop(S), read: read.total, ...drawn("step", step.terms),
+      ...drawn("read", read.terms) });
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
-    const taken = D.glue.machine(spent)[0];
+    const taken = D.glue.machine(spent)[0], gathers = S.fixed_lengths && !S.requests_per_user && !arrivals;
+    const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
+      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 });
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
@@ -879,12 +883,14 @@ globalThis.inferlibAsk = function (D) {
   const token = (S, at, q) => {
     const { prompt_tokens: tokens, output_tokens: output, cached } = S, alone = S.mode !== "request" ||
       S.request_rate, users = q.batch;
-    const plain = timed(at, "step", alone ? q : over(q, { batch: together(S, at, users) }));
+    const answered = alone ? users : together(S, at, users);
+    const plain = timed(at, "step", over(q, { batch: answered }));
     const step = plain.total;
     if (alone) return [step, q.price == null ? null : D.glue.cost(over(q, { step }))[0]];
     const whole = timed(at, "prompt", over(q, { ...at.reading, tokens, cached })), read = whole.total;
     const told = { output, tokens, cached, users, running: users, uneven: 1, step, read, fresh: read,
-      ...budgetOf(S, at), ...loop(S), ...drawn("step", plain.terms), ...drawn("read", whole.terms) };
+      ...budgetOf(S, at, answered), ...loop(S), ...drawn("step", plain.terms),
+      ...drawn("read", whole.terms) };
     const all = over(q, told);
     return [D.glue.waiting(all)[1], q.price == null ? null : D.glue.paid(all)[3]];
   };

@@ -264,6 +264,7 @@ def glue():
         fresh=fresh,
         uneven=number("uneven"),
         chunks=number("pieces"),
+        steps=lambda _: number("own_steps"),
     )
     with as_written():
         asked = request.request_of(
@@ -272,7 +273,7 @@ def glue():
         drafts = map(number, ("drafted", "draft", "length"))
         whole = maximum(number("pieces"), 1)
         own = prefill.prefill_until_first_token(at, read, whole)
-        everybody = engine.door, number("lanes"), users, running, own + whole * step
+        everybody = engine.door, number("lanes"), users, running, own + number("own_steps") * step
         batch_of = prefill.decode_batch(at, running, output, tokens - cached)
         each = maximum(batch_of / number("lanes"), 1)
         both = _Total("read", read), _Total("step", step)

@@ -116,19 +116,21 @@ def _line(row, publisher, model, system, workload, layout, engine, keep=None, pr
     )
     sequences = workload.batch / layout.dp
     peak = chip_peak(system.chip, workload).flops * system.count / layout.dp
-    in_step, pieces, reading, others, added = served.in_step, 1, 0.0, 0.0, 0.0
+    in_step, pieces, own_steps, reading, others, added = served.in_step, 1, 1, 0.0, 0.0, 0.0
     if prompt:
         at = Deployment.of(model, system, workload, layout, engine=engine, **told)
         prompts = PrefillProfile.of(at, prompt)
         pieces, reading = prompts.chunks, prompts.full.total
         here = at.step(workload.batch, workload.context)
+        own_steps = prompts.steps(policy.room(max(sequences, 1) - 1))
         made = request_of(at, here, prompts, output, running, arrival_process=more.pop("protocol", STEADY))
         others, added = made.tpot - here.total, added_time(prompts.full, here, sequences - 1)
     if balance and in_step > 1:
         begun = sequences / output
         balance, in_step = balance_steps(begun, in_step, balance) * (here.total + begun * added), 1
     return {"ttft": np.nan, "users": workload.batch, "fits": True} | more | {
-        "others": others, "in_step": in_step, "pieces": pieces, "balance": float(balance), "added": added,
+        "others": others, "in_step": in_step, "pieces": pieces, "own_steps": own_steps,
+        "balance": float(balance), "added": added,
         "most": budget / (1 + prompt / output),
         "ideal": prefill_interference(max(sequences, 1), output, 2 * model.n_active * prompt / peak),
         "prompt_time": reading, "prompt_tokens": prompt, "output_tokens": output,
@@ -646,7 +648,7 @@ def first_token(table):
         slower = np.where(t.experts, late, 1.0)
         own = np.maximum(slower * t.prompt_time, passes * host * t.hosted)
         other = np.maximum(slower * t.added, t.pieces * host * t.hosted)
-        times = t.step, t.added, own, other, t.pieces, door
+        times = t.step, t.added, own, other, t.pieces, door, t.own_steps
         copies = {"running": t.users, "lanes": t.copies, "in_step": t.in_step}
         return ClosedLoop(protocol, t.output_tokens, *times, most=t.most, **copies).ttft + t.balance
 
