@@ -119,7 +119,12 @@ def drawn(seed, n):
             "shared_prefix": choose.choice((None, None, "30%", 60)),
             "memory_utilization": choose.choice((None, None, 0.8, 1)),
             "changed": choose.choice(
-                ({}, {}, {"memory_bandwidth": 5e12}, {"peak_16": 1e12, "peak_fp8": 3e15})
+                (
+                    {},
+                    {"scale_up_bandwidth": 2e11},
+                    {"memory_bandwidth": 5e12},
+                    {"peak_16": 1e12, "peak_fp8": 3e15},
+                )
             ),
         }
 

@@ -101,7 +101,7 @@ def test_a_state_takes_what_the_tables_say(batch, us):
     assert 1e6 * (block.start + moved / (block.share * 8e12)) == pytest.approx(us, rel=0.2)
     at = laid(QWEN, endless("B200", 4), Workload(batch, 1))
     ops = sparse_attention.delta_rule(at, QWEN.layers[0].attention)
-    assert [op.bytes for op in ops if getattr(op, "kernel", None) is block] == [moved]
+    assert [op.bytes for op in ops if getattr(op, "kernel", None) == block] == [moved]
 
 
 def test_the_convolution_of_a_prompt_reads_and_writes_each_input_once():

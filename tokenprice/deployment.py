@@ -103,7 +103,7 @@ class Deployment(Record):
         if chip.topology == "PCIe":
             box = minimum(count, calibration.chips_per_node(chip))
         vars(self).update(
-            operators=self.operators or calibration.operators(chip.name),
+            operators=self.operators or calibration.operators(chip.name, chip.scale_up_bandwidth),
             software=calibration.engine(self.engine),  # its constants
             formats=calibration.formats(self.model, self.weights, self.layer_formats),  # of each part
             box=box,  # chips joined by one fast network, or in one box
