@@ -134,7 +134,7 @@ class Answer(Screen):
         """Output tokens per second of all users."""
         if self.request is None:
             return self.batch / self.seconds
-        if self.fleet is not None:
+        if self.fleet:
             return self.fleet.request_rate * self.request.output_tokens
         return self.request.throughput(self.question.workload.batch)
 
@@ -258,9 +258,9 @@ class Answer(Screen):
         if self.feasible:
             rent = q.hourly(self.machine.chip)
             hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
-            if self.request and (apart := self.request.prefill_replicas):
-                read = self.request.read_rate
-                hourly = hourly and read and hourly + apart * q.prefill_machine.count * read
+            if (r := self.request) and r.prefill_replicas:
+                reads = r.prefill_replicas * r.prefill_machine.count
+                hourly = hourly + reads * r.read_rate if r.priced else None
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {
@@ -274,7 +274,7 @@ class Answer(Screen):
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
-        if self.fleet is not None:
+        if self.fleet:
             found |= {
                 "fleet": self.fleet.to_dict(),
                 "disaggregated": self.disaggregated and self.disaggregated.to_dict(),
@@ -304,7 +304,7 @@ class Answer(Screen):
             rows.append(("Price", f"${paid} per million output tokens at ${hourly} per used chip-hour"))
         if q.price_per_chip_hour is None:
             rows.append(("Price", "no price is known"))
-        if self.fleet is not None:
+        if self.fleet:
             rows += self.fleet.rows()
             if apart := self.disaggregated:
                 at = apart.estimate
@@ -315,7 +315,7 @@ class Answer(Screen):
             simulated = self.fleet.estimate.requests
             rows.append(("Engine", f"{policy}; means of {simulated:,} simulated requests"))
         if self.joules is not None:
-            idle = ", idle chips are" if self.fleet is not None else ""
+            idle = ", idle chips are" if self.fleet else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"
             beside += "; electricity is charged at rated power" if q.electricity else ""
             rows.append(("Energy", f"about {format_number(float(f'{self.joules:.2g}'))} J per token{beside}"))

@@ -158,9 +158,8 @@ class Offer(formatting.Screen):
 
     def cells(self):
         """The columns of the table of offers: name to text."""
-        machine = f"{self.system}"
         (low, high) = self.request.tpot_interval
-        machine = f"{self.replicas} × ({machine})" if self.replicas > 1 else machine
+        machine = f"{self.replicas} × ({self.system})" if self.replicas > 1 else f"{self.system}"
         one = {"rate": self.speed, "tpot": self.request.tpot, "tpot_low": low, "tpot_high": high} | self.row()
         if self.fleet:
             machine = self.fleet.machinery
@@ -180,9 +179,7 @@ class Offer(formatting.Screen):
         """Simulated percentiles as columns of the table."""
         found = {}
         for end, one in zip(("", "_low", "_high"), self.simulations, strict=False):
-            for what, name in (("first", "ttft"), ("token", "tpot")):
-                if what not in one.kinds:
-                    continue
+            for what, name in zip(one.kinds, ("ttft", "tpot"), strict=False):
                 uncertain = floor(log10(max(one.error(what), 1e-9)))  # the first digit that chance decides
                 found[f"{name}_p99{end}"] = round(one.percentile(what, 99), -uncertain)
         if self.simulations:
@@ -195,7 +192,7 @@ class Offer(formatting.Screen):
     def row(self):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
         r = self.request
-        prices = self.request.per_million
+        prices = r.per_million
         many = self.fleet.to_dict() if self.fleet else {"usd_per_hour": self.hourly}
         many |= {"replicas": self.replicas} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
@@ -758,10 +755,10 @@ class _Search:
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
         # the estimate was judged with these very requests, unless the slow end was
-        judged = () if self.sure else (replace(kept.simulations[0], answer=found),)
-        slower = (1.0, 1 / factor, factor)[len(judged) :]
-        ends = (simulate_requests(found, self.promise, *JUDGING, slower=by) for by in slower)
-        yield replace(kept, request=found.request, fleet=many, simulations=(*judged, *ends))
+        judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
+        for by in (1.0, 1 / factor, factor)[len(judged) :]:
+            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
@@ -835,11 +832,11 @@ class _Search:
 
     def _keep(self, tried, q, users):
         """Keep points of the frontier."""
-        dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
+        prices = tried.per_million
+        dear = prices["output"] > (self.promise.usd_per_million or inf)
         short = dear | self._too_slow(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
-        prices = tried.per_million
         for k, n in enumerate(users):
             self.points.append({
                 **_named(q.machine, q.layout), "concurrency": int(n),
