@@ -36,6 +36,7 @@ OVERLOAD_MESSAGE = (
     "no steady state; {enough} are enough"
 )
 LATER = "{name} kernels have longer fixed times"
+NO_NETWORK = "{name} states no scale_out_bandwidth, over which a cache moves to another machine"
 # Remarks on a question; the page shows them too.
 REMARKS = {
     "long": "A sequence of {longest:,.0f} tokens is longer than the model's own maximum, {most:,.0f}.",
@@ -133,7 +134,7 @@ class Answer(Screen):
         """Output tokens per second of all users."""
         if self.request is None:
             return self.batch / self.seconds
-        if self.fleet is not None:
+        if self.fleet:
             return self.fleet.request_rate * self.request.output_tokens
         return self.request.throughput(self.question.workload.batch)
 
@@ -229,13 +230,13 @@ class Answer(Screen):
 
     @property
     def commands(self) -> dict[str, str]:
-        """Launch command of the question's deployment for each engine that has one."""
-        return launch.commands(self.question)
+        """Launch command of the question's deployment for each engine that has one; empty if it cannot serve."""
+        return launch.commands(self.question) if self.feasible else {}
 
     @property
     def no_command(self) -> list[str]:
         """Why other engines have no such command, one sentence per reason."""
-        return launch.no_command(self.question)
+        return launch.no_command(self.question) if self.feasible else []
 
     @property
     def bottleneck(self) -> str:
@@ -263,6 +264,9 @@ class Answer(Screen):
         if self.feasible:
             rent = q.hourly(self.machine.chip)
             hourly = self.fleet.dollars_per_hour if self.fleet else rent and rent * self.machine.count
+            if (r := self.request) and r.prefill_replicas:
+                reads = r.prefill_replicas * r.prefill_machine.count
+                hourly = hourly + reads * r.read_rate if r.priced else None
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
             found |= {
@@ -276,7 +280,7 @@ class Answer(Screen):
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
-        if self.fleet is not None:
+        if self.fleet:
             found |= {
                 "fleet": self.fleet.to_dict(),
                 "disaggregated": self.disaggregated and self.disaggregated.to_dict(),
@@ -306,7 +310,7 @@ class Answer(Screen):
             rows.append(("Price", f"${paid} per million output tokens at ${hourly} per used chip-hour"))
         if q.price_per_chip_hour is None:
             rows.append(("Price", "no price is known"))
-        if self.fleet is not None:
+        if self.fleet:
             rows += self.fleet.rows()
             if apart := self.disaggregated:
                 at = apart.estimate
@@ -317,7 +321,7 @@ class Answer(Screen):
             simulated = self.fleet.estimate.requests
             rows.append(("Engine", f"{policy}; means of {simulated:,} simulated requests"))
         if self.joules is not None:
-            idle = ", idle chips are" if self.fleet is not None else ""
+            idle = ", idle chips are" if self.fleet else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"
             beside += "; electricity is charged at rated power" if q.electricity else ""
             rows.append(("Energy", f"about {format_number(float(f'{self.joules:.2g}'))} J per token{beside}"))
@@ -472,8 +476,7 @@ def ask_kernel_model(question, simulated=True):
     """Answer of the kernel model to a question. ``simulated``: whether to simulate fleets."""
     for machine in (question.machine, question.prefill_machine) if question.prefill_machine else ():
         if machine.chip.scale_out_bandwidth is None:
-            no_link = f"{machine.chip.name} states no scale_out_bandwidth, over which a cache moves to another machine"
-            return _no_answer(question, "n/a", no_link, apart=True)
+            return _no_answer(question, "n/a", NO_NETWORK.format(name=machine.chip.name), apart=True)
     copies = question.resolved_layout.lanes if question.request_rate else 1
     if unfit := _unfit(question, question.deployment, copies):
         return _no_answer(question, *unfit)

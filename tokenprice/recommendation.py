@@ -114,7 +114,7 @@ class Offer(formatting.Screen):
 
     @property
     def unsure_reason(self):
-        """Why this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if it is not."""
+        """Why a price of this offer is ranked by the slow end of its interval (untimed kernels); ``""`` if not."""
         name = self.system.chip.name
         if calibration.fallback_chip(name) != name:
             return "kernels are lent"
@@ -134,8 +134,9 @@ class Offer(formatting.Screen):
 
     @property
     def notes(self):
-        """Notes below the table: cautions, and why the offer is ranked by its slow end."""
-        slow = [f"Ranked by its slow end: {self.unsure_reason}."] if self.unsure_reason else []
+        """Notes below the table: cautions, and how an offer that is not sure is ranked."""
+        by = "estimate, though" if self.replicas else "slow end:"
+        slow = [f"Ranked by its {by} {self.unsure_reason}."] if self.unsure_reason else []
         if self.fleet and self.fleet.max_num_seqs:
             slow.append(LIMITED)
         return [*(f"Caution: {caution}." for caution in self.warnings), *slow]
@@ -157,9 +158,8 @@ class Offer(formatting.Screen):
 
     def cells(self):
         """The columns of the table of offers: name to text."""
-        machine = f"{self.system}"
         (low, high) = self.request.tpot_interval
-        machine = f"{self.replicas} × ({machine})" if self.replicas > 1 else machine
+        machine = f"{self.replicas} × ({self.system})" if self.replicas > 1 else f"{self.system}"
         one = {"rate": self.speed, "tpot": self.request.tpot, "tpot_low": low, "tpot_high": high} | self.row()
         if self.fleet:
             machine = self.fleet.machinery
@@ -179,7 +179,7 @@ class Offer(formatting.Screen):
         """Simulated percentiles as columns of the table."""
         found = {}
         for end, one in zip(("", "_low", "_high"), self.simulations, strict=False):
-            for what, name in (("first", "ttft"), ("token", "tpot")):
+            for what, name in zip(one.kinds, ("ttft", "tpot"), strict=False):
                 uncertain = floor(log10(max(one.error(what), 1e-9)))  # the first digit that chance decides
                 found[f"{name}_p99{end}"] = round(one.percentile(what, 99), -uncertain)
         if self.simulations:
@@ -192,7 +192,7 @@ class Offer(formatting.Screen):
     def row(self):
         """Return the offer as a flat table row: seconds, tokens per second, dollars."""
         r = self.request
-        prices = self.request.per_million
+        prices = r.per_million
         many = self.fleet.to_dict() if self.fleet else {"usd_per_hour": self.hourly}
         many |= {"replicas": self.replicas} if self.replicas else {}
         many = {name: many[name] for name in FLEET if name in many}
@@ -375,7 +375,8 @@ def decide(
     the layout): at least one per copy, at most as many as fit in memory. More users make a request cheaper, its tokens
     slower and its first token later. So each machine is asked for powers of two of users, and for the most users that
     meet the SLO: that is its offer. Offers are sorted by dollars per request, then by chips and speed; those with
-    another chip's kernels, or with copies that share experts, by their slow end.
+    another chip's kernels, or with copies that share experts, by their slow end. With ``concurrency`` they are sorted
+    by dollars per hour, without the slow end.
 
     With ``request_rate``, the smallest number of each machine is found that meets the SLO on average, with prefill on
     all or on separate machines of the same chip; the cheapest fleet is its offer.
@@ -753,10 +754,11 @@ class _Search:
         found = ask_kernel_model(kept.question)
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
-        ends = [
-            simulate_requests(found, self.promise, *JUDGING, slower=by) for by in (1.0, 1 / factor, factor)
-        ]
-        yield replace(kept, request=found.request, fleet=many, simulations=tuple(ends))
+        # the estimate was judged with these very requests, unless the slow end was
+        judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
+        for by in (1.0, 1 / factor, factor)[len(judged) :]:
+            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
     def _rare(self, last):
         """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
@@ -831,11 +833,11 @@ class _Search:
 
     def _keep(self, tried, q, users):
         """Keep points of the frontier."""
-        dear = tried.per_million["output"] > (self.promise.usd_per_million or inf)
+        prices = tried.per_million
+        dear = prices["output"] > (self.promise.usd_per_million or inf)
         short = dear | self._too_slow(tried, q)
         (_, first) = self._times(tried, q)
         dollars = tried.dollars
-        prices = tried.per_million
         for k, n in enumerate(users):
             self.points.append({
                 **_named(q.machine, q.layout), "concurrency": int(n),

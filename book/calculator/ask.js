@@ -757,8 +757,7 @@ globalThis.inferlibAsk = function (D) {
       + "ask tokenprice in Python or a terminal");
     const reads = S.prefill_machine && machineOf(S.prefill_machine);
     const still = reads && [chip(S), chips[reads.chip]].find(unlinked);
-    if (still) return refused(still.name
-      + " states no scale_out_bandwidth, over which a cache moves to another machine");
+    if (still) return refused(filled(D.unlinked, { name: still.name }));
     const roomy = (S, l, at = asked(S)) => !at.refused && rooms(at, S) >= Math.max(1, l.dp);
     if (at.refused) return without(S, refused(at.refused), roomy, at.at);
     const places = rooms(at, S), full = unfit(S, at, arrivals ? at.q.lanes : 1);

@@ -12,7 +12,7 @@ from inferlib.catalog import ENDINGS, SOLD, VENDORS
 from inferlib.formats import FORMATS
 from inferlib.transformer import Attention
 from tokenprice import ask, calibration, deployment, invariants, operators, permalink
-from tokenprice.ask import LATER, OVERLOAD_MESSAGE, REMARKS
+from tokenprice.ask import LATER, NO_NETWORK, OVERLOAD_MESSAGE, REMARKS
 from tokenprice.change import NARROWER
 from tokenprice.prefill import ArrivalProcess
 from tokenprice.question import BESIDE_ARRIVALS
@@ -112,6 +112,7 @@ def data():
         "seen": deployment.SEEN,
         "crowded": OVERLOAD_MESSAGE,
         "later": LATER,
+        "unlinked": NO_NETWORK,
         "narrower": NARROWER,
         "remarks": REMARKS,
         "timed": javascript.timed(),
