@@ -231,6 +231,24 @@ def test_an_offer_says_the_numbers_of_its_row():
     assert paid == pytest.approx(row["usd_per_request"])
 
 
+def test_a_p99_is_met_by_separate_prefill_machines_where_more_chips_together_miss_it():
+    """Requests that chose neither fleet judge both."""
+    limits = {"tpot_p99": "25 ms", "ttft_p99": "1 s"}
+    load = {"weights": "fp8", "prompt_tokens": 1000, "output_tokens": 300, "request_rate": 20}
+    best = decide("Qwen3 32B", **load, **limits, chips="H100", counts=2).best.question
+    together = best.replace(prefill_machine=None, prefill_replicas=None, replicas=3)
+    chips = best.prefill_replicas * best.prefill_machine.count + best.replicas * best.machine.count
+    assert chips < 3 * together.machine.count
+    apart, both = (simulate(one, **limits, requests=10_000, seed=2) for one in (best, together))
+    assert apart.meets_slo and not both.meets_slo
+
+
+def test_offers_with_a_p99_meet_the_limits_of_means_in_the_simulation_too():
+    asked = {"weights": "fp4", "prompt_tokens": 60_000, "output_tokens": 20, "request_rate": 3}
+    found = decide("Mistral Small 24B", **asked, tpot="15 ms", ttft_p99="5 s", chips="B200", counts=1)
+    assert max(one.simulations[0].mean("token") for one in found.offers) <= 0.015
+
+
 def test_sure_means_that_the_slow_end_of_the_interval_keeps_the_promise():
     asked = {**ASKED, **PROMISE, "weights": "fp8", "chips": ["H200", "B200"], "counts": (4, 8)}
     sure = decide(LLAMA, **asked, sure=True)

@@ -5,7 +5,7 @@ follow from it. Waiting times are simulated (:mod:`tokenprice.replica`). When ma
 (:meth:`Server.steady`) stands in for the simulation, and only the best are simulated.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
 from math import ceil, exp, floor, inf, isfinite
 
@@ -128,7 +128,7 @@ class SteadyState:
     requests: int = 0
 
 
-@frozen
+@dataclass(frozen=True)
 class Server:
     """One machine as ``copies`` of a model, each with its ``costs`` and scheduler; lengths are means.
 
@@ -354,22 +354,35 @@ def step_table(question, tokens, shortest):
     low, high = (np.broadcast_to(roomy.step(numbers, one).total, numbers.shape) for one in ends)
     each = (high - low) / (ends[1] - ends[0])
     base = (low - each * (ends[0] - (question.shared_prefix or 0))).tolist()
-    return partial(_step_of_table, base, each.tolist())
+    return StepTable(tuple(base), tuple(each.tolist()))
 
 
-def _step_of_table(base, each, n):
-    return base[n - 1], each[n - 1]
+@dataclass(frozen=True)
+class StepTable:
+    """Seconds of a step with 1, 2, ... sequences, and the increase per token of context of each."""
+
+    base: tuple
+    each: tuple
+
+    def __call__(self, n):
+        return self.base[n - 1], self.each[n - 1]
 
 
-def _constant_step(seconds, _):
-    return seconds, 0.0
+@dataclass(frozen=True)
+class ConstantStep:
+    """A step of the same ``seconds`` for any number of sequences."""
+
+    seconds: float
+
+    def __call__(self, _):
+        return self.seconds, 0.0
 
 
 def prefill_server(profile, deployment) -> Server:
     """A prefill-only machine: answers of one token, with steps of negligible time."""
     soon = NEGLIGIBLE_STEP * profile.full.total
     costs = Costs(
-        partial(_constant_step, soon), inf, profile.prompts, profile.fresh_tokens, profile.passes, (1.0,),
+        ConstantStep(soon), inf, profile.prompts, profile.fresh_tokens, profile.passes, (1.0,),
         in_step=int(deployment.in_step),
     )  # fmt: skip
     return Server(costs, deployment.scheduler, 1.0, 1.0, deployment.layout.lanes)

@@ -23,6 +23,7 @@ from tokenprice.question import CHOSEN, SLO, Question, question_and_slo
 from tokenprice.queueing import Fleet, fleet
 from tokenprice.request import Request, decode_step, prefill_profile, request_for, with_cautions
 from tokenprice.signatures import DecideOptions
+from tokenprice.simulation import simulate_requests
 from tokenprice.uncertainty import load_calibration
 
 MAX_USERS = 8192  # largest number of users per machine in the search
@@ -487,8 +488,9 @@ def decide(
     found = sorted(search.offers, key=search.place)
     if promise.percentiles:
         found = search.simulated(found, SIMULATED, search.percentiles)
-        for one in found[SIMULATED:]:
-            search._miss(one.question, DEARER, "by formula, or as far as simulated")
+        rest = {f"{one.system} {one.layout}": one.question for one in found[SIMULATED:]}
+        for asked in rest.values():
+            search._miss(asked, DEARER, "by formula, or as far as simulated")
         del found[SIMULATED:]
     elif q.request_rate:
         found = search.simulated(found, OFFERS_SHOWN, search.means)
@@ -647,9 +649,10 @@ class _Search:
         how = {"kept": self._kept, "sure": self.sure, "simulated": False}
         both = fleet(q, **how)
         found = [(q, both)]
-        for one in () if self.promise.percentiles else self._apart(q):
-            most = min((many.chips for _, many in found if many), default=inf)
-            found.append((one, fleet(one, most=most, **how)))
+        for one in self._apart(q):
+            # a percentile may need separate machines though they are not cheaper by their means
+            wanted = () if self.promise.percentiles else (many.chips for _, many in found if many)
+            found.append((one, fleet(one, most=min(wanted, default=inf), **how)))
         if limit := both and not q.max_num_seqs and both.server.better_limit:
             limited = q.replace(max_num_seqs=limit[0])
             many = fleet(limited, **how)
@@ -660,8 +663,12 @@ class _Search:
             return self._miss(q, *self._why(alone, q))
         # All have one price per chip; with equally many chips, a fleet that meets the SLO at the slow end too comes
         # first.
-        asked, best = min(found, key=lambda one: (one[1].chips, not self._kept(one[1].slow_end)))
-        self._offer(asked, best.request, seller, best)
+        found.sort(key=lambda one: (one[1].chips, not self._kept(one[1].slow_end)))
+        # Which machines for prefill meet a percentile for less, only a simulation tells.
+        simulated = bool(self.promise.percentiles)
+        cheapest = {many.prefill_machine if simulated else None: (one, many) for one, many in reversed(found)}
+        for one, many in cheapest.values():
+            self._offer(one, many.request, seller, many)
 
     @staticmethod
     def _apart(q):
@@ -722,8 +729,22 @@ class _Search:
         The number that some requests choose is judged by others, because of many numbers and machines the cheapest is
         also the luckiest.
         """
-        from tokenprice.simulation import simulate_requests
+        old = offer.fleet
+        kept = yield from (self._grown if old and old.prefill_machine else self._bisected)(offer)
+        if kept is None:
+            return
+        yield kept
+        found = ask_kernel_model(kept.question)
+        many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
+        factor = found.request.step_factor
+        # the estimate was judged with these very requests, unless the slow end was
+        judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
+        for by in (1.0, 1 / factor, factor)[len(judged) :]:
+            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
+    def _bisected(self, offer):
+        """Yield the offer with ever more machines, or fewer users; return the first that meets the SLO."""
         dp, old = offer.layout.dp, offer.fleet
         machines = old.replicas if old else offer.replicas
         rounds = int(offer.concurrency // dp)
@@ -735,41 +756,62 @@ class _Search:
                 k = min(max(2 * low - start - 1, start), most) if high is None else (low + high) // 2
                 users = ceil(self.many / (machines + k) / dp) if self.many else rounds - k
                 load = {"replicas": machines + k} if old else {"concurrency": users * dp}
-                found = ask_kernel_model(offer.question.replace(**load), simulated=False)
-                if not found.feasible:
-                    return self._miss(offer.question, NOT_DESCRIBED, found.reason)
-                by = found.request.step_factor if self.sure else 1.0
-                made = simulate_requests(found, self.promise, *requests, slower=by)
-                now = replace(offer, question=found.question, request=found.request)
-                now = replace(now, replicas=offer.replicas and machines + k)
-                if made.meets_slo:
-                    high = k
-                    kept = replace(now, simulations=(made,))
+                now = self._tried(offer, load, requests)
+                now = now and replace(now, replicas=offer.replicas and machines + k)
+                if now is None:
+                    return None
+                *_, times = self._worst(now)
+                if times <= 1:
+                    high, kept = k, now
                 elif k == most:
-                    return self._miss(offer.question, *self._rare(made))
+                    return self._miss(now.question, *self._worst(now))
                 else:
                     low = k + 1
-                    yield now
-        yield kept
-        found = ask_kernel_model(kept.question)
-        many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
-        factor = found.request.step_factor
-        # the estimate was judged with these very requests, unless the slow end was
-        judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
-        for by in (1.0, 1 / factor, factor)[len(judged) :]:
-            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
-        yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
+                    yield replace(now, simulations=())
+        return kept
 
-    def _rare(self, last):
-        """Explain which p99 is missed even with the most machines, or the fewest users, that were tried."""
-        waits = {what: last.percentile(what, 99) for what in self.promise.percentiles}
-        times = {what: wait / self.promise.percentiles[what] for what, wait in waits.items()}
-        what = max(times, key=times.get)
-        reason = {"first": TOO_LATE, "token": TOO_SLOW}[what]
-        load = (
-            last.answer.fleet.machinery if last.answer.fleet else f"{last.answer.question.concurrency} users"
-        )
-        return reason, f"99 of 100 simulated within {format_time(waits[what])} at {load}", times[what]
+    def _grown(self, offer):
+        """Yield the offer of separate prefill machines, each time with more of those whose time is missed."""
+        load = {"replicas": offer.fleet.replicas, "prefill_replicas": offer.fleet.prefill_replicas}
+        most = MAX_FLEET_FACTOR * sum(load.values())
+        for requests in (CHOOSING, JUDGING):
+            while now := self._tried(offer, load, requests):
+                reason, *_, times = self._worst(now)
+                if times <= 1:
+                    break
+                if sum(load.values()) >= most:
+                    return self._miss(now.question, *self._worst(now))
+                short = "replicas" if reason == TOO_SLOW else "prefill_replicas"
+                load |= {short: load[short] + ceil(load[short] / 10)}
+                yield replace(now, simulations=())
+            else:
+                return None
+        return now
+
+    def _tried(self, offer, load, requests):
+        """Return an offer with another number of machines or users, simulated; None if it is infeasible."""
+        found = ask_kernel_model(offer.question.replace(**load), simulated=False)
+        if not found.feasible:
+            return self._miss(offer.question, NOT_DESCRIBED, found.reason)
+        by = found.request.step_factor if self.sure else 1.0
+        made = simulate_requests(found, self.promise, *requests, slower=by)
+        return replace(offer, question=found.question, request=found.request, simulations=(made,))
+
+    def _worst(self, offer):
+        """Return the limit that the simulated requests of an offer exceed most, or come nearest to."""
+        (made,) = offer.simulations
+        means = made.mean("token"), made.mean("first")
+        whole = means[1] + (float(self.q.output_tokens) - 1) * means[0]
+        over = zip((TOO_SLOW, TOO_LATE, TOO_LATE), (*means, whole), self._times_over(*means), strict=True)
+        rows = [(reason, f"{format_time(each)} in the mean", times) for reason, each, times in over]
+        for what, reason in (("token", TOO_SLOW), ("first", TOO_LATE)):
+            if limit := self.promise.percentiles.get(what):
+                each = made.percentile(what, 99)
+                rows.append((reason, f"99 of 100 within {format_time(each)}", each / limit))
+        reason, detail, times = max(rows, key=lambda row: row[2])
+        many = made.answer.fleet
+        load = many.machinery if many else f"{made.answer.question.concurrency} users"
+        return reason, f"{detail} at {load}, simulated", times
 
     def _kept(self, state):
         return state.load <= SETTLED and all(t <= 1 for t in self._times_over(state.tpot, state.ttft))

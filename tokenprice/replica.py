@@ -32,7 +32,7 @@ def uniforms(seed, stream, n):
         return ((t ^ (t >> np.uint32(14))).astype(float) + 0.5) / 2**32
 
 
-@frozen
+@dataclass(frozen=True)
 class Costs:
     """Times and memory of a copy.
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import lru_cache
 from math import ceil, inf, sqrt
 from typing import Unpack
 
@@ -182,13 +183,17 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
 def _arrivals(q, many, count, seed, slower):
     """Simulate random arrivals; machines are independent, so one of each kind is enough."""
     server = many.server.slower(slower)
-    made = server.played(many.request_rate, count, seed, many.replicas)
+    made = _played(server, many.request_rate, count, seed, many.replicas)
     if many.prefill_machine:
-        reads = many.server_that_reads.slower(slower).played(
-            many.request_rate, count, seed + 1, many.prefill_replicas
-        )
+        reader = many.server_that_reads.slower(slower)
+        reads = _played(reader, many.request_rate, count, seed + 1, many.prefill_replicas)
         made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
+
+
+@lru_cache(64)  # fleets that are compared often have one kind of machine in common
+def _played(server, *load):
+    return server.played(*load)
 
 
 def _trace(q, many, count, seed, slower):
