@@ -332,3 +332,19 @@ def test_a_machine_that_reads_is_the_queue_of_the_textbook():
     for load in (0.2, 0.8):
         wait = load * seconds / (2 * (1 - load))
         assert reader.steady(load / seconds).wait == pytest.approx(wait, rel=1e-3)
+
+
+def test_a_fleet_says_how_long_requests_wait_before_prefill():
+    """Pollaczek and Khinchine again: the queue is at the machines that prefill, not at those that decode."""
+    asked = ASKED.replace(prompt_tokens=32_000, request_rate=1)
+    found = ask(asked).to_dict()["disaggregated"]
+    load = found["prefill_load"]
+    seconds = load * found["prefill_replicas"]
+    assert found["wait"] == pytest.approx(load * seconds / (2 * (1 - load)), rel=1e-3)
+
+
+def test_who_waits_for_a_prefill_machine_is_not_running_on_one_that_decodes():
+    """The formula counts them as the simulation does."""
+    asked = ASKED.replace(prompt_tokens=8192, request_rate=10, prefill_machine="2x H100")
+    simulated, formula = (fleet(asked, simulated=each).estimate.running for each in (True, False))
+    assert formula == pytest.approx(simulated, rel=0.05)
