@@ -146,7 +146,7 @@ class Transformer(Record):
     layers: tuple = ()
     tied: bool = False
     positions: float = quantity("learned positions", default=0)
-    final_norm: float = quantity("vectors of width d_model in the last norm", default=1)
+    final_norm: float = quantity("vectors of width d_model in the last norm", default=1, zero=True)
     head_bias: bool = False
     outputs: float = quantity(
         "rows of the head, if not one for each entry of the vocabulary; 0: no head", default=None, zero=True
