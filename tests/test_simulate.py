@@ -171,6 +171,20 @@ def test_users_wait_for_prefill_machines_as_simulated(machines):
     assert seconds == pytest.approx(made.answer.request.seconds, rel=0.03)
 
 
+LONG = APART.replace(machine="4x H100", prefill_machine="4x H100", prompt_tokens=30_000, output_tokens=100)
+
+
+@pytest.mark.parametrize(("users", "machines"), [(48, 4), (22, 8), (48, 20)])
+def test_users_decode_beside_those_who_do_not_wait_for_prefill(users, machines):
+    made = simulate(LONG.replace(concurrency=users, prefill_replicas=machines), requests=1500)
+    assert made.answer.request.tpot == pytest.approx(made.mean("token"), rel=0.03)
+
+
+def test_users_hold_no_memory_to_decode_while_others_prefill_for_them():
+    made = simulate(LONG.replace(concurrency=48, prefill_replicas=20), requests=1500)
+    assert made.answer.request.ttft == pytest.approx(made.mean("first"), rel=0.05)
+
+
 def test_the_cache_of_a_prompt_moves_over_the_network():
     """100,000 tokens of 327,680 bytes over the links of eight chips, 50 GB/s each."""
     asked = APART.replace(prompt_tokens=100_000, concurrency=1)
