@@ -343,6 +343,14 @@ def test_a_fleet_says_how_long_requests_wait_before_prefill():
     assert found["wait"] == pytest.approx(load * seconds / (2 * (1 - load)), rel=1e-3)
 
 
+def test_a_prefill_machine_has_the_cautions_and_the_interval_that_it_has_alone():
+    """Both questions go beyond the measurements in nothing else than the chip that prefills."""
+    alone = ask(ASKED.replace(machine="2x MI300X", request_rate=0.2)).request
+    apart = ask(ASKED.replace(prefill_machine="2x MI300X", request_rate=2)).request
+    assert "nothing was measured on MI300X" in apart.warnings and apart.warnings == alone.warnings
+    assert apart.first_factor == pytest.approx(alone.first_factor)
+
+
 def test_who_waits_for_a_prefill_machine_is_not_running_on_one_that_decodes():
     """The formula counts them as the simulation does."""
     asked = ASKED.replace(prompt_tokens=8192, request_rate=10, prefill_machine="2x H100")

@@ -398,7 +398,10 @@ def request_for(question, profile, step, running, **other):
 
 
 def with_cautions(request, question, users):
-    """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
+    """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices.
+
+    Those of a separate prefill machine are the ones that it has alone; they widen the interval of TTFT only.
+    """
     deployment = question.deployment
     context = question.workload.context
     at_peaks = request.at_peaks
@@ -420,12 +423,18 @@ def with_cautions(request, question, users):
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
+    told = sentences(question.model, first, found)
+    if question.reader:
+        found = facts(question.reader, users, context)
+        reads = holding(OF_STEPS, found)
+        told += sentences(question.model, reads, found)
+        first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
         request,
         at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
-        warnings=sentences(question.model, first, found),
+        warnings=tuple(dict.fromkeys(told)),
         price_ratio=question.price_ratio(request.system.chip),
     )

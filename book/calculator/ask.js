@@ -321,7 +321,8 @@ globalThis.inferlibAsk = function (D) {
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
-  const doubts = (S, at, batch, context, more) => {
+  // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
+  const doubts = (S, at, batch, context, more, reader) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
@@ -350,8 +351,13 @@ globalThis.inferlibAsk = function (D) {
     const [one, part] = D.engines[S.engine].factor, chips = l.tp * (l.ep > 1 ? l.dp : 1);
     const [token, copies, soon] = m.factors || [1, 1, 1];
     const bar = Math.max(one ** (1 + part * Math.log2(chips)), token, l.dp > 1 ? copies : 1);
-    const all = steps.concat(first), texts = all.map(({ text }) => filled(text, told)).concat(m.told || []);
-    return { texts, factor: wider(bar, steps), soon: wider(Math.max(D.facts.first_factor, soon), all) };
+    const reads = reader ? doubts(S, reader.at, batch, context) : { held: [], texts: [] };
+    const held = steps.concat(first), largest = new Map();
+    const texts = held.map(({ text }) => filled(text, told)).concat(m.told || []);
+    for (const one of held.concat(reads.held))
+      if (!(one.by <= largest.get(one.text)?.by)) largest.set(one.text, one);
+    return { held, texts: [...new Set(texts.concat(reads.texts))], factor: wider(bar, steps),
+      soon: wider(Math.max(D.facts.first_factor, soon), [...largest.values()]) };
   };
 
   // What Python remarks: a sequence that is too long, a step that 16 bits make faster, what a file holds.
@@ -667,7 +673,7 @@ globalThis.inferlibAsk = function (D) {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
     const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt,
-      pack: 1 });
+      pack: 1 }, reader);
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
     const able = (s, n) => arrivals / n / s.capacity * factor < 1;
     const end = (s, n, by) => {
@@ -805,7 +811,8 @@ globalThis.inferlibAsk = function (D) {
     const spent = over(all, { users: answered, own: reader ? 0 : D.glue.own(all)[0] });
     const taken = D.glue.machine(spent)[0], gathers = S.fixed_lengths && !S.requests_per_user && !arrivals;
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
-      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 });
+      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 },
+    reader);
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
