@@ -324,31 +324,21 @@ def test_a_number_of_machines_is_simulated_once(monkeypatch):
     assert len(seen) == len({*seen}) == 6 + 6
 
 
-def test_a_machine_that_reads_is_the_queue_of_the_textbook():
+@pytest.mark.parametrize("arrivals", [0.1, 1])
+def test_requests_wait_before_prefill_as_in_the_queue_of_the_textbook(arrivals):
     """Pollaczek and Khinchine: prompts of one length, longer than a step, come at random and are read in turn."""
-    asked = ASKED.replace(prompt_tokens=32_000, request_rate=1, prefill_machine="4x H100")
-    reader = ask(asked).fleet.server_that_reads
-    (seconds, _) = reader.prompt
-    for load in (0.2, 0.8):
-        wait = load * seconds / (2 * (1 - load))
-        assert reader.steady(load / seconds).wait == pytest.approx(wait, rel=1e-3)
-
-
-def test_a_fleet_says_how_long_requests_wait_before_prefill():
-    """Pollaczek and Khinchine again: the queue is at the machines that prefill, not at those that decode."""
-    asked = ASKED.replace(prompt_tokens=32_000, request_rate=1)
-    found = ask(asked).to_dict()["disaggregated"]
-    load = found["prefill_load"]
-    seconds = load * found["prefill_replicas"]
-    assert found["wait"] == pytest.approx(load * seconds / (2 * (1 - load)), rel=1e-3)
+    many = ask(ASKED.replace(prompt_tokens=32_000, request_rate=arrivals)).disaggregated
+    (seconds, _), load = many.server_that_reads.prompt, many.prefill_load
+    assert many.to_dict()["wait"] == pytest.approx(load * seconds / (2 * (1 - load)), rel=1e-3)
 
 
 def test_a_prefill_machine_has_the_cautions_and_the_interval_that_it_has_alone():
-    """Both questions go beyond the measurements in nothing else than the chip that prefills."""
-    alone = ask(ASKED.replace(machine="2x MI300X", request_rate=0.2)).request
-    apart = ask(ASKED.replace(prefill_machine="2x MI300X", request_rate=2)).request
-    assert "nothing was measured on MI300X" in apart.warnings and apart.warnings == alone.warnings
-    assert apart.first_factor == pytest.approx(alone.first_factor)
+    """The machine that decodes goes beyond no measurement."""
+    alone, apart = (
+        ask(ASKED.replace(request_rate=1, **{which: "2x MI300X"})).request
+        for which in ("machine", "prefill_machine")
+    )
+    assert apart.warnings == alone.warnings and apart.first_factor == pytest.approx(alone.first_factor)
 
 
 def test_who_waits_for_a_prefill_machine_is_not_running_on_one_that_decodes():
