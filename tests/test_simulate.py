@@ -156,7 +156,7 @@ APART = Question(
 )
 
 
-@pytest.mark.parametrize("machines", [1, 2, 8])
+@pytest.mark.parametrize("machines", [1, 8])
 def test_prefill_machines_are_paid_whole(machines):
     """Chips × seconds × price; in a second the machines answer as many requests as there are tokens for."""
     found = ask(APART.replace(prefill_replicas=machines))
@@ -187,5 +187,6 @@ def test_the_cache_of_a_prompt_moves_over_the_network():
 
 def test_without_a_number_as_many_machines_prefill_as_keep_one_busy():
     """While 64 answers are written in 200 steps, 64 prompts are prefilled."""
-    request = ask(APART).request
-    assert request.prefill_replicas == math.ceil(64 * request.prompt.total / (200 * request.step.total)) > 1
+    request, step = ask(APART).request, ask(APART.replace(prefill_machine=None)).step
+    assert request.ratio == pytest.approx(64 * request.prompt.total / (200 * step.total))
+    assert request.prefill_replicas == math.ceil(request.ratio)

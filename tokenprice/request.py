@@ -363,14 +363,14 @@ def disaggregated(question, profile, step, running) -> Request:
     full = request_for(question, profile, step, running)
     machines = question.prefill_replicas or int(ceil(full.ratio))
     reading = (full.fresh_seconds + full.cached_seconds) / machines
-    moved = transfer_time(question, profile.tokens)
 
     def decoding(n):
         request = request_for(question, profile, decode_step(question, n), n)
+        cycle = request.seconds + transfer_time(question, profile.tokens)
         # the decode machine answers no more requests per second than with all for whom it has room
-        cycle = max(request.seconds + moved, users * full.output_seconds)
-        wait = cycle - request.seconds + prefill_wait(users, cycle, reading, profile.uneven)
-        return replace(request, ttft=request.ttft + wait)
+        cycle = max(cycle, users * full.output_seconds)
+        cycle += prefill_wait(users, cycle, reading, profile.uneven)
+        return replace(request, ttft=request.ttft + cycle - request.seconds)
 
     low, high = 1, running
     for _ in range(BISECTIONS):
@@ -379,7 +379,7 @@ def disaggregated(question, profile, step, running) -> Request:
         others = (users - 1) / request.seconds * request.output_tokens * request.tpot
         low, high = (n, high) if 1 + others > n else (low, n)
     request = decoding(high)
-    used = request.paid_hours_used * request.throughput(users) / request.output_tokens
+    used = request.paid_hours_used * users / request.seconds
     return replace(
         request, concurrency=running, ratio=full.ratio, prefill_replicas=machines, reading=used * reading,
         paid_hours_used=used * request.output_seconds,
