@@ -217,7 +217,7 @@ def test_fleets_at_random():
                 "draft_tokens": choose.choice((0, 0, 3)),
                 "acceptance_length": 2.5,
                 "prefill_machine": choose.choice(
-                    (None, None, None, "8x H200", f"{state['n_chips']}x {state['chip']}")
+                    (None, None, None, "8x MI300X", f"{state['n_chips']}x {state['chip']}")
                 ),
             }
         )

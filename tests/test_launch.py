@@ -110,8 +110,8 @@ def test_the_tokens_of_an_engines_log_lie_in_the_interval(command, machine, toke
 
 
 def test_four_readers_hold_back_as_many_users_as_measured():
-    """dynamo#2552: 32 users of R1's 70B in fp8, 3,000/150, four prefill H100s: 1,067 tokens/s after 1,390 ms."""
-    asked = {"weights": "fp8", "isl": 3000, "osl": 150, "concurrency": 32, "prefill_machine": "1x H100"}
+    """dynamo#2552: R1's 70B in fp8, 3,000/150, four prefill H100s: 29 users (7.11 answers/s × 4.1 s) wait 1,390 ms."""
+    asked = {"weights": "fp8", "isl": 3000, "osl": 150, "concurrency": 29, "prefill_machine": "1x H100"}
     found = ask("R1 Distill Llama 70B", "4x H100", **asked, prefill_replicas=4)
     assert found.request.ttft == pytest.approx(1.39, rel=0.15)
     assert found.throughput == pytest.approx(4 * 150 / found.request.prompt.total, rel=0.02)  # as prefilled

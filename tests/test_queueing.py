@@ -289,18 +289,6 @@ def test_electricity_needs_a_power():
         print(ask("Llama 3 8B", load_chip("A100 80GB").replace(power=None), electricity=0.1))
 
 
-def test_who_reads_elsewhere_does_not_change_how_far_the_step_may_be_off():
-    """Copies of the attention have their own interval, whatever the size of the machine that reads for them."""
-    asked = Question(
-        "DeepSeek V3", "8x B200", layout="DP2 TP4 EP8", prompt_tokens=2000, output_tokens=400, request_rate=4
-    )
-    alike, other = (
-        fleet(asked.replace(prefill_machine=reader), simulated=False).request.step_factor
-        for reader in ("8x B200", "16x B200")
-    )
-    assert alike == other
-
-
 def test_sglang_reads_prompts_first_with_the_constants_of_its_class():
     """Where prompts are rare both orders are one; where they are not, a decode waits for them."""
     for rate, least, most in ((0.01, 0.999, 1.001), (12, 0.9, 1.5)):
@@ -328,11 +316,20 @@ def test_a_number_of_machines_is_simulated_once(monkeypatch):
     assert len(seen) == len({*seen}) == 6 + 6
 
 
-def test_a_machine_that_reads_is_the_queue_of_the_textbook():
-    """Pollaczek and Khinchine: prompts of one length, longer than a step, come at random and are read in turn."""
-    asked = ASKED.replace(prompt_tokens=32_000, request_rate=1, prefill_machine="4x H100")
-    reader = fleet(asked, simulated=False).server_that_reads
-    (seconds, _) = reader.prompt
-    for load in (0.2, 0.8):
-        wait = load * seconds / (2 * (1 - load))
-        assert reader.steady(load / seconds).wait == pytest.approx(wait, rel=1e-3)
+def test_requests_wait_before_prefill_and_not_on_the_machine_that_decodes():
+    """Pollaczek and Khinchine, of equal prompts that are longer than a step; Little's law, of 500 tokens."""
+    many = ask(ASKED.replace(prompt_tokens=32_000, request_rate=1)).disaggregated
+    load, at = many.prefill_load, many.estimate
+    seconds = load * many.prefill_replicas
+    assert at.wait == pytest.approx(load * seconds / (2 * (1 - load)), rel=1e-3)
+    assert at.running == pytest.approx(500 * at.tpot / many.replicas, rel=0.01)
+
+
+def test_a_prefill_machine_widens_ttft_by_the_cautions_that_it_has_alone():
+    """TPOT keeps the interval of the machine that decodes, which goes beyond no measurement."""
+    asked, chip = ASKED.replace(request_rate=1), "2x MI300X"
+    each = asked, asked.replace(machine=chip), asked.replace(prefill_machine=chip)
+    decodes, alone, apart = (ask(one).request for one in each)
+    assert apart.warnings == alone.warnings
+    assert apart.first_factor == pytest.approx(alone.first_factor)
+    assert apart.step_factor == decodes.step_factor

@@ -210,14 +210,11 @@ class Server:
         """Return the same machine with every time multiplied by a factor."""
         return self if by == 1 else replace(self, costs=self.costs.slower(by))
 
-    def steady(self, arrivals, before=0.0) -> SteadyState | None:
-        """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity.
-
-        ``before``: the wait at a separate prefill machine.
-        """
+    def steady(self, arrivals) -> SteadyState | None:
+        """Find means by a fixed point: running = rate x answer x step(running, prefills); None above capacity."""
         load = self.load(arrivals)
         each = arrivals / self.copies
-        if load >= 1 or not before >= 0:
+        if load >= 1:
             return None
         (read, uneven) = self.prompt
         after = max(self.output - 1, 0)
@@ -233,7 +230,7 @@ class Server:
             # prompts that arrived during the step in progress are prefilled together
             pack = read * (1 + 2 * each * wait)
         steps = (plain - idle) / 2 + pieces * plain - idle
-        ttft = self.costs.door + self.costs.late + before + wait + pack + steps
+        ttft = self.costs.door + self.costs.late + wait + pack + steps
         return SteadyState(load, float(each * self.copies * (ttft + after * tpot)), wait, tpot, ttft)
 
     def most_prompts(self, n):
@@ -299,11 +296,11 @@ class Server:
         )
         return counted(at, found, fleet, warm, last, (came[warm], came[last - 1]))
 
-    def state(self, arrivals, played, before=0.0) -> SteadyState:
+    def state(self, arrivals, played) -> SteadyState:
         """Return the means of a simulation, with the load."""
         gap = played.gap or self.step(1)
         running = played.running * self.copies / self.costs.in_step
-        first = float(np.mean(played.first)) + before
+        first = float(np.mean(played.first))
         waits = float(np.mean(played.waits))
         return SteadyState(self.load(arrivals), running, waits, gap, first, len(played.first))
 
@@ -558,27 +555,27 @@ def fleet(
         return of(n).load(request_rate / n) * factor < 1
 
     @cache
-    def played(of, n, by):
+    def end(of, n, by):
         one = of(n).slower(by)
+        each = request_rate / n
+        if not simulated:
+            return one.steady(each)
         found = one.played(request_rate, machines=n, until_first=True)
-        if found.preempted and by == 1 and kept(one.state(request_rate / n, found)):
+        if found.preempted and by == 1 and kept(one.state(each, found)):
             # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
             found = one.played(request_rate, LONGER * one.requests, machines=n, until_first=True)
-        return found
-
-    @cache
-    def end(of, n, by, before=0.0):
-        at = of(n).slower(by)
-        each = request_rate / n
-        return at.state(each, played(of, n, by), before) if simulated else at.steady(each, before)
+        return one.state(each, found)
 
     @cache
     def state(n, readers=0, by=1.0):
         if not able(server, n) or readers and not able(reading, readers):
             return None
+        found = end(server, n, by)
+        if readers:
+            reads = end(reading, readers, by)
+            return replace(found, wait=reads.wait, ttft=reads.ttft + moved + found.ttft)
         before = by * profile(1).full.total if prefill_machine else 0.0
-        before = end(reading, readers, by).ttft if readers else before
-        return end(server, n, by, before + moved)
+        return replace(found, ttft=before + moved + found.ttft)
 
     def slow_end(n, readers):
         slow = state(n, readers, factor)

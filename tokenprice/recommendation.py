@@ -738,10 +738,10 @@ class _Search:
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
         factor = found.request.step_factor
         # the estimate was judged with these very requests, unless the slow end was
-        judged = () if self.sure else (replace(kept.simulations[0], answer=found),)
-        slower = (1.0, 1 / factor, factor)[len(judged) :]
-        ends = (simulate_requests(found, self.promise, *JUDGING, slower=by) for by in slower)
-        yield replace(kept, request=found.request, fleet=many, simulations=(*judged, *ends))
+        judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
+        for by in (1.0, 1 / factor, factor)[len(judged) :]:
+            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
+        yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
     def _bisected(self, offer):
         """Yield the offer with ever more machines, or fewer users; return the first that meets the SLO."""

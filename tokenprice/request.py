@@ -39,6 +39,7 @@ from tokenprice.uncertainty import (  # fmt: skip
 
 equation = partial(equation, "serving", chapter="price")
 
+BISECTIONS = 40  # of the users who decode, until they are known to a part in a trillion
 
 # Cautions on a request besides those on its steps; the last are about its first token only.
 _MOST = "no time to the first token was measured here "
@@ -127,6 +128,7 @@ class Request(Screen):
     arrival_process: ArrivalProcess = STEADY
     slow_end: tuple = (0.0, 0.0)  # TPOT and TTFT at the slow end of a queue
     at_peaks: tuple = (0.0, 0.0)  # least times of a step and of the prefill, at the peaks of the data sheet
+    ratio: float | None = None  # prefill machines per decode machine; None if one machine does both
     prefill_replicas: int = 0  # separate prefill machines of a closed loop
     steps: float = 0.0  # steps of others that delay the first token in a closed loop
     pack: float = 1.0  # prompts that a step prefills in a closed loop
@@ -169,14 +171,6 @@ class Request(Screen):
         """Interval of TTFT."""
         low = max(self.at_peaks[1], self.ttft / self.first_factor)
         return low, max(self.slow_end[1], self.ttft * self.first_factor)
-
-    @property
-    def ratio(self):
-        """Prefill machines per decode machine, or None if one machine does both."""
-        if self.prefill_machine is None:
-            return None
-        reading = self.fresh_seconds + self.cached_seconds
-        return instance_ratio(reading, self.output_tokens, self.step.total, self.decode_batch)
 
     @property
     def priced(self):
@@ -330,6 +324,7 @@ def request_of(
         pack=loop.pack,
         own_steps=own_steps,
         prefill_share=prefill_seconds / done,
+        ratio=reader and instance_ratio(prefill_seconds, output_tokens, step.total, batch),
         fresh_seconds=fresh_share * prefill_seconds,
         cached_seconds=(1 - fresh_share) * prefill_seconds,
         price_per_chip_hour=deployment.machine.chip.price if price is None else price,
@@ -352,25 +347,45 @@ def closed_loop(question, step, running) -> Request:
     """Times and cost of a request on a machine that decodes with this step for ``running`` users."""
     users = question.workload.batch
     profile = prefill_profile(question)
-    request = request_for(question, profile, step, running, users=users)
     if question.reader:
-        request = disaggregated(question, request, profile.uneven)
+        request = disaggregated(question, profile, step, running)
+    else:
+        request = request_for(question, profile, step, running, users=users)
     return with_cautions(request, question, users)
 
 
-def disaggregated(question, request, uneven) -> Request:
-    """Add the time for the cache to move and the wait for prefill machines; pay all machines for all hours.
+def disaggregated(question, profile, step, running) -> Request:
+    """Return the request of users whose prompts are prefilled on other machines; all are paid for all hours.
 
+    A user who decodes shares steps with those of the others who decode too: by Little's law their requests per second
+    times the time of an answer, which lasts longer the more they are. Bisection finds the number at which both agree.
     If the number of prefill machines is not given, they are as many as keep the decode machine busy.
     """
-    machines = question.prefill_replicas or int(ceil(request.ratio))
     users = question.workload.batch
-    reading = request.fresh_seconds + request.cached_seconds
-    request = replace(request, ttft=request.ttft + transfer_time(question, request.prompt_tokens))
-    wait = prefill_wait(users, request.seconds, reading / machines, uneven)
-    request = replace(request, ttft=request.ttft + wait, prefill_replicas=machines)
-    used = request.paid_hours_used * request.throughput(users) / request.output_tokens
-    return replace(request, paid_hours_used=used * request.output_seconds, reading=used * reading / machines)
+    full = request_for(question, profile, step, running)
+    machines = question.prefill_replicas or int(ceil(full.ratio))
+    reading = (full.fresh_seconds + full.cached_seconds) / machines
+
+    def decoding(n):
+        request = request_for(question, profile, decode_step(question, n), n)
+        cycle = request.seconds + transfer_time(question, profile.tokens)
+        # the decode machine answers no more requests per second than with all for whom it has room
+        cycle = max(cycle, users * full.output_seconds)
+        cycle += prefill_wait(users, cycle, reading, profile.uneven)
+        return replace(request, ttft=request.ttft + cycle - request.seconds)
+
+    low, high = 1, running
+    for _ in range(BISECTIONS):
+        n = (low + high) / 2
+        request = decoding(n)
+        others = (users - 1) / request.seconds * request.output_tokens * request.tpot
+        low, high = (n, high) if 1 + others > n else (low, n)
+    request = decoding(high)
+    used = request.paid_hours_used * users / request.seconds
+    return replace(
+        request, concurrency=running, ratio=full.ratio, prefill_replicas=machines, reading=used * reading,
+        paid_hours_used=used * request.output_seconds,
+    )  # fmt: skip
 
 
 def request_for(question, profile, step, running, **other):
@@ -385,7 +400,10 @@ def request_for(question, profile, step, running, **other):
 
 
 def with_cautions(request, question, users):
-    """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices."""
+    """Return the request of a question with its cautions, and with intervals widened by them and by sellers' prices.
+
+    Those of a separate prefill machine are the ones that it has alone; they widen the interval of TTFT only.
+    """
     deployment = question.deployment
     context = question.workload.context
     at_peaks = request.at_peaks
@@ -409,12 +427,18 @@ def with_cautions(request, question, users):
     }  # fmt: skip
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
+    told = sentences(question.model, first, found)
+    if question.reader:
+        found = facts(question.reader, users, context)
+        reads = holding(OF_STEPS, found)
+        told += sentences(question.model, reads, found)
+        first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
     bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
         request,
         at_peaks=at_peaks,
         step_factor=widen_interval(bar["factor"], steps),
         first_factor=widen_interval(bar["first"], first),
-        warnings=sentences(question.model, first, found),
+        warnings=tuple(dict.fromkeys(told)),
         price_ratio=question.price_ratio(request.system.chip),
     )

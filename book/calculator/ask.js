@@ -323,7 +323,8 @@ globalThis.inferlibAsk = function (D) {
   };
   // Which cautions hold, and by how much they widen an interval: errors of their own add by their squares.
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
-  const doubts = (S, at, batch, context, more) => {
+  // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
+  const doubts = (S, at, batch, context, more, reader) => {
     const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
@@ -352,8 +353,13 @@ globalThis.inferlibAsk = function (D) {
     const [one, part] = D.engines[S.engine].factor, chips = l.tp * (l.ep > 1 ? l.dp : 1);
     const [token, copies, soon] = m.factors || [1, 1, 1];
     const bar = Math.max(one ** (1 + part * Math.log2(chips)), token, l.dp > 1 ? copies : 1);
-    const all = steps.concat(first), texts = all.map(({ text }) => filled(text, told)).concat(m.told || []);
-    return { texts, factor: wider(bar, steps), soon: wider(Math.max(D.facts.first_factor, soon), all) };
+    const reads = reader ? doubts(S, reader.at, batch, context) : { held: [], texts: [] };
+    const held = steps.concat(first), largest = new Map();
+    const texts = held.map(({ text }) => filled(text, told)).concat(m.told || []);
+    for (const one of held.concat(reads.held))
+      if (!(one.by <= largest.get(one.text)?.by)) largest.set(one.text, one);
+    return { held, texts: [...new Set(texts.concat(reads.texts))], factor: wider(bar, steps),
+      soon: wider(Math.max(D.facts.first_factor, soon), [...largest.values()]) };
   };
 
   // What Python remarks: a sequence that is too long, a step that 16 bits make faster, what a file holds.
@@ -623,9 +629,9 @@ globalThis.inferlibAsk = function (D) {
     return { token, came, plain, n, most };
   };
   // Means by a fixed point, and of requests that are played.
-  const steady = (s, all, before) => {
+  const steady = (s, all) => {
     const load = all / s.capacity, each = all / s.lanes, { door, late } = s.costs;
-    if (!(load < 1) || !(before >= 0)) return null;
+    if (!(load < 1)) return null;
     const { token, came, plain, most } = balance(s, each), pieces = Math.max(1 / most, 1);
     const after = Math.max(s.output - 1, 0), idle = Math.exp(-each * after * token) * plain; // nobody decodes
     let pack = s.own, waits;
@@ -636,17 +642,17 @@ globalThis.inferlibAsk = function (D) {
       waits = D.glue.residual({ step: plain, came, own: s.own, uneven: s.uneven })[0] - idle / 2;
       pack = s.own * (1 + 2 * each * waits);
     }
-    const first = door + late + before + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
+    const first = door + late + waits + pack + (plain - idle) / 2 + pieces * plain - idle;
     const held = each * s.lanes * (first + after * token);
     return { busy: load, held, waits, token, first };
   };
-  const playedMeans = (s, all, before, times = 1) => {
+  const playedMeans = (s, all, times = 1) => {
     const { in_step } = s.costs, load = all / s.capacity, held = Math.min(load, 1) * s.sequences * in_step;
     const { requests, least, warm } = D.simulated, count = Math.floor(requests * s.uneven + 0.5);
     const found = inferlibReplica.arriving(s.costs, s.policy, all * in_step / s.lanes, times * count,
       Math.max(Math.ceil(warm * held), least), Math.min(balance(s, all / s.lanes).n, s.sequences));
     return { busy: load, held: found.running * s.lanes / in_step, waits: found.waits,
-      token: found.gap || s.step(1), first: found.first + before, preempted: found.preempted };
+      token: found.gap || s.step(1), first: found.first, preempted: found.preempted };
   };
   const fewest = (good, least = 1) => {
     let low = 0, high = least;
@@ -669,26 +675,26 @@ globalThis.inferlibAsk = function (D) {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
     const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt,
-      pack: 1 });
+      pack: 1 }, reader);
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
     const able = (s, n) => arrivals / n / s.capacity * factor < 1;
-    const end = (s, n, by, before = 0) => {
-      const name = [s === own, n, by, before].join();
-      return (known[name] ||= play ? played(s, n, by, before)
-        : steady(by === 1 ? s : slower(s, by), arrivals / n, before));
+    const end = (s, n, by) => {
+      const name = [s === own, n, by].join();
+      return (known[name] ||= play ? played(s, n, by) : steady(by === 1 ? s : slower(s, by), arrivals / n));
     };
     // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
-    const played = (s, n, by, before) => {
-      if (by !== 1) return playedMeans(slower(s, by), arrivals / n, before);
-      const found = playedMeans(s, arrivals / n, before);
-      return found.preempted && (!good || good({ ...found, first: found.first - before }))
-        ? playedMeans(s, arrivals / n, before, D.simulated.longer) : found;
+    const played = (s, n, by) => {
+      if (by !== 1) return playedMeans(slower(s, by), arrivals / n);
+      const found = playedMeans(s, arrivals / n);
+      return found.preempted && (!good || good(found))
+        ? playedMeans(s, arrivals / n, D.simulated.longer) : found;
     };
     const moved = reader ? Math.max(transfer(reader.at, prompt), transfer(at, prompt)) : 0;
     const state = (n, m, by = 1) => {
       if (!able(own, n) || (m && !able(reads, m))) return null;
-      const before = m ? end(reads, m, by).first : reader ? by * read.total : 0;
-      return end(own, n, by, before + moved);
+      const found = end(own, n, by), prefill = m ? end(reads, m, by)
+        : { first: reader ? by * read.total : 0, waits: found.waits };
+      return { ...found, waits: prefill.waits, first: prefill.first + moved + found.first };
     };
     const states = (n, m) => {
       const now = state(n, m), slow = { ...state(n, m, factor) };
@@ -808,7 +814,8 @@ globalThis.inferlibAsk = function (D) {
     const taken = D.glue.machine(spent)[0], gathers = S.fixed_lengths && !S.requests_per_user && !arrivals;
     const { texts, factor, soon } = doubts(S, at, users, context, { users, running, prompt: tokens,
       packed: reader || !sparse(at.m) ? 1 : Math.min(D.glue.pack(all)[0], answered / output / at.q.lanes),
-      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 });
+      pack: inRows(S) ? D.glue.pack(all)[0] : 1, gathered: gathers && users > 1 ? spent.own / taken : 0 },
+    reader);
     const between = (seconds, spread) => D.glue.rates(over(all, { batch: running, step: seconds, spread }));
     const [first, token, sum] = many ? [many.state.first, many.state.token, arrivals * output]
       : D.glue.waiting(all);
