@@ -638,10 +638,14 @@ class _Search:
         return self._kept(offer.fleet.slow_end)
 
     def place(self, offer):
-        """Sort key of offers: price, whether they miss the SLO at the slow end, TPOT, ep; to nine digits."""
+        """Sort key of offers: price, whether they miss the SLO at the slow end, TPOT, ep; to nine digits.
+
+        With percentiles, one kind of machine comes before two of one price.
+        """
         price, tpot = (float(f"{value:.9g}") for value in (offer.ranked, offer.request.tpot))
         if offer.fleet:
-            return price, not self.sure_of(offer), tpot, offer.layout.ep
+            kinds = bool(self.promise.percentiles and offer.fleet.prefill_machine)
+            return price, kinds, not self.sure_of(offer), tpot, offer.layout.ep
         return price, 0 if offer.replicas else offer.system.count, tpot, offer.layout.ep
 
     def _fleet(self, q, seller):
