@@ -51,7 +51,7 @@ CAUTIONS = (
     Caution("in_step", "copies that share experts: times may be too long where one of them prefills at a time",
             lambda facts: (facts["copies"] - 1) * facts["expert_chips"]),
     Caution("packed", "{packed:,.0f} prompts in a step, each timed alone: experts are read once for all of them, so "
-            "prompts may cost less", lambda facts: doublings(facts["packed"], 2)),
+            "prompts may cost less", lambda facts: doublings(facts["packed"], 2) / 4),
     Caution("unbalanced", "no measured run has more than four attention copies without balanced prompts",
             lambda facts: doublings(facts["unbalanced"], 4) * facts["expert_chips"]),
 )  # fmt: skip
