@@ -64,8 +64,8 @@ def draw_layer(case):
         ax.set_title(f"no whole step: {reason}", fontsize=9)
     y = range(len(table))
     ax.barh(y, reading, height=0.34, color=style.BLUE, label="reading weights")
-    ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading cache")
-    ax.barh([i + 0.32 for i in y], calculating, height=0.2, color=style.ORANGE, label="calculating")
+    ax.barh(y, cached, height=0.34, color=style.GREEN, label="reading the cache")
+    ax.barh([i + 0.32 for i in y], calculating, height=0.2, color=style.ORANGE, label="multiplying")
     end = max(reading.max(), cached.max(), calculating.max())
     for i, row in enumerate(table.itertuples()):
         size = _si(row.weight_bytes + row.cache_bytes, "B")

@@ -112,7 +112,7 @@ def figure_1(phases, quantity="cost"):
                 ax.annotate(text, place, shift, textcoords="offset points", fontsize=7, color=colour)
         decodes, scale_y = phase == "decode", "log" if quantity == "cost" else "linear"
         ax.set(xscale="log", yscale=scale_y, xlabel="ms per token" if decodes else "ms for 2048 tokens")
-        ax.set_title("writing (decode)" if decodes else "reading (prefill)")
+        ax.set_title(phase)
     both[0].set_ylabel(label)
     names = [both[1].plot([], [], color=colour, label=name)[0] for name, colour in PALM.items()]
     both[0].figure.legend(handles=names, loc="outside upper center", ncol=3)

@@ -277,7 +277,7 @@ def in_words(table, row):
     """Describe a configuration: model, users, and prefill or decode."""
     model = {"Table 2": "540B", "Table 3": "62B"}[table]
     users = "one user" if row == "low-latency prefill" else "few users" if "low" in row else "512 users"
-    return f"{model}, {users}, {'reading' if row.endswith('prefill') else 'writing'}"
+    return f"{model}, {users}, {row.split()[-1]}"
 
 
 @labelled()
