@@ -175,7 +175,7 @@ class Answer(Screen):
 
     @cached_property
     def narrower(self) -> Mapping[str, float]:
-        """Speedup of a token with weights in fp8 and int4, if these are narrower than the question's."""
+        """Speedup of a token with weights in fp8 and in 4 bits, if these are narrower than the question's."""
         return self._bought(narrower)
 
     def _bought(self, change):

@@ -924,8 +924,9 @@ globalThis.inferlibAsk = function (D) {
       const now = scaled(at.q, copies && at.l.dp > 1 ? copies : scale, 2);
       return { name, gain: base / token(S, at, now)[0] };
     });
-    // Weights of fewer bits, each asked as its own question.
-    const fewer = D.narrower.filter((name) => D.formats.each[name][0] < at.stored.weights.bytes);
+    // Weights of fewer bits, each asked as its own question; of four bits those that the chip multiplies.
+    const bits = (format) => Math.floor(8 * format.bytes), four = "fp4" in at.c.peaks ? "fp4" : "int4";
+    const fewer = ["fp8", four].filter((name) => bits(format(name)) < bits(at.stored.weights));
     const asked = fewer.map((weights) => {
       const other = opening({ ...S, weights }, batch, context);
       const gain = base / token(S, other, other.q)[0];
