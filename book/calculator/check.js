@@ -393,11 +393,14 @@ globalThis.inferlibCheck = function (D, A) {
         refuse("the printout is cut: the line that ends it is missing after "
           + `'${lines[lines.length - 1].slice(0, 60)}'`);
     }
-    return lines.map((line) => {
-      const cells = line.replace(/^[|│┃]+|[|│┃]+$/g, "").split(/[│┃|]/);
-      const at = line.lastIndexOf(":");
-      return cells.length > 1 ? cells : [line.slice(0, Math.max(at, 0)), line.slice(at + 1)];
-    });
+    const found = [];
+    for (const line of lines) {
+      const cells = line.replace(/^[|│┃]+|[|│┃]+$/g, "").split(/[│┃|]/), at = line.lastIndexOf(":");
+      // a label that did not fit on the line above
+      if (found.length && cells.length > 1 && !cells[1].trim()) found[found.length - 1][0] += " " + cells[0];
+      else found.push(cells.length > 1 ? cells : [line.slice(0, Math.max(at, 0)), line.slice(at + 1)]);
+    }
+    return found;
   };
   const LENGTHS = ["prompt_tokens", "output_tokens"];
   const ofWords = (text) => text.split(/[;\n]|,(?=\s)|\band\b/).map((part) => part.trim().replace(/\.+$/, ""))
