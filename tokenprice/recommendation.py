@@ -36,7 +36,7 @@ TOO_DEAR = "too expensive"
 FLEET = ("replicas", "prefill_replicas", "chips", "load", "headroom", "prefill_load", "wait", "usd_per_hour")
 LIMITED = "With the engine's own max_num_seqs memory runs full, and prompts are read again."
 DEARER = "dearer than the offers"
-IN_STAGES = "{layout} on {chips} would meet the SLO{cheaper}, but of pipeline stages only two were compared"
+IN_STAGES = "{layout} on {chips} would {do}{cheaper}, but of pipeline stages only two were compared"
 MUCH_LESS = 0.1  # about what intervals of pipeline stages are wider
 FAILURES = (NOT_DESCRIBED, NO_ROOM, TOO_SLOW, TOO_LATE, TOO_DEAR, DEARER)
 # Offers that are simulated if the SLO has percentiles; requests that choose their numbers, and others that judge them,
@@ -306,7 +306,7 @@ class Decision(formatting.Screen):
         rows = []
         below = []
         if self.best is None:
-            title = f"No machine meets the SLO for {self.question.model.name}."
+            title = f"{self.question.model.name}: no machine would {goal(self.slo)}."
             rows = [("", of_chip(m.count, m.chip), m.layout, m.reason, m.detail) for m in self.nearest()]
         else:
             footnotes = {}
@@ -333,11 +333,10 @@ class Decision(formatting.Screen):
                 said += "; means of simulated requests: give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
-                do = "meet the SLO" if self.slo.words() else "fit"
                 rest = self.offers[most:]
                 unsimulated = sum(not one.fleet.simulated for one in rest if one.fleet)
                 by_formula = f", {unsimulated} of them by formula, not simulated" if unsimulated else ""
-                below.append(f"{len(rest)} more machines {do}{by_formula}.")
+                below.append(f"{len(rest)} more machines {goal(self.slo)}{by_formula}.")
         if self.narrower:
             below.append(f"{self.narrower}.")
         if self.why_not:
@@ -444,6 +443,7 @@ def decide(
     offers, left_out = _offered(chips, prices, q.electricity)
     several = [counts] if isinstance(counts, (int, str)) else counts or ()
     given = list(dict.fromkeys(parse_int("counts", n) for n in several))
+    do = goal(promise)
 
     def searched(offers, sure, q=q, layouts=layouts):
         search = _Search(q, promise, sure, many)
@@ -464,7 +464,7 @@ def decide(
             paid = [one.hourly if many else one.dollars for one in (other, best) if one]
             less = 1 - paid[0] / paid[1] if other and best else 1
             if other and less >= 0.01:
-                yield _in_fewer_bits(q.model, weights, other, f" for {less:.0%} less" if best else "")
+                yield _in_fewer_bits(q.model, weights, other, do + (f" for {less:.0%} less" if best else ""))
 
     def in_stages(found):
         """Name pipeline stages within a machine that meet the SLO for much less on the chips of the offers shown."""
@@ -477,7 +477,9 @@ def decide(
         less = 1 - other.ranked / found[0].ranked if other and found else 1
         if other and less >= MUCH_LESS:
             cheaper = f" for {less:.0%} less" if found else ""
-            yield IN_STAGES.format(layout=format_layout(other.layout), chips=_rented(other), cheaper=cheaper)
+            yield IN_STAGES.format(
+                layout=format_layout(other.layout), chips=_rented(other), do=do, cheaper=cheaper
+            )
 
     search = searched(offers, sure)
     if offers and not (search.offers or search.misses):
@@ -513,19 +515,24 @@ def decide(
     return Decision(shown, promise, tuple(found), *tried, left_out, sure, narrower, asked)
 
 
+def goal(promise):
+    """Say in words what machines are tried for: an SLO, or without one to serve the model at all."""
+    return "meet the SLO" if promise.words() else "serve it"
+
+
 def _fewer_bits(q):
     """Return weight formats with fewer bits than the question's."""
     own = calibration.stored_bytes(q.formats[0])
     return [weights for weights in ("fp8", "fp4") if calibration.stored_bytes(weights) < own]
 
 
-def _in_fewer_bits(model, weights, offer, less):
+def _in_fewer_bits(model, weights, offer, done):
     """Describe the machine that meets the SLO with narrower weights, and a checkpoint of the model in that format."""
     stem = f"/{model.name.rpartition('/')[2].replace(' ', '-')}-".lower()
     known = (*models(), *same_shapes(), *checkpoints())
     found = [name for name in known if stem in name.lower() and name.lower().endswith(weights)]
     checkpoint = f" ({found[0]})" if found else ""
-    return f"With weights in {weights}{checkpoint}, {_rented(offer)} would meet the SLO{less}"
+    return f"With weights in {weights}{checkpoint}, {_rented(offer)} would {done}"
 
 
 def _rented(offer):
@@ -856,18 +863,24 @@ class _Search:
         return np.max(self._times_over(*self._times(tried, q)), axis=0) > 1
 
     def _why(self, tried, q):
-        """Explain why the fewest users miss the SLO: reason, detail, factor."""
-        token, first = (seconds[0] for seconds in self._times(tried, q))
-        who = "1 user" if q.layout.dp == 1 else f"{q.layout.dp} users"
-        end = " at the slow end" if self.sure else ""
-        slow, late, whole = map(float, self._times_over(token, first))
-        if slow > 1:
-            return TOO_SLOW, f"{1 / token:.3g} tokens/s{end} for {who}", slow
-        if late > 1:
-            return TOO_LATE, f"{first:.3g} s{end} for {who}", late
-        if whole > 1:
-            return TOO_LATE, f"{whole * self.promise.request_latency:.3g} s{end} for a whole answer", whole
-        return self._dear(float(np.min(tried.per_million["output"])))
+        """Explain a miss by the users with whom it is least: reason, detail, factor of the limit missed most."""
+        token, first = self._times(tried, q)
+        price = tried.per_million["output"]
+        over = (*self._times_over(token, first), price / (self.promise.usd_per_million or inf))
+        k = np.argmin(np.max(over, axis=0))
+        users = int(tried.concurrency[k])
+        who = f"{' at the slow end' * self.sure} for {users} user{'s' * (users > 1)}"
+        whole = over[2][k] * (self.promise.request_latency or 0)
+        reasons = TOO_SLOW, TOO_LATE, TOO_LATE, TOO_DEAR
+        details = (
+            f"{1 / token[k]:.3g} tokens/s",
+            f"{first[k]:.3g} s",
+            f"{whole:.3g} s for a whole answer",
+            f"${format_number(price[k])} per million",
+        )
+        rows = zip(reasons, details, over, strict=True)
+        reason, detail, times = max(rows, key=lambda row: row[2][k])
+        return reason, detail + who, float(times[k])
 
     def _dear(self, output):
         """Explain that the price per million output tokens is too high: reason, detail, factor."""

@@ -1013,12 +1013,19 @@ globalThis.inferlibAsk = function (D) {
       return told(served(S, one, step, users, users));
     };
     const dear = (least) => miss("too expensive", "$" + digits(least) + " per million at best", least / most);
+    // By the users with whom the miss is least; of their limits, the one that is missed most.
     const missed = (found) => {
-      const { users } = found, seen = seenOf(S, found), slow = seen.token / (S.tpot || Infinity);
-      const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
-      if (slow > 1) miss("too slow", few(1 / seen.token) + " tokens/s" + who, slow);
-      else if (!late(S, seen)) dear(found.million);
-      else miss("first token too late", few(seen.first) + " s" + who, seen.first / S.ttft);
+      const [, [reason, detail, times]] = found.map((one) => {
+        const { users, million } = one, seen = seenOf(S, one);
+        const who = (S.sure ? " at the slow end" : "") + (users > 1 ? ` for ${users} users` : " for 1 user");
+        const slow = seen.token / (S.tpot || Infinity);
+        const worst = [["too slow", few(1 / seen.token) + " tokens/s" + who, slow],
+          ["first token too late", few(seen.first) + " s" + who, seen.first / (S.ttft || Infinity)],
+          ["too expensive", "$" + digits(million) + " per million" + who, million / most]]
+          .reduce((a, b) => (b[2] > a[2] ? b : a));
+        return [worst[2], worst];
+      }).reduce((a, b) => (b[0] < a[0] ? b : a));
+      miss(reason, detail, times);
     };
     const offer = (found) => (found.status !== "ok" ? miss("not described", found.reason)
       : found.million > most ? dear(found.million) : out.offers.push(found));
@@ -1035,7 +1042,7 @@ globalThis.inferlibAsk = function (D) {
       if (many && many.better && !S.max_num_seqs)
         found.push(tried(null, queue({ ...S, max_num_seqs: many.better[0] }, at, places), many.better[0]));
       const kept = found.filter((f) => f.many);
-      if (!kept.length) return missed(serve(1));
+      if (!kept.length) return missed([serve(1)]);
       // Of as many chips, those that meet the SLO at the slow end as well come first.
       const slow = ({ many }) => asPromised(S, many.slow);
       const best = kept.sort((a, b) => a.many.chips - b.many.chips || slow(b) - slow(a))[0];
@@ -1047,7 +1054,7 @@ globalThis.inferlibAsk = function (D) {
     const last = ladder.map(good).lastIndexOf(true), wrong = ladder.find((found) => found.status !== "ok");
     if (wrong) return offer(wrong);
     out.points.push(...ladder);
-    if (last < 0) return missed(ladder[0]);
+    if (last < 0) return missed(ladder);
     let low = 2 ** last, high = Math.min(2 * low, rounds + 1), best = ladder[last];
     while (high - low > 1) {
       const middle = (low + high) >> 1, found = serve(middle);
@@ -1056,6 +1063,8 @@ globalThis.inferlibAsk = function (D) {
     if (!ladder.includes(best)) out.points.push(best);
     return offer(best);
   };
+  // What machines are tried for, in words.
+  const goal = (S) => (S.tpot || S.ttft || S.usd_per_million ? "meet the SLO" : "serve it");
   // Weights of fewer bits that meet the SLO for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
     const m = model(S), own = formats(S, m).weights.bytes;
@@ -1068,7 +1077,7 @@ globalThis.inferlibAsk = function (D) {
       const known = Object.keys(D.models).find((name) => name.toLowerCase().includes(stem)
         && name.toLowerCase().endsWith(w));
       const chips = ofChip(other.many ? other.many.chips : other.n, other.chip);
-      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would meet the SLO`
+      return [`With weights in ${w}${known ? ` (${known})` : ""}, ${chips} would ${goal(S)}`
         + (best ? ` for ${even(100 * less)}% less` : "")];
     }).join(". ");
   };
@@ -1081,7 +1090,7 @@ globalThis.inferlibAsk = function (D) {
     const other = decide({ ...S, only, stages: true, bare: true }, 0).best;
     const less = other && out.best ? 1 - ranked(other) / ranked(out.best) : 1;
     return !other || less < D.pipelines.least ? "" : filled(D.pipelines.text, { layout: words(other.l),
-      chips: ofChip(other.many ? other.many.chips : other.n, other.chip),
+      chips: ofChip(other.many ? other.many.chips : other.n, other.chip), do: goal(S),
       cheaper: out.best ? ` for ${even(100 * less)}% less` : "" });
   };
   // This many of the cheapest fleets are played, with as many machines as then meet the SLO.
@@ -1232,5 +1241,5 @@ globalThis.inferlibAsk = function (D) {
   for (const [name, f] of Object.entries(door)) door[name] = (S, ...more) => f(mixed(S), ...more);
   return { ...door, known, machineOf, chips, formats, hourly, keepOf, keeps, read, lengths, told, mixed,
     model, layout, layouts, words, even, filled, accepted, sparse: (S) => sparse(model(S)), ofChip, step,
-    leastStep, neighbours, search, decided, twice, workspace };
+    leastStep, neighbours, search, decided, twice, workspace, goal };
 };

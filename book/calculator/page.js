@@ -577,10 +577,11 @@ globalThis.inferlibPage = function (root, D) {
     const f = best && best.many, fewer = narrower && note(`${esc(narrower)}.`);
     misses.forEach((m) => { count[m.reason] = (count[m.reason] || 0) + 1; });
     const failed = Object.entries(count).map((pair) => pair.join(" ")).join(", ");
-    if (!best) html("head", tag("p", "refusal", `${tag("strong", "", "Nothing meets the SLO.")} ${tried} `
+    const none = tag("strong", "", `Nothing would ${A.goal(q)}.`);
+    if (!best) html("head", tag("p", "refusal", `${none} ${tried} `
       + `machines were asked: ${failed}.`) + fewer);
     else {
-      const among = `the cheapest of ${out.offers.length} that meet the SLO; ${tried} machines asked`;
+      const among = `the cheapest of ${out.offers.length} that ${A.goal(q)}; ${tried} machines asked`;
       // a fleet's price is that of its machines, which are counted
       const ends = [best.least, best.factor].map((by) => digits(100 * best.dollars * by));
       const spans = `${CASES}: ${span(best.tokenLow, best.tokenHigh)} a token, ${span(best.firstLow,
