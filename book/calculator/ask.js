@@ -296,7 +296,9 @@ globalThis.inferlibAsk = function (D) {
   const ofChip = (n, name) => n + (/NVL\d/.test(name) ? n === 1 ? " GPU of " : " GPUs of " : " × ") + name;
   const short = (at, needs, own, left) => {
     const size = (bytes) => Math.max(bytes, 0) * at.n / 1e9;
-    const GB = (bytes) => (size(bytes) >= 10 ? size(bytes).toFixed(0)
+    const less = Math.min(...[own, left].map((most) => size(needs) - size(most)).filter((less) => less > 0));
+    const digits = Math.max(Math.ceil(-Math.log10(less)), 0); // as many as tell both numbers apart
+    const GB = (bytes) => (size(bytes) >= 10 || digits ? size(bytes).toFixed(digits)
       : String(+size(bytes).toPrecision(2)));
     const seen = filled(D.seen[at.c.shown ? 1 : 0], { system: ofChip(at.n, at.c.name) });
     return filled(D.short[needs > own ? 0 : 1], { seen, need: GB(needs), have: GB(own), left: GB(left) });
