@@ -327,7 +327,7 @@ globalThis.inferlibAsk = function (D) {
   // How far an answer may be off, and a first token: what rows left out say, and the cautions that hold.
   // A separate prefill machine has the cautions that it has alone; they widen those of a first token only.
   const doubts = (S, at, batch, context, more, reader) => {
-    const { c, l, m } = at, { kernel, fresh } = at.stored.weights, borrowed = blocksOf(at);
+    const { c, l, m } = at, { kernel, fresh, peaks: [own] } = at.stored.weights, borrowed = blocksOf(at);
     const untimed = standIns(at), tuned = software(at);
     const heads = Math.min(...at.groups.filter((g) => g.seen).map((g) => g.seen.own.n_heads));
     const told = {
@@ -338,7 +338,7 @@ globalThis.inferlibAsk = function (D) {
       chip: c.name, new_chip: c.new, lender: c.lender, lent: c.lent,
       bus: c.bus || "", other_memory: c.memory ? 1 : 0,
       other_maker: tuned.maker, slower: tuned.slow,
-      format: kernel, new_format: fresh, widened: kernel.startsWith("fp8") && !c.peaks.fp8 ? 1 : 0,
+      format: kernel, new_format: fresh, widened: (own === "fp8" || own === "bf16") && !c.peaks[own] ? 1 : 0,
       new_model: m.new, unscored: m.unscored, new_kind: m.unscored ? 1 : 0, params: m.size / 1e6,
       drafted: S.draft_tokens || 0, untold: S.draft_tokens && has(D.accepted, S.acceptance_length) ? 1 : 0,
       timed_on: borrowed.join(", "), borrowed: borrowed.length,
