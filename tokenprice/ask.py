@@ -276,7 +276,7 @@ class Answer(Screen):
                 "usd_per_hour": hourly,
                 "joules_per_token": self.joules,
                 "usd_spread": q.price_ratio(self.machine.chip),
-                "usd_interval": self.price_interval,
+                "usd_interval": (usd := self.usd_per_million) and [end * usd for end in self.price_interval],
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
