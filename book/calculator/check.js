@@ -483,7 +483,7 @@ globalThis.inferlibCheck = function (D, A) {
     + "|PERFORMANCE|REQUEST)|.*GenAI-Perf|.*AIPerf|\\{)", "m"));
 
   // --- The diagnosis ---------------------------------------------------------------------------------------
-  const LOOP = ["concurrency", "requests_per_user", "fixed_lengths"];
+  const LOOP = ["concurrency", "requests_per_user"];
   const STEP = ["batch", "context"];
   // The users of a closed loop by Little's law, from the rate and the time of an answer; 0 if not given.
   const users = (measured, output) => {
@@ -524,7 +524,7 @@ globalThis.inferlibCheck = function (D, A) {
     if (step && !("context" in said))
       notes.push("Prompt and output are not given: a step at 4,096 tokens is compared.");
     if (step) said = without({ batch: said.concurrency || 1, context: 4096, ...said },
-      [...LOOP, ...REQUESTS, ...LENGTHS, "replicas"]);
+      [...LOOP, "fixed_lengths", ...REQUESTS, ...LENGTHS, "replicas"]);
     else if (STEP.some((name) => name in said)) refuse("batch and context belong to a step");
     const none = Object.fromEntries(D.form.fields.map((name) => [name, null]));
     const S = { ...none, own: null, mix: null, prices: {}, changed: {}, layout: "", weights: "", engine: "",
