@@ -319,7 +319,9 @@ class Answer(Screen):
             server = self.fleet.server
             policy = server.scheduler.summary(server.costs.in_step)
             simulated = self.fleet.estimate.requests
-            rows.append(("Engine", f"{policy}; means of {simulated:,} simulated requests, TPOT over all tokens"))
+            rows.append(
+                ("Engine", f"{policy}; means of {simulated:,} simulated requests, TPOT over all tokens")
+            )
         if self.joules is not None:
             idle = ", idle chips are" if self.fleet else ""
             beside = "" if self.request is None else f" (prompts not counted{idle})"

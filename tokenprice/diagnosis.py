@@ -338,7 +338,9 @@ def _asked(command, measured, machine, chips, options):
         if "context" not in said:
             notes += ("Prompt and output are not given: a step at 4,096 tokens is compared.",)
         step = {"batch": said.get("concurrency", 1), "context": 4096, **said}
-        said = _without(step, *LOOP, "fixed_lengths", *launch.REQUESTS, "prompt_tokens", "output_tokens", "replicas")
+        said = _without(
+            step, *LOOP, "fixed_lengths", *launch.REQUESTS, "prompt_tokens", "output_tokens", "replicas"
+        )
     return seen, Question(**said), notes
 
 

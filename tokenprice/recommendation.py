@@ -330,7 +330,8 @@ class Decision(formatting.Screen):
                     f"; p99, up to the first digit left to chance, and kept: of {many:,} simulated requests"
                 )
             elif self.question.request_rate:
-                said += "; means of simulated requests, TPOT over all tokens: give tpot_p99 or ttft_p99 for 99 of 100 requests"
+                said += "; means of simulated requests, TPOT over all tokens"
+                said += ": give tpot_p99 or ttft_p99 for 99 of 100 requests"
             below.append(f"{said}.")
             if len(self.offers) > most:
                 rest = self.offers[most:]
