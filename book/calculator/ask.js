@@ -190,7 +190,7 @@ globalThis.inferlibAsk = function (D) {
     const reading = compiled ? blocks(0) : {}; // prompts are read by the blocks of an engine that serves
     Object.assign(q, blocks(compiled ? 1 : 0), { cache_bytes: D.formats.cache[cache] });
     const lender = chips[c.lender], own = q.chip_scale_up_bandwidth;
-    const links = lender.pcie || own == null ? 1 : own / lender.values.chip_scale_up_bandwidth;
+    const links = (lender.pcie && !c.linked) || own == null ? 1 : own / lender.values.chip_scale_up_bandwidth;
     ["reduce", "library"].forEach((kind) => D.degrees.forEach((degree, k) => {
       const [latency, bandwidth] = known[kind][k], sent = D.facts.bus * (c.slot || 1);
       const bus = (sent * degree) / (2 * (degree - 1));
