@@ -252,9 +252,7 @@ def operators(chip, link_bandwidth=None):
         times = link_bandwidth / load_chip(lender).scale_up_bandwidth
     links = {  # cards are no slower than public boxes
         kind: {
-            n: link.replace(
-                bandwidth=max(times * link.bandwidth, bus_bandwidth(chip, n) if card else 0)
-            )
+            n: link.replace(bandwidth=max(times * link.bandwidth, bus_bandwidth(chip, n) if card else 0))
             for n, link in known.items()
         }
         for kind, known in links.items()

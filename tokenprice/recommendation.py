@@ -15,6 +15,7 @@ from inferlib.system import Accelerator, Layout, System, of_chip
 from tokenprice import calibration, formatting, invariants, launch, parsing
 from tokenprice.ask import ask_kernel_model
 from tokenprice.catalog import chips as every_chip, load_chip, models, same_shapes, served as checkpoints
+from tokenprice.change import fewer_bits
 from tokenprice.deployment import layouts as layouts_of
 from tokenprice.formatting import format_layout, format_number, format_time
 from tokenprice.parsing import parse_bool, parse_int
@@ -347,7 +348,7 @@ class Decision(formatting.Screen):
             names = ", ".join(name for name, because in self.left_out.items() if because == reason)
             below.append(f"Not tried, {reason}: {names}.")
         if self.left_out and not why:
-            some = f"{len(self.left_out)} chips not tried, for want of a price, a power or timed kernels"
+            some = f"Chips not tried, for want of a price, a power or timed kernels: {len(self.left_out)}"
             below.append(f"{some}; --why, in Python .left_out, names them.")
         return title, rows, below
 
@@ -458,8 +459,8 @@ def decide(
     def in_fewer_bits(best):
         """Describe narrower weights that meet the SLO for less on the best offer's chip, or at all if no offer does."""
         own = [one for one in offers if best is None or one[0].name == best.system.chip.name]
-        for weights in _fewer_bits(q):
-            able = [one for one in own if weights in one[0].peaks]
+        for weights in ("fp8", "fp4"):
+            able = [one for one in own if weights in {*fewer_bits(one[0], q.formats[0])} & {*one[0].peaks}]
             search = searched(able, sure, q.replace(weights=weights))
             other = min(search.offers, key=search.place, default=None)
             paid = [one.hourly if many else one.dollars for one in (other, best) if one]
@@ -519,12 +520,6 @@ def decide(
 def goal(promise):
     """Say in words what machines are tried for: an SLO, or without one to serve the model at all."""
     return "meet the SLO" if promise.words() else "serve it"
-
-
-def _fewer_bits(q):
-    """Return weight formats with fewer bits than the question's."""
-    own = calibration.stored_bytes(q.formats[0])
-    return [weights for weights in ("fp8", "fp4") if calibration.stored_bytes(weights) < own]
 
 
 def _in_fewer_bits(model, weights, offer, done):
@@ -696,8 +691,10 @@ class _Search:
                     yield one
 
     def _offer(self, q, request, seller, fleet=None, replicas=0):
-        if request.per_million["output"] > (self.promise.usd_per_million or inf):
-            return self._miss(q, *self._dear(request.per_million["output"]))
+        output = request.per_million["output"]
+        over = output / (self.promise.usd_per_million or inf)
+        if over > 1:
+            return self._miss(q, TOO_DEAR, f"${format_number(output)} per million at best", over)
         asked = q if fleet else q.replace(concurrency=int(request.concurrency))
         if broken := invariants.of_request(asked, request, fleet):
             return self._miss(q, NOT_DESCRIBED, broken)
@@ -882,14 +879,6 @@ class _Search:
         rows = zip(reasons, details, over, strict=True)
         reason, detail, times = max(rows, key=lambda row: row[2][k])
         return reason, detail + who, float(times[k])
-
-    def _dear(self, output):
-        """Explain that the price per million output tokens is too high: reason, detail, factor."""
-        return (
-            TOO_DEAR,
-            f"${format_number(output)} per million at best",
-            output / self.promise.usd_per_million,
-        )
 
     def _keep(self, tried, q, users):
         """Keep points of the frontier."""
