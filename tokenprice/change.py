@@ -193,7 +193,9 @@ def change(
     dollars = promise.tpot is None
     target = promise.usd_per_million if dollars else promise.tpot
     if dollars and q.price_per_chip_hour is None:
-        raise ValueError(f"no price of {served.machine.chip.name} is known: give price, in dollars per chip-hour")
+        raise ValueError(
+            f"no price of {served.machine.chip.name} is known: give price, in dollars per chip-hour"
+        )
 
     def value(step, count):
         return (
