@@ -124,14 +124,6 @@ def test_weights_of_fewer_bits_are_what_decide_rents_for_them_on_the_same_chip(w
     assert less > 0.1
 
 
-def test_pipeline_stages_that_are_much_cheaper_are_named():
-    """Between chips without a link, stages send less than parts of a matrix."""
-    asked = {"prompt_tokens": 1000, "output_tokens": 300, "tpot": 0.1, "chips": "L40S", "counts": 4}
-    found, staged = (decide("Qwen3 32B", **asked, layouts=layouts) for layouts in (None, "PP2 TP2"))
-    less = 1 - staged.best.dollars / found.best.dollars
-    assert f"PP2 x TP2 on 4 × L40S would meet the SLO for {less:.0%} less" in found.narrower
-
-
 RACK = "GB200 NVL72"
 
 
