@@ -91,6 +91,8 @@ globalThis.inferlibAsk = function (D) {
     return { bytes: Array.isArray(name) ? name[0] : bytes, peaks, kernel, fresh };
   };
 
+  const bits = ({ bytes }) => Math.floor(8 * bytes); // of a value, without its part of the scales
+
   // Dollars of an hour of a chip, and of one that is used.
   const hourly = (S, name) => {
     const listed = S.prices || {};
@@ -927,7 +929,7 @@ globalThis.inferlibAsk = function (D) {
       return { name, gain: base / token(S, at, now)[0] };
     });
     // Weights of fewer bits, each asked as its own question; of four bits those that the chip multiplies.
-    const bits = (format) => Math.floor(8 * format.bytes), four = "fp4" in at.c.peaks ? "fp4" : "int4";
+    const four = "fp4" in at.c.peaks ? "fp4" : "int4";
     const fewer = ["fp8", four].filter((name) => bits(format(name)) < bits(at.stored.weights));
     const asked = fewer.map((weights) => {
       const other = opening({ ...S, weights }, batch, context);
@@ -1069,9 +1071,9 @@ globalThis.inferlibAsk = function (D) {
   const goal = (S) => (S.tpot || S.ttft || S.usd_per_million ? "meet the SLO" : "serve it");
   // Weights of fewer bits that meet the SLO for less on the best one's chip, or at all if nothing does.
   const inFewerBits = (best, S) => {
-    const m = model(S), own = formats(S, m).weights.bytes;
+    const m = model(S), own = bits(formats(S, m).weights);
     const stem = `/${m.name.split("/").pop().replaceAll(" ", "-").toLowerCase()}-`;
-    return ["fp8", "fp4"].filter((w) => D.formats.each[w][0] < own).flatMap((w) => {
+    return ["fp8", "fp4"].filter((w) => bits(format(w)) < own).flatMap((w) => {
       const only = tried(S).filter((name) => w in D.chips[name].peaks && (!best || name === best.chip));
       const other = decide({ ...S, weights: w, only, bare: true }, 0).best;
       const less = other && best ? 1 - other.dollars / best.dollars : 1;
