@@ -269,6 +269,7 @@ class Answer(Screen):
                 hourly = hourly + reads * r.read_rate if hourly and r.read_rate else None
             found |= values(self, "seconds", "low", "high", "confidence", "speed", "batch", "bottleneck")
             found |= values(self, "usd_per_million", "speedup_if_doubled", "narrower", "max_sequences")
+            low, high = self.price_interval
             found |= {
                 "tokens_per_second": self.throughput,
                 "step": self.step.total,
@@ -276,7 +277,7 @@ class Answer(Screen):
                 "usd_per_hour": hourly,
                 "joules_per_token": self.joules,
                 "usd_spread": q.price_ratio(self.machine.chip),
-                "usd_interval": (usd := self.usd_per_million) and [end * usd for end in self.price_interval],
+                "usd_interval": (usd := found["usd_per_million"]) and [low * usd, high * usd],
             }
         if self.request is not None:
             found["request"] = self.request.to_dict()
