@@ -212,7 +212,7 @@ class Offer(formatting.Screen):
 
 @frozen
 class Rejected:
-    """A machine that does not meet the SLO even for the fewest users, and why.
+    """A machine that meets the SLO for no number of users, and why.
 
     ``times``: the factor by which it misses, if that is a number.
     """
