@@ -152,11 +152,11 @@ class Offer(formatting.Screen):
     def surely(self):
         """Describe what meets the SLO at the slow end of the interval too, on the same chip."""
         if self.sure is None:
-            return f"At the slow end no number of {self.system.chip.name} meets the SLO."
+            return f"At the slow end no number of {self.system.chip.name} is enough."
         if self.sure.machinery == self.fleet.machinery:
-            return "This meets the SLO at the slow end too."
+            return "This is enough at the slow end too."
         lines = dict(self.sure.rows())
-        return f"Meets the SLO at the slow end too: {lines['Replicas']}, {lines['Rent']}."
+        return f"Enough at the slow end too: {lines['Replicas']}, {lines['Rent']}."
 
     def cells(self):
         """The columns of the table of offers: name to text."""

@@ -566,10 +566,10 @@ globalThis.inferlibPage = function (root, D) {
   // What meets the SLO at the slow end as well.
   const surely = ({ chip, n, many, sure }) => {
     if (sure === undefined) return "";
-    if (!sure) return note("At the slow end no number of this chip's machines meets the SLO.");
+    if (!sure) return note("At the slow end no number of this chip's machines is enough.");
     const [own, slow] = [[many, chip, n], [sure.many, sure.chip, sure.n]].map((of) => machinesOf(...of));
-    return note(own === slow ? "This meets the SLO at the slow end too."
-      : `Meets the SLO at the slow end too: ${slow}, ${monthly(sure.many)}.`);
+    return note(own === slow ? "This is enough at the slow end too."
+      : `Enough at the slow end too: ${slow}, ${monthly(sure.many)}.`);
   };
   const drawDecision = (q, out, tried) => {
     shown = out;
@@ -595,8 +595,8 @@ globalThis.inferlibPage = function (root, D) {
         + (f ? simulated("Means of simulated requests, of TPOT over all tokens. For 99 of 100:", line) : ""));
     }
     const heads = HEADS[f ? "fleet" : "one"].concat(HEADS.both);
-    const side = (f ? "By formula: not simulated, so its waits may be longer. The second price meets the SLO "
-      + "at the slow end of the interval too; none: no number of that chip's machines does. " : "")
+    const side = (f ? "By formula: not simulated, so its waits may be longer. The second price is enough "
+      + "at the slow end of the interval too; none: no number of that chip's machines is. " : "")
       + (offers.some((o) => o.at.spread === 1)
       ? "Copies that share experts are ranked by the slow end of their interval. " : "")
       + (offers.some((o) => o.many && o.many.limit) ? `${D.limit.chosen} ` : "")
