@@ -251,6 +251,10 @@ def test_a_guess_reaches_as_far_as_its_answer():
     assert slider == "4,000 ms"
 
 
+def test_a_guess_ends_where_it_says_if_the_answer_lies_between():
+    assert "1&nbsp;to&nbsp;10&nbsp;ms" in Guess("How long?", 1.09, "ms", 1, 10)._repr_html_()
+
+
 def every_explorer():
     """Each public function of each source's ``explorers`` module makes one."""
     from book.audit import grading

@@ -238,7 +238,7 @@ def test_what_it_costs_to_be_sure_stands_beside_an_offer():
     )
     assert 1 / sure.request.tpot_interval[1] >= 40 and sure.request.ttft_interval[1] <= 0.5
     assert offer.sure.dollars_per_hour == sure.fleet.dollars_per_hour > offer.fleet.dollars_per_hour
-    assert offer.surely().startswith("Meets the SLO at the slow end too: ")
+    assert offer.surely().startswith("Enough at the slow end too: ")
     assert offer.cells()["$/month"] == f"{730 * offer.fleet.dollars_per_hour:,.0f}"
 
 
@@ -259,7 +259,7 @@ def test_what_is_sure_is_the_cheapest_of_its_chip_in_whatever_form():
     assert found.best.sure.dollars_per_hour == sure.fleet.dollars_per_hour
     for one in found.offers[:5]:
         meets = one.request.tpot_interval[1] <= 1 / 40 and one.request.ttft_interval[1] <= 1
-        assert meets == one.surely().startswith("This meets")
+        assert meets == one.surely().startswith("This is enough")
 
 
 def test_of_fleets_at_one_price_the_one_that_is_sure_is_offered():

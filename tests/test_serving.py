@@ -105,7 +105,7 @@ ODD = {
 
 def test_every_operator_is_held_against_its_kin():
     table = tables.kin(most=1000)
-    far = table[~table["times as long"].between(1 / doubts.FAR, doubts.FAR)]
+    far = table[~table["times as long"].replace("no time", 0).between(1 / doubts.FAR, doubts.FAR)]
     assert (
         len(table) > 380
         and set(far[["chip", "operator", "lent by"]].itertuples(index=False, name=None)) == ODD
