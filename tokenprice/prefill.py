@@ -1,6 +1,7 @@
 """Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
 from functools import cached_property, partial
+from math import pi
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
@@ -9,6 +10,7 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
 from tokenprice import workload
+from tokenprice.replica import AROUND
 from tokenprice.scheduler import UNSHARED
 from tokenprice.uncertainty import load_calibration
 
@@ -126,25 +128,30 @@ def balance_steps(prompts, copies, timeout):
     return minimum((log(copies) + 0.4) / prompts, timeout)
 
 
-@equation(pieces="1 > 0")
-def queued_prefills(others, between, pieces, own_steps):
+@equation(pieces="1 > 0", spread="1 > 0")
+def queued_prefills(others, between, pieces, own_steps, spread):
     """Mean number of prompts queued when a user of a closed loop asks, after an answer as long as ``between`` prefills.
 
-    Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services with
-    mean length ``r / 2(1 - r)`` at load ``r``; an arriving user sees the queue of the other users (mean value analysis
-    in Schweitzer's form, a quadratic equation). An answer ends at the end of a step, when the next of the ``pieces`` of
-    a prompt begins: at random times half a piece would remain, so half a piece is added. The last of the ``own_steps``
-    of a prompt is shared with the next prompts, if any are queued.
+    Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services, whose
+    arriving user sees the queue of the other users (mean value analysis). At low load ``r`` users ask at random, and
+    its mean length is ``r / 2(1 - r)``. At full load it is the root of ``others / pi``, the mean of a reflected normal
+    variable, if users ask at random (diffusion limit of a closed loop). Outputs within a ``spread`` of their mean keep
+    users in order: those who ask in that part of a round are ``spread * others``, and the queue at most their root.
+    Inverse squares of both are added, and a quadratic equation joins them to low loads. Users beyond those for whom a
+    round has time are always queued. An answer ends at the end of a step, when the next of the ``pieces`` of a prompt
+    begins: at random times half a piece would remain, so half a piece is added. The last of the ``own_steps`` of a
+    prompt is shared with the next prompts, if any are queued.
 
     Examples
     --------
-    >>> round(queued_prefills(others=63, between=100, pieces=1, own_steps=1), 2)
-    1.44
-    >>> queued_prefills(others=63, between=0, pieces=1, own_steps=1)  # all others are queued
+    >>> round(queued_prefills(others=63, between=100, pieces=1, own_steps=1, spread=0.1), 2)
+    1.34
+    >>> queued_prefills(others=63, between=0, pieces=1, own_steps=1, spread=0.1)  # all others are queued
     63
     """
-    more = 2 * (others - between) - 1
-    line = (more + sqrt(more**2 + 8 * others)) / 4
+    square = pi + 1 / spread
+    more = others - between - 1 / 2
+    line = maximum((more + sqrt(more**2 + square * others)) / square, others - between)
     busy = 2 * line / (1 + 2 * line)
     return minimum(line + busy * (1 + maximum(own_steps - pieces, 0)) / pieces, others)
 
@@ -363,7 +370,7 @@ class ClosedLoop:
     def queued(self):
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
-        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps)
+        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps, AROUND)
         queued = minimum(self.uneven * queued, at_random)
         if self.most is None:
             return queued
