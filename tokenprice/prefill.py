@@ -305,7 +305,7 @@ class ClosedLoop:
         """Users of each lane."""
         return 1 if self.apart else self.decoding
 
-    @property
+    @cached_property
     def decoding(self):
         """Users whose answers a lane decodes."""
         return maximum(self.running / self.lanes, 1)
@@ -326,7 +326,7 @@ class ClosedLoop:
         """Copies that prefill at different times and wait for one another."""
         return 1 if self.dp_balance or self.apart else self.in_step
 
-    @property
+    @cached_property
     def prefilling(self):
         """The same without copies that have no user."""
         return minimum(self.together, self.running)
