@@ -121,6 +121,9 @@ def of_request(question, request, fleet=None):
         of_lane = max(request.decode_batch / lanes, 1)
         prompt_time = added_time(request.prompt, request.step, of_lane - 1)
         prefill_seconds = lane_time(prompt_time, chunks * of_lane, request.output_tokens, lanes, in_step)
+        read = prefill_until_first_token(deployment, request.prompt.total, chunks)
+        own = chunked_time(request.own_steps - 1, read, request.step.total)
+        prefill_seconds += (1 - request.steps / STEPS) * (own - prompt_time) / request.pack / lanes
     else:
         prefill_seconds = request.prompt.total
         if fleet and request.prefill_machine == request.system:

@@ -311,15 +311,20 @@ class ClosedLoop:
         return maximum(self.running / self.lanes, 1)
 
     @cached_property
-    def steps(self):
-        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once.
+    def alone(self):
+        """Probability that no other user decodes while a prompt is prefilled.
 
         Each of the others waits ``first`` for a token, and decodes for ``answer``.
         """
         others = minimum(self.decoding * self.in_step, self.running) - 1
         answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
         first = self.door + (1 + self.others_ahead) * self.reading
-        return STEPS * (1 - (first / (answer + first)) ** others)
+        return (first / (answer + first)) ** others
+
+    @cached_property
+    def steps(self):
+        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
+        return STEPS * (1 - self.alone)
 
     @property
     def together(self):
@@ -345,6 +350,11 @@ class ClosedLoop:
     def reading(self):
         """Seconds of the steps that prefill one prompt."""
         return chunked_time(self.steps_per_prompt, self.prompt_time, self.step)
+
+    @cached_property
+    def own_time(self):
+        """Seconds of the steps that prefill a prompt alone, up to its first token."""
+        return chunked_time(self.own_steps - 1, self.own, self.step)
 
     @cached_property
     def between(self):
@@ -389,10 +399,9 @@ class ClosedLoop:
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
-        own = chunked_time(self.own_steps - 1, self.own, self.step)
         each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
-        turn = turn + own - each
+        turn = turn + self.own_time - each
         return self.balance + first_token_time(self.door, self.ahead, each, turn, self.steps, self.step)
 
     @property
@@ -414,9 +423,10 @@ class ClosedLoop:
 
     @property
     def machine_time(self):
-        """Machine time of a prompt, in seconds."""
+        """Machine time of a prompt, in seconds; where nobody decodes, its chunks are steps of prompts only."""
         users = self.prefill_steps * self.users
-        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        shared = lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        return shared + self.alone * (self.own_time - self.prompt_time) / self.pack / self.lanes
 
 
 @frozen
