@@ -247,8 +247,11 @@ def transfer_time(question, tokens):
 
     It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
     docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
-    counts.
+    counts. vLLM asks for blocks only that the machine which decodes has not (``NixlConnector``,
+    ``get_num_new_matched_tokens``); SGLang moves a shared prefix too, unless asked not to (sglang#19746).
     """
+    if question.shared_prefix and question.deployment.scheduler.rides:
+        tokens = max(tokens - float(question.shared_prefix), 0)
     ends = (question.prefills, question.deployment) if question.prefill_machine else ()
     return max((one.sequence(tokens) / one.machine.chip.scale_out_bandwidth for one in ends), default=0.0)
 
