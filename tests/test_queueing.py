@@ -332,10 +332,3 @@ def test_a_prefill_machine_widens_ttft_by_the_cautions_that_it_has_alone():
     assert apart.warnings == alone.warnings
     assert apart.first_factor == pytest.approx(alone.first_factor)
     assert apart.step_factor == decodes.step_factor
-
-
-def test_prefill_at_the_slow_end_is_that_of_its_own_machine():
-    """Whichever machine decodes, on one that was timed better or worse."""
-    asked = ASKED.replace(request_rate=1, prefill_machine="2x H100")
-    waits = {ask(asked.replace(machine=one)).fleet.slow_end.wait for one in ("2x H100", "2x MI300X")}
-    assert len(waits) == 1

@@ -390,9 +390,9 @@ class Fleet(Screen):
     """A number of machines for a request rate, in steady state.
 
     ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
-    times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such machines prefill the prompts;
-    ``server_that_reads`` is one of them. ``request`` is the mean request, with its price, and with intervals that
-    hold the slow end.
+    times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such
+    machines prefill the prompts; ``server_that_reads`` is one of them. ``request`` is the mean request, with its price,
+    and with intervals that hold the slow end.
     ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
     that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """
@@ -636,8 +636,8 @@ def fleet(
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(
-        request_rate, question.machine, n, server(n), one.step_factor, now, slow, request, prefill_machine, readers, simulated,
-        reading(readers) if readers else None, prefill_factor=one.prefill_factor,
+        request_rate, question.machine, n, server(n), one.step_factor, now, slow, request, prefill_machine, readers,
+        simulated, reading(readers) if readers else None, prefill_factor=one.prefill_factor,
     )  # fmt: skip
 
 

@@ -842,8 +842,7 @@ globalThis.inferlibAsk = function (D) {
     const next = users * output / (first + output * token);
     const paced = many ? sum : S.requests_per_user ? Math.min(next, made) : next;
     const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
-      first_token: first, reading: read.total, machine: taken,
-      parts: spent.own + output * step.seconds / spent.users,
+      first_token: first, reading: read.total,
       alone: S.draft_tokens ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
       made, at_peaks: peaks, prompt_at_peaks: promptPeaks, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };
