@@ -134,13 +134,15 @@ def queued_prefills(others, between, pieces, own_steps, spread):
 
     Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services, whose
     arriving user sees the queue of the other users (mean value analysis). At low load ``r`` users ask at random, and
-    its mean length is ``r / 2(1 - r)``. At full load it is the root of ``others / pi``, the mean of a reflected normal
-    variable, if users ask at random (diffusion limit of a closed loop). Outputs within a ``spread`` of their mean keep
-    users in order: those who ask in that part of a round are ``spread * others``, and the queue at most their root.
-    Inverse squares of both are added, and a quadratic equation joins them to low loads. Users beyond those for whom a
-    round has time are always queued. An answer ends at the end of a step, when the next of the ``pieces`` of a prompt
-    begins: at random times half a piece would remain, so half a piece is added. The last of the ``own_steps`` of a
-    prompt is shared with the next prompts, if any are queued.
+    its mean length is ``r / 2(1 - r)``. At full load it is the square root of ``others / pi`` if users ask at random:
+    the mean of a reflected normal variable, in the diffusion limit of a closed loop. Users whose outputs lie within a
+    ``spread`` of their mean keep their order, and only ``spread * others`` may overtake one another: their queue is
+    about the square root of that number, as in a simulation. The inverse squares of both are added, and a quadratic
+    equation joins them to low loads. Users beyond those for whom a round has time are always queued.
+
+    An answer ends at the end of a step, when the next of the ``pieces`` of a prompt begins: at random times half a
+    piece would remain, so half a piece is added. The last of the ``own_steps`` of a prompt is shared with the next
+    prompts, if any are queued.
 
     Examples
     --------
