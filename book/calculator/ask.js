@@ -681,8 +681,8 @@ globalThis.inferlibAsk = function (D) {
     const times = (s) => (s === own ? factor : readFactor);
     const able = (s, n) => arrivals / n / s.capacity * times(s) < 1;
     const end = (s, n, slow) => {
-      const name = [s === own, n, slow].join(), one = slow ? slower(s, times(s)) : s;
-      return (known[name] ||= play ? played(one, n, slow) : steady(one, arrivals / n));
+      const name = [s === own, n, slow].join(), one = () => (slow ? slower(s, times(s)) : s);
+      return (known[name] ||= play ? played(one(), n, slow) : steady(one(), arrivals / n));
     };
     // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
     const played = (s, n, slow) => {
