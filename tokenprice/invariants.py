@@ -8,14 +8,7 @@ from typing import NamedTuple
 
 from inferlib.ops import maximum, minimum
 from tokenprice import workload
-from tokenprice.prefill import (
-    STEPS,
-    added_time,
-    chunked_time,
-    lane_time,
-    prefill_until_first_token,
-    transfer_time,
-)
+from tokenprice.prefill import STEPS, chunked_time, prefill_until_first_token, transfer_time
 
 TOLERANCE = 1e-9  # relative tolerance for rounding
 
@@ -51,7 +44,6 @@ REQUEST = (
     *STEP,
     *SERVED,
     _at_most("users get no more tokens than a busy machine makes", "paced", "made"),
-    _equal("the parts of a request add up", "machine", "parts"),
     _at_most("no TTFT begins below the FLOP of its prompt over peak", "prompt_at_peaks", "first_low"),
     _at_most("the early end of an interval is below its middle", "first_low", "first_token"),
     _at_most("the late end of an interval is above its middle", "first_token", "first_high"),
@@ -117,22 +109,12 @@ def of_request(question, request, fleet=None):
         tokens = fleet.request_rate * request.output_tokens
         facts = {"paced": tokens, "made": tokens / fleet.estimate.load}
         least = lanes, min(workload.support(question.prompt_tokens))  # the event loop has contexts of its own
-    if request.prefill_machine is None:
-        of_lane = max(request.decode_batch / lanes, 1)
-        prompt_time = added_time(request.prompt, request.step, of_lane - 1)
-        prefill_seconds = lane_time(prompt_time, chunks * of_lane, request.output_tokens, lanes, in_step)
-    else:
-        prefill_seconds = request.prompt.total
-        if fleet and request.prefill_machine == request.system:
-            prefill_seconds /= lanes
     facts |= {
         "alone": deployment.step(*least).total, "token": request.tpot,
         "reading": request.prompt.total, "first_token": request.ttft,
         "token_low": request.tpot_interval[0], "token_high": request.tpot_interval[1],
         "at_peaks": request.at_peaks[0], "prompt_at_peaks": request.at_peaks[1],
         "first_low": request.ttft_interval[0], "first_high": request.ttft_interval[1],
-        "machine": request.machine_seconds,
-        "parts": prefill_seconds + request.output_tokens * request.step.total / request.decode_batch,
     }  # fmt: skip
     if request.priced:
         kinds.append("paid")

@@ -1,6 +1,7 @@
 """Prefill: how long it takes, how it delays other users' tokens, and when the first token comes."""
 
 from functools import cached_property, partial
+from math import pi
 from numbers import Real
 
 from inferlib.equation import Record, equation, frozen
@@ -9,6 +10,7 @@ from inferlib.optional_imports import np
 from inferlib.system import Breakdown
 from inferlib.transformer import Attention
 from tokenprice import workload
+from tokenprice.replica import AROUND
 from tokenprice.scheduler import UNSHARED
 from tokenprice.uncertainty import load_calibration
 
@@ -126,25 +128,32 @@ def balance_steps(prompts, copies, timeout):
     return minimum((log(copies) + 0.4) / prompts, timeout)
 
 
-@equation(pieces="1 > 0")
-def queued_prefills(others, between, pieces, own_steps):
+@equation(pieces="1 > 0", spread="1 > 0")
+def queued_prefills(others, between, pieces, own_steps, spread):
     """Mean number of prompts queued when a user of a closed loop asks, after an answer as long as ``between`` prefills.
 
-    Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services with
-    mean length ``r / 2(1 - r)`` at load ``r``; an arriving user sees the queue of the other users (mean value analysis
-    in Schweitzer's form, a quadratic equation). An answer ends at the end of a step, when the next of the ``pieces`` of
-    a prompt begins: at random times half a piece would remain, so half a piece is added. The last of the ``own_steps``
-    of a prompt is shared with the next prompts, if any are queued.
+    Time is counted in steps with prefill, because answers proceed only in those. It is a queue of equal services, whose
+    arriving user sees the queue of the other users (mean value analysis). At low load ``r`` users ask at random, and
+    its mean length is ``r / 2(1 - r)``. At full load it is the square root of ``others / pi`` if users ask at random:
+    the mean of a reflected normal variable, in the diffusion limit of a closed loop. Users whose outputs lie within a
+    ``spread`` of their mean keep their order, and only ``spread * others`` may overtake one another: their queue is
+    about the square root of that number, as in a simulation. The inverse squares of both are added, and a quadratic
+    equation joins them to low loads. Users beyond those for whom a round has time are always queued.
+
+    An answer ends at the end of a step, when the next of the ``pieces`` of a prompt begins: at random times half a
+    piece would remain, so half a piece is added. The last of the ``own_steps`` of a prompt is shared with the next
+    prompts, if any are queued.
 
     Examples
     --------
-    >>> round(queued_prefills(others=63, between=100, pieces=1, own_steps=1), 2)
-    1.44
-    >>> queued_prefills(others=63, between=0, pieces=1, own_steps=1)  # all others are queued
+    >>> round(queued_prefills(others=63, between=100, pieces=1, own_steps=1, spread=0.1), 2)
+    1.34
+    >>> queued_prefills(others=63, between=0, pieces=1, own_steps=1, spread=0.1)  # all others are queued
     63
     """
-    more = 2 * (others - between) - 1
-    line = (more + sqrt(more**2 + 8 * others)) / 4
+    square = pi + 1 / spread
+    more = others - between - 1 / 2
+    line = maximum((more + sqrt(more**2 + square * others)) / square, others - between)
     busy = 2 * line / (1 + 2 * line)
     return minimum(line + busy * (1 + maximum(own_steps - pieces, 0)) / pieces, others)
 
@@ -240,8 +249,11 @@ def transfer_time(question, tokens):
 
     It moves after the prefill, while both machines serve others (NVIDIA Dynamo, Disaggregated Serving,
     docs.nvidia.com/dynamo). Each chip sends or receives its part over its scale-out bandwidth, and the slower machine
-    counts.
+    counts. vLLM asks for blocks only that the machine which decodes has not (``NixlConnector``,
+    ``get_num_new_matched_tokens``); SGLang moves a shared prefix too, unless asked not to (sglang#19746).
     """
+    if question.shared_prefix and question.deployment.scheduler.rides:
+        tokens = max(tokens - float(question.shared_prefix), 0)
     ends = (question.prefills, question.deployment) if question.prefill_machine else ()
     return max((one.sequence(tokens) / one.machine.chip.scale_out_bandwidth for one in ends), default=0.0)
 
@@ -298,28 +310,33 @@ class ClosedLoop:
         """Users of each lane."""
         return 1 if self.apart else self.decoding
 
-    @property
+    @cached_property
     def decoding(self):
         """Users whose answers a lane decodes."""
         return maximum(self.running / self.lanes, 1)
 
     @cached_property
-    def steps(self):
-        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once.
+    def alone(self):
+        """Probability that no other user decodes while a prompt is prefilled.
 
         Each of the others waits ``first`` for a token, and decodes for ``answer``.
         """
         others = minimum(self.decoding * self.in_step, self.running) - 1
         answer = (self.output_tokens - 1) * token_time(self.step, self.token_wait)
         first = self.door + (1 + self.others_ahead) * self.reading
-        return STEPS * (1 - (first / (answer + first)) ** others)
+        return (first / (answer + first)) ** others
+
+    @cached_property
+    def steps(self):
+        """Steps of others that delay a first token; a prompt that finds nobody decoding starts at once."""
+        return STEPS * (1 - self.alone)
 
     @property
     def together(self):
         """Copies that prefill at different times and wait for one another."""
         return 1 if self.dp_balance or self.apart else self.in_step
 
-    @property
+    @cached_property
     def prefilling(self):
         """The same without copies that have no user."""
         return minimum(self.together, self.running)
@@ -338,6 +355,11 @@ class ClosedLoop:
     def reading(self):
         """Seconds of the steps that prefill one prompt."""
         return chunked_time(self.steps_per_prompt, self.prompt_time, self.step)
+
+    @cached_property
+    def own_time(self):
+        """Seconds of the steps that prefill a prompt alone, up to its first token."""
+        return chunked_time(self.own_steps - 1, self.own, self.step)
 
     @cached_property
     def between(self):
@@ -363,7 +385,7 @@ class ClosedLoop:
     def queued(self):
         """Prompts of random arrivals ahead; the burst has none. Long ones are met more often (length-biased)."""
         at_random = (1 - self.arrival_process.burst) * (self.users - self.group)
-        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps)
+        queued = queued_prefills(at_random, self.between, self.steps_per_prompt, self.own_steps, AROUND)
         queued = minimum(self.uneven * queued, at_random)
         if self.most is None:
             return queued
@@ -382,10 +404,9 @@ class ClosedLoop:
         busy = minimum(self.users / (self.between + self.others_ahead + 1), 1)
         of_copies = interleaved_prefills(busy, busy, self.prefilling) - busy
         turn = self.queued * self.reading + of_copies * self.prompt_time / self.chunks
-        own = chunked_time(self.own_steps - 1, self.own, self.step)
         each = chunked_time(self.prefill_steps - 1, self.other, self.step)
         # weights are read for the own prompt, and shared by those ahead
-        turn = turn + own - each
+        turn = turn + self.own_time - each
         return self.balance + first_token_time(self.door, self.ahead, each, turn, self.steps, self.step)
 
     @property
@@ -407,9 +428,10 @@ class ClosedLoop:
 
     @property
     def machine_time(self):
-        """Machine time of a prompt, in seconds."""
+        """Machine time of a prompt, in seconds; where nobody decodes, its chunks are steps of prompts only."""
         users = self.prefill_steps * self.users
-        return lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        shared = lane_time(self.prompt_time, users, self.output_tokens, self.lanes, self.together)
+        return shared + self.alone * (self.own_time - self.prompt_time) / self.pack / self.lanes
 
 
 @frozen

@@ -390,9 +390,9 @@ class Fleet(Screen):
     """A number of machines for a request rate, in steady state.
 
     ``estimate`` is the state of one machine; ``slow_end`` its state at the slow end of a step's interval, ``factor``
-    times as slow. If ``prefill_machine`` is given, ``prefill_replicas`` such machines prefill the prompts;
-    ``server_that_reads`` is one of them. ``request`` is the mean request, with its price, and with intervals that
-    hold the slow end.
+    times as slow (``prefill_factor``: a prefill machine). If ``prefill_machine`` is given, ``prefill_replicas`` such
+    machines prefill the prompts; ``server_that_reads`` is one of them. ``request`` is the mean request, with its price,
+    and with intervals that hold the slow end.
     ``simulated``: whether the states come from a simulation, or from :meth:`Server.steady`. ``max_num_seqs``: the limit
     that :func:`tokenprice.decide` chose, at which memory is hardly ever full.
     """
@@ -410,6 +410,7 @@ class Fleet(Screen):
     simulated: bool = True
     server_that_reads: Server | None = None
     max_num_seqs: int | None = None
+    prefill_factor: float = 1.0
 
     @property
     def machines(self) -> list:
@@ -451,7 +452,7 @@ class Fleet(Screen):
     @property
     def headroom(self) -> float:
         """Factor by which the request rate can grow before queues grow without end at the slow end of the interval."""
-        return 1 / (max(self.estimate.load, self.prefill_load) * self.factor)
+        return 1 / max(self.estimate.load * self.factor, self.prefill_load * self.prefill_factor)
 
     def to_dict(self) -> dict:
         """Return everything as plain numbers in SI units."""
@@ -549,51 +550,52 @@ def fleet(
         return with_cautions(request, question, users)
 
     one = mean(lanes, 1)
-    factor = one.step_factor
+    factors = {server: one.step_factor, reading: one.prefill_factor}
 
     def able(of, n):
-        return of(n).load(request_rate / n) * factor < 1
+        return of(n).load(request_rate / n) * factors[of] < 1
 
     @cache
-    def end(of, n, by):
-        one = of(n).slower(by)
+    def end(of, n, slow):
+        one = of(n).slower(factors[of] if slow else 1)
         each = request_rate / n
         if not simulated:
             return one.steady(each)
         found = one.played(request_rate, machines=n, until_first=True)
-        if found.preempted and by == 1 and kept(one.state(each, found)):
+        if found.preempted and not slow and kept(one.state(each, found)):
             # full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens
             found = one.played(request_rate, LONGER * one.requests, machines=n, until_first=True)
         return one.state(each, found)
 
     @cache
-    def state(n, readers=0, by=1.0):
+    def state(n, readers=0, slow=False):
         if not able(server, n) or readers and not able(reading, readers):
             return None
-        found = end(server, n, by)
+        found = end(server, n, slow)
         if readers:
-            reads = end(reading, readers, by)
+            reads = end(reading, readers, slow)
             return replace(found, wait=reads.wait, ttft=reads.ttft + moved + found.ttft)
-        before = by * profile(1).full.total if prefill_machine else 0.0
+        before = profile(1).full.total if prefill_machine else 0.0
+        before *= one.prefill_factor if slow else 1
         return replace(found, ttft=before + moved + found.ttft)
 
     def slow_end(n, readers):
-        slow = state(n, readers, factor)
+        slow = state(n, readers, True)
         if not slow:
             return None
-        load = readers and factor * reading(readers).load(request_rate / readers)
+        load = readers and one.prefill_factor * reading(readers).load(request_rate / readers)
         first = state(n, readers).ttft * one.first_factor
         return replace(slow, load=max(slow.load, load), ttft=max(slow.ttft, first))
 
     def good(n, readers=0):
-        found = state(n, readers, factor if sure else 1.0)
+        found = state(n, readers, sure)
         if found is None or not kept(found):  # too late at the slow end: the estimate is not simulated
             return False
         return not sure or kept(slow_end(n, readers))
 
     @cache
     def least(of):
-        n = 1 if shared else max(int(of(1).load(request_rate) * factor), 1)
+        n = 1 if shared else max(int(of(1).load(request_rate) * factors[of]), 1)
         return smallest_number(lambda n: able(of, n), least=n)
 
     def smallest(of, good):
@@ -634,8 +636,8 @@ def fleet(
         slow_end=(slow.tpot, slow.ttft), at_peaks=at_peaks,
     )  # fmt: skip
     return Fleet(
-        request_rate, question.machine, n, server(n), factor, now, slow, request, prefill_machine, readers, simulated,
-        reading(readers) if readers else None,
+        request_rate, question.machine, n, server(n), one.step_factor, now, slow, request, prefill_machine, readers,
+        simulated, reading(readers) if readers else None, prefill_factor=one.prefill_factor,
     )  # fmt: skip
 
 

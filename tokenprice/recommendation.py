@@ -745,11 +745,10 @@ class _Search:
         yield kept
         found = ask_kernel_model(kept.question)
         many = old and replace(found.fleet, max_num_seqs=old.max_num_seqs)
-        factor = found.request.step_factor
         # the estimate was judged with these very requests, unless the slow end was
         judged = [] if self.sure else [replace(kept.simulations[0], answer=found)]
-        for by in (1.0, 1 / factor, factor)[len(judged) :]:
-            judged.append(simulate_requests(found, self.promise, *JUDGING, slower=by))
+        for end in (0, -1, 1)[len(judged) :]:
+            judged.append(simulate_requests(found, self.promise, *JUDGING, end=end))
         yield replace(kept, request=found.request, fleet=many, simulations=tuple(judged))
 
     def _bisected(self, offer):
@@ -802,8 +801,7 @@ class _Search:
         found = ask_kernel_model(offer.question.replace(**load), simulated=False)
         if not found.feasible:
             return self._miss(offer.question, NOT_DESCRIBED, found.reason)
-        by = found.request.step_factor if self.sure else 1.0
-        made = simulate_requests(found, self.promise, *requests, slower=by)
+        made = simulate_requests(found, self.promise, *requests, end=int(self.sure))
         return replace(offer, question=found.question, request=found.request, simulations=(made,))
 
     def _worst(self, offer):

@@ -121,6 +121,7 @@ class Request(Screen):
     paid_hours_used: float
     step_factor: float | None = None  # of an interval of TPOT, see :func:`with_cautions`
     first_factor: float | None = None  # of an interval of TTFT
+    prefill_factor: float | None = None  # of the time of a prefill alone: that of the machine which prefills
     warnings: tuple = ()
     reading: float | None = None  # utilisation of the prefill machines, if different
     read_rate: float | None = None  # dollars per chip-hour of the prefill machines
@@ -428,16 +429,20 @@ def with_cautions(request, question, users):
     steps = holding((*OF_STEPS, *CAUTIONS), found)
     first = steps | holding(TTFT_CAUTIONS, found)
     told = sentences(question.model, first, found)
-    if question.reader:
-        found = facts(question.reader, users, context)
+    bar = error_bar(question.model, deployment.layout, deployment.engine)
+    step_factor = prefill_factor = widen_interval(bar["factor"], steps)
+    if reader := question.reader:
+        found = facts(reader, users, context)
         reads = holding(OF_STEPS, found)
+        alone = error_bar(question.model, reader.layout, reader.engine)["factor"]
+        prefill_factor = widen_interval(alone, reads)
         told += sentences(question.model, reads, found)
         first |= {caution: max(by, first.get(caution, 0)) for caution, by in reads.items()}
-    bar = error_bar(question.model, deployment.layout, deployment.engine)
     return replace(
         request,
         at_peaks=at_peaks,
-        step_factor=widen_interval(bar["factor"], steps),
+        step_factor=step_factor,
+        prefill_factor=prefill_factor,
         first_factor=widen_interval(bar["first"], first),
         warnings=tuple(dict.fromkeys(told)),
         price_ratio=question.price_ratio(request.system.chip),

@@ -164,9 +164,10 @@ def simulate(
     return simulate_requests(found, promise, count, seed)
 
 
-def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
-    """Simulate ``count`` requests of an answer, with every time multiplied by ``slower``."""
+def simulate_requests(found, promise, count, seed=0, end=0) -> Simulation:
+    """Simulate ``count`` requests of an answer, at an ``end`` of its intervals: -1 the fast, 1 the slow one, or 0."""
     q = found.question
+    slower = found.request.step_factor**end, found.request.prefill_factor**end
     many = found.fleet
     if many is None:
         server, made = _loop(q, found.request, count, seed, slower)
@@ -184,10 +185,10 @@ def simulate_requests(found, promise, count, seed=0, slower=1.0) -> Simulation:
 
 def _arrivals(q, many, count, seed, slower):
     """Simulate random arrivals; machines are independent, so one of each kind is enough."""
-    server = many.server.slower(slower)
+    server = many.server.slower(slower[0])
     made = _played(server, many.request_rate, count, seed, many.replicas)
     if many.prefill_machine:
-        reader = many.server_that_reads.slower(slower)
+        reader = many.server_that_reads.slower(slower[1])
         reads = _played(reader, many.request_rate, count, seed + 1, many.prefill_replicas)
         made = replace(made, first=made.first + reads.first + transfer_time(q, float(q.prompt_tokens)))
     return server, made
@@ -200,10 +201,10 @@ def _played(server, *load):
 
 def _trace(q, many, count, seed, slower):
     """Simulate a trace, repeated if it is short; requests are routed at random or by cached prefix."""
-    server = many.server.slower(slower)
+    server = many.server.slower(slower[0])
     cached = prefix_cache(q, many.prefill_replicas or many.replicas)
     read = q.prefills.prefill(workload.array(q.prompt_tokens), workload.array(cached))
-    passes = (slower * np.ravel(read.total)).tolist()
+    passes = (slower[1] * np.ravel(read.total)).tolist()
     fresh = tuple(workload.uncached_tokens(q.prompt_tokens, cached))
     private = tuple(workload.uncached_tokens(q.prompt_tokens, q.shared_prefix or 0))
     own = {"prompts": private, "fresh": fresh, "passes": passes}
@@ -219,7 +220,7 @@ def _trace(q, many, count, seed, slower):
         return groups, (uniforms(seed, stream, count) * groups).astype(int).tolist()
 
     if many.prefill_machine:
-        reader = many.server_that_reads.slower(slower)
+        reader = many.server_that_reads.slower(slower[1])
         groups, route = dealt(7, many.prefill_replicas, reader)
         first_tokens = places, [1] * count
         costs = replace(reader.costs, **own)
@@ -243,7 +244,7 @@ def _trace(q, many, count, seed, slower):
 def _loop(q, request, count, seed, slower):
     """Simulate a closed loop, starting at once if rounds are counted; equal groups of copies are simulated once."""
     profile = prefill_profile(q)
-    server = server_of(q, None if q.reader else profile).slower(slower)
+    server = server_of(q, None if q.reader else profile).slower(slower[0])
     costs = server.costs
     apart = {}
     if q.reader:
@@ -254,10 +255,10 @@ def _loop(q, request, count, seed, slower):
             )
         apart["readers"] = request.prefill_replicas * q.reader.layout.lanes
         apart["moves"] = [transfer_time(q, one) for one in profile.prompts]
-        apart["passes"] = [slower * one for one in profile.passes]
+        apart["passes"] = [slower[1] * one for one in profile.passes]
         pieces = max(profile.chunks, 1)
         late = prefill_until_first_token(q.deployment, request.prompt.total, pieces) - request.prompt.total
-        costs = replace(costs, late=slower * (late + (request.own_steps - 1) * request.step.total))
+        costs = replace(costs, late=slower[1] * (late + (request.own_steps - 1) * request.step.total))
     whole, rest = divmod(max(round(q.workload.batch), 1), server.copies)
     each = [whole + 1] * rest + [whole] * (server.copies - rest)
     groups = Counter(sum(each[k : k + costs.in_step]) for k in range(0, server.copies, costs.in_step))

@@ -362,7 +362,8 @@ globalThis.inferlibAsk = function (D) {
     const texts = held.map(({ text }) => filled(text, told)).concat(m.told || []);
     for (const one of held.concat(reads.held))
       if (!(one.by <= largest.get(one.text)?.by)) largest.set(one.text, one);
-    return { held, texts: [...new Set(texts.concat(reads.texts))], factor: wider(bar, steps),
+    const factor = wider(bar, steps);
+    return { held, texts: [...new Set(texts.concat(reads.texts))], factor, prefill: reads.factor || factor,
       soon: wider(Math.max(D.facts.first_factor, soon), [...largest.values()]) };
   };
 
@@ -678,37 +679,39 @@ globalThis.inferlibAsk = function (D) {
   const fleet = (S, one, reader, { good = null, sure = false, play = true, near = null } = {}) => {
     const { request_rate: arrivals, prompt_tokens: prompt, mix } = S, { at, lanes } = one,
       { read } = reader || one;
-    const { factor, soon } = doubts(S, at, lanes, mix.context, { users: lanes, running: lanes, prompt,
-      pack: 1 }, reader);
+    const { factor, soon, prefill: readFactor } = doubts(S, at, lanes, mix.context, { users: lanes,
+      running: lanes, prompt, pack: 1 }, reader);
     const own = reader ? one.decodes : one.serves, reads = reader && readerOf(S, reader), known = {};
-    const able = (s, n) => arrivals / n / s.capacity * factor < 1;
-    const end = (s, n, by) => {
-      const name = [s === own, n, by].join();
-      return (known[name] ||= play ? played(s, n, by) : steady(by === 1 ? s : slower(s, by), arrivals / n));
+    const times = (s) => (s === own ? factor : readFactor);
+    const able = (s, n) => arrivals / n / s.capacity * times(s) < 1;
+    const end = (s, n, slow) => {
+      const name = [s === own, n, slow].join(), one = () => (slow ? slower(s, times(s)) : s);
+      return (known[name] ||= play ? played(one(), n, slow) : steady(one(), arrivals / n));
     };
     // Full memory is rare and lasts long, so a short simulation may miss how late it makes first tokens.
-    const played = (s, n, by) => {
-      if (by !== 1) return playedMeans(slower(s, by), arrivals / n);
+    const played = (s, n, slow) => {
       const found = playedMeans(s, arrivals / n);
-      return found.preempted && (!good || good(found))
+      return found.preempted && !slow && (!good || good(found))
         ? playedMeans(s, arrivals / n, D.simulated.longer) : found;
     };
-    const moved = reader ? Math.max(transfer(reader.at, prompt), transfer(at, prompt)) : 0;
-    const state = (n, m, by = 1) => {
+    // vLLM moves no prefix that all share
+    const moves = prompt - (scheduler(S, at).rides ? mix.shared : 0);
+    const moved = reader ? Math.max(transfer(reader.at, moves), transfer(at, moves)) : 0;
+    const state = (n, m, slow = false) => {
       if (!able(own, n) || (m && !able(reads, m))) return null;
-      const found = end(own, n, by), prefill = m ? end(reads, m, by)
-        : { first: reader ? by * read.total : 0, waits: found.waits };
+      const found = end(own, n, slow), prefill = m ? end(reads, m, slow)
+        : { first: reader ? (slow ? readFactor : 1) * read.total : 0, waits: found.waits };
       return { ...found, waits: prefill.waits, first: prefill.first + moved + found.first };
     };
     const states = (n, m) => {
-      const now = state(n, m), slow = { ...state(n, m, factor) };
+      const now = state(n, m), slow = { ...state(n, m, true) };
       slow.first = Math.max(slow.first, now.first * soon);
-      if (m) slow.busy = Math.max(slow.busy, arrivals / m / reads.capacity * factor);
+      if (m) slow.busy = Math.max(slow.busy, arrivals / m / reads.capacity * readFactor);
       return [now, slow];
     };
     const fine = (n, m = 0) => Boolean(state(n, m)) && (!good || good(sure ? states(n, m)[1] : state(n, m)));
     const smallest = (s, fine) => {
-      const n = fewest((k) => able(s, k), Math.max(Math.floor(arrivals / s.capacity * factor), 1));
+      const n = fewest((k) => able(s, k), Math.max(Math.floor(arrivals / s.capacity * times(s)), 1));
       return n && (good ? fewest(fine, n) : n);
     };
     let n, m;
@@ -729,7 +732,7 @@ globalThis.inferlibAsk = function (D) {
     const hour = hours.some((h) => h.price == null) ? null : total(hours, (h) => h.chips * h.price);
     return { n, reader, readers: m, hours, chips: total(hours, (h) => h.chips), state: now, slow, factor,
       load, play, readerLoad, hour, better: betterLimit(own),
-      headroom: 1 / (Math.max(load / n, readerLoad) * factor) };
+      headroom: 1 / Math.max(load / n * factor, readerLoad * readFactor) };
   };
   const crowded = (S, ...more) => {
     const enough = fleet({ ...S, replicas: null }, ...more, { play: false });
@@ -843,8 +846,7 @@ globalThis.inferlibAsk = function (D) {
     const next = users * output / (first + output * token);
     const paced = many ? sum : S.requests_per_user ? Math.min(next, made) : next;
     const told = { token, tokens: sum, paced, received: users * output / (first + (output - 1) * token),
-      first_token: first, reading: read.total, machine: taken,
-      parts: spent.own + output * step.seconds / spent.users,
+      first_token: first, reading: read.total,
       alone: S.draft_tokens ? draftedAt(S, at, least).total : least, everybody: D.glue.everybody(all)[0],
       made, at_peaks: peaks, prompt_at_peaks: promptPeaks, token_low: tokenLow,
       token_high: tokenHigh, first_low: firstLow, first_high: firstHigh };

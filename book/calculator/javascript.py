@@ -268,10 +268,7 @@ def glue():
         own = prefill.prefill_until_first_token(at, read, whole)
         everybody = engine.door, number("lanes"), users, running, own + number("own_steps") * step
         batch_of = prefill.decode_batch(at, running, output, tokens - cached)
-        each = maximum(batch_of / number("lanes"), 1)
         both = _Total("read", read), _Total("step", step)
-        added = prefill.added_time(*both, each - 1)
-        lanes = whole * each, output, number("lanes"), keeps
         found = {
             "running": {"running": minimum(users, floor(places))},
             "together": {"users": batch_of},
@@ -281,7 +278,7 @@ def glue():
                 "tokens": asked.throughput(users),
             },
             "pack": {"prompts": asked.pack},
-            "everybody": {"seconds": invariants.time_to_drain(*everybody, output, step, lanes[-1])},
+            "everybody": {"seconds": invariants.time_to_drain(*everybody, output, step, keeps)},
             "paid": {"request": asked.dollars, **asked.per_million},
             "rates": {
                 "speed": 1 / step,
@@ -309,7 +306,7 @@ def glue():
             "met": {"passes": queueing.longest_pack(came, keeps, minimum(number("most"), 1), number("most"))},
             "residual": {"seconds": queueing.residual(step, came, number("own"), number("uneven"))},
             "late": {"seconds": own - number("own")},
-            "own": {"seconds": prefill.lane_time(added, *lanes)},
+            "own": {"seconds": asked.fresh_seconds + asked.cached_seconds},
             "added": {"seconds": prefill.added_time(*both, number("beside"))},
         }
         for name in ("request", "loop"):
